@@ -1,1 +1,7 @@
+//! memgate gives AI agents on Kubernetes their memory at admission, and says why when it cannot.
+//!
+//! Modules, in reading order; each uses only those above it:
+//!
+//! - [`model`]: the words everything else speaks.
 
+pub mod model;

@@ -1,1 +1,3 @@
+//! The `memgate` binary.
+
 fn main() {}

@@ -1,0 +1,18 @@
+//! The words everything else speaks: requests, snapshots, findings, edits and decisions.
+//!
+//! Nothing in here knows HTTP, YAML, a clock or a cluster, and nothing does any I/O.
+//!
+//! ```text
+//! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
+//! ```
+
+pub mod decision;
+pub mod edit;
+pub mod finding;
+pub mod kind;
+pub mod pointer;
+pub mod request;
+pub mod settings;
+pub mod shape;
+pub mod snapshot;
+pub mod tree;

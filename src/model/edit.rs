@@ -1,0 +1,114 @@
+//! Edits: the changes a decision makes to the object, each with its origin.
+
+use serde::Serialize;
+
+use crate::model::pointer::Pointer;
+
+/// How an edit changes the object; a subset of RFC 6902.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Sets a field (also over `null`), or inserts before the list element of that index.
+    Add,
+    /// Sets a field or list element that exists.
+    Replace,
+}
+
+impl Op {
+    /// The name in RFC 6902.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Replace => "replace",
+        }
+    }
+}
+
+/// What an edit writes. Serializes to the JSON value itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A string.
+    Text(String),
+    /// An integer.
+    Integer(i64),
+    /// One environment variable.
+    Env(EnvVar),
+    /// A whole `env` list, where the container had none.
+    EnvList(Vec<EnvVar>),
+    /// An object with one string entry, where the map did not exist.
+    Entry(Entry),
+}
+
+/// An environment variable of a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVar {
+    /// The name.
+    pub name: &'static str,
+    /// The literal or the reference.
+    #[serde(flatten)]
+    pub source: EnvSource,
+}
+
+/// Where the value of an environment variable comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EnvSource {
+    /// A literal.
+    Value(String),
+    /// A reference; memgate never sees the value behind it.
+    ValueFrom(ValueFrom),
+}
+
+/// The `valueFrom` of an environment variable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueFrom {
+    /// The Secret and key.
+    pub secret_key_ref: SecretKeyRef,
+}
+
+/// A key of a Secret in the pod's own namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SecretKeyRef {
+    /// The name of the Secret.
+    pub name: String,
+    /// The key in its data.
+    pub key: &'static str,
+}
+
+/// A map with one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry(pub String, pub String);
+
+impl Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(&self.0, &self.1)])
+    }
+}
+
+/// Where an edit comes from: what the diff writes beside each added line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The object whose field decided, as `Kind namespace/name`; empty for a rule of memgate's own.
+    pub resource: String,
+    /// The field of that object, Kubernetes style; empty when the rule says it all.
+    pub field: String,
+    /// The rule, in a few words.
+    pub rule: &'static str,
+}
+
+/// One change to the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// How.
+    pub op: Op,
+    /// Where, valid after the edits before it were made.
+    pub pointer: Pointer,
+    /// What is written.
+    pub value: Value,
+    /// One origin for each thing that the value holds: one for a plain value, one for each
+    /// element of a list.
+    pub origins: Vec<Origin>,
+}

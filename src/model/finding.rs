@@ -1,0 +1,154 @@
+//! Findings: what is wrong with an object, where, and what to do about it.
+
+use crate::model::pointer::Pointer;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The request is allowed and the user is told.
+    Warn,
+    /// The request is refused.
+    Deny,
+}
+
+impl Severity {
+    /// The word that users read and machines match on.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Why, in the words of the Kubernetes API (`metav1.CauseType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A required value is missing.
+    Required,
+    /// The value is not allowed.
+    Invalid,
+    /// The value is not one of a fixed set.
+    NotSupported,
+    /// The value has the wrong JSON type.
+    TypeInvalid,
+    /// What the value refers to does not exist.
+    NotFound,
+    /// The value contradicts another one.
+    Conflict,
+}
+
+impl Cause {
+    /// The reason string as the Kubernetes API writes it.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Conflict => "FieldValueForbidden",
+        }
+    }
+}
+
+/// One rule that can be broken; a row in the code table of a family.
+#[derive(Debug)]
+pub struct Code {
+    /// The stable name, `family/kebab-case`.
+    pub name: &'static str,
+    /// Why, in the words of the Kubernetes API.
+    pub cause: Cause,
+    /// The documentation page, in Markdown, as `memgate explain` prints it.
+    pub page: &'static str,
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Code {}
+
+/// Which of the two webhook calls tells the user: each finding is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The mutating call: all that concerns pods, and what a rewrite wants to say.
+    Mutate,
+    /// The validating call: what concerns a family's own resources.
+    Validate,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule that is broken.
+    pub code: &'static Code,
+    /// Whether the request is refused for it.
+    pub severity: Severity,
+    /// Where, in the object under review; may point at what is missing.
+    pub pointer: Pointer,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What to do, when the message does not say it already.
+    pub help: Option<String>,
+    /// The values that the finding rests on. Two findings of one code and pointer with the same
+    /// basis are the same complaint; ratcheting compares it. Never shown.
+    pub basis: String,
+}
+
+impl Finding {
+    /// A finding that refuses the request.
+    #[must_use]
+    pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Deny,
+            pointer,
+            message: message.into(),
+            help: None,
+            basis: String::new(),
+        }
+    }
+
+    /// A finding that only warns.
+    #[must_use]
+    pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
+    }
+
+    /// The same finding with advice.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+
+    /// The same finding with the values it rests on.
+    #[must_use]
+    pub fn basis(self, basis: impl Into<String>) -> Self {
+        Self { basis: basis.into(), ..self }
+    }
+
+    /// Whether this is the complaint that `old` already made of the stored object.
+    #[must_use]
+    pub fn repeats(&self, old: &Self) -> bool {
+        self.code == old.code && self.pointer == old.pointer && self.basis == old.basis
+    }
+}
+
+/// A value from user input as messages show it: in double quotes, control characters as spaces,
+/// cut after 256 characters.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    /// One more than the longest name that Kubernetes accepts, with some room.
+    const LONGEST: usize = 256;
+    let mut shown: String =
+        value.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if value.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}

@@ -1,0 +1,127 @@
+//! JSON pointers (RFC 6901): where in an object something stands.
+
+use std::fmt;
+
+/// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pointer(String);
+
+impl Pointer {
+    /// The pointer to the whole document.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// A pointer from text that already is one, such as `/spec/redis`.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The pointer to the member `key` below this one; `~` and `/` in the key are escaped.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        let mut text = String::with_capacity(self.0.len() + key.len() + 1);
+        text.push_str(&self.0);
+        text.push('/');
+        for character in key.chars() {
+            match character {
+                '~' => text.push_str("~0"),
+                '/' => text.push_str("~1"),
+                other => text.push(other),
+            }
+        }
+        Self(text)
+    }
+
+    /// The pointer to the list element `index` below this one.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}/{index}", self.0))
+    }
+
+    /// This pointer with all of `below` behind it.
+    #[must_use]
+    pub fn join(&self, below: &Self) -> Self {
+        Self(format!("{}{}", self.0, below.0))
+    }
+
+    /// The pointer as text, with its escapes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The pointer to what holds this one; `None` at the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (parent, _) = self.0.rsplit_once('/')?;
+        Some(Self(parent.to_owned()))
+    }
+
+    /// The keys and indexes on the way, unescaped, from the root down.
+    pub fn tokens(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.split('/').skip(1).map(unescape)
+    }
+
+    /// The same place as Kubernetes writes it: `spec.containers[0].env`, `metadata.labels[a/b]`.
+    /// Empty at the root.
+    #[must_use]
+    pub fn field(&self) -> String {
+        let mut field = String::with_capacity(self.0.len());
+        for token in self.tokens() {
+            if is_index(&token) || token.contains(['.', '/']) {
+                field.push('[');
+                field.push_str(&token);
+                field.push(']');
+            } else {
+                if !field.is_empty() {
+                    field.push('.');
+                }
+                field.push_str(&token);
+            }
+        }
+        field
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether a token can only be a list index: digits without a leading zero (RFC 6901, section 4).
+fn is_index(token: &str) -> bool {
+    token == "0"
+        || (!token.starts_with('0') && !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn unescape(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_unescapes_keys() {
+        let pointer = Pointer::root().key("metadata").key("annotations").key("a/b~c");
+        assert_eq!(pointer.as_str(), "/metadata/annotations/a~1b~0c");
+        assert_eq!(pointer.tokens().collect::<Vec<_>>(), ["metadata", "annotations", "a/b~c"]);
+    }
+
+    #[test]
+    fn writes_fields_as_kubernetes_does() {
+        for (pointer, field) in [
+            ("", ""),
+            ("/spec/redis/secretRef/name", "spec.redis.secretRef.name"),
+            ("/spec/containers/0/env/12", "spec.containers[0].env[12]"),
+            ("/metadata/labels/memgate.dev~1inject", "metadata.labels[memgate.dev/inject]"),
+        ] {
+            assert_eq!(Pointer::new(pointer).field(), field);
+        }
+    }
+}

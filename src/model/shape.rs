@@ -1,0 +1,102 @@
+//! What memgate knows of a kind's fields: a table that a family writes and everything else reads.
+//!
+//! A shape drives three things at once: which parts of an object are kept when it is read
+//! (everything else is skipped without being stored), which JSON types are wrong, and which field
+//! names are unknown. It says nothing about rules between fields; those are a family's own code.
+
+/// The expected form of one JSON value.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// A value that is not looked into: only its JSON type is kept.
+    Any,
+    /// A string.
+    Text,
+    /// An integer that fits 64 bits; `3600.0` and `1e3` are integers too, as for the apiserver.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list whose elements all have one shape.
+    List(&'static Self),
+    /// An object with exactly these fields; any other field is unknown, and pruned by the apiserver.
+    Object(&'static [Field]),
+    /// An object of which these fields are read, among others that are none of memgate's business.
+    Open(&'static [Field]),
+    /// An object of which every entry is kept, such as labels.
+    Texts,
+    /// An object of which only the keys are kept. Used for the data of Secrets, so that no secret
+    /// value ever enters memory.
+    Keys,
+}
+
+/// One field of an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// The name as it stands in JSON.
+    pub name: &'static str,
+    /// The form of its value.
+    pub shape: Shape,
+    /// Wrong names that are known to mean this field, beyond what spelling distance finds.
+    pub aliases: &'static [&'static str],
+}
+
+impl Field {
+    /// A field without known aliases.
+    #[must_use]
+    pub const fn new(name: &'static str, shape: Shape) -> Self {
+        Self { name, shape, aliases: &[] }
+    }
+
+    /// The same field with the wrong names that people write for it.
+    #[must_use]
+    pub const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+}
+
+impl Shape {
+    /// The fields of an object; empty for everything else.
+    #[must_use]
+    pub const fn fields(&self) -> &'static [Field] {
+        match self {
+            Self::Object(fields) | Self::Open(fields) => fields,
+            Self::Any
+            | Self::Text
+            | Self::Integer
+            | Self::Boolean
+            | Self::List(_)
+            | Self::Texts
+            | Self::Keys => &[],
+        }
+    }
+
+    /// The name of the expected JSON type, as messages say it; `None` when any will do.
+    #[must_use]
+    pub const fn type_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Any => None,
+            Self::Text => Some("string"),
+            Self::Integer => Some("integer"),
+            Self::Boolean => Some("boolean"),
+            Self::List(_) => Some("array"),
+            Self::Object(_) | Self::Open(_) | Self::Texts | Self::Keys => Some("object"),
+        }
+    }
+}
+
+/// The metadata that every kind is read with.
+pub const METADATA: Shape = Shape::Open(&[
+    Field::new("name", Shape::Text),
+    Field::new("generateName", Shape::Text),
+    Field::new("namespace", Shape::Text),
+    Field::new("deletionTimestamp", Shape::Text),
+]);
+
+/// The metadata of kinds whose labels and annotations are read too.
+pub const METADATA_WITH_LABELS: Shape = Shape::Open(&[
+    Field::new("name", Shape::Text),
+    Field::new("generateName", Shape::Text),
+    Field::new("namespace", Shape::Text),
+    Field::new("deletionTimestamp", Shape::Text),
+    Field::new("labels", Shape::Texts),
+    Field::new("annotations", Shape::Texts),
+]);
