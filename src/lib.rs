@@ -3,5 +3,17 @@
 //! Modules, in reading order; each uses only those above it:
 //!
 //! - [`model`]: the words everything else speaks.
+//! - [`family`]: what memgate knows of each platform: its kinds, rules, defaults and injection.
+//! - [`decide`]: one request and one snapshot to one decision.
+//! - [`patch`]: edits as JSON patches, and the check that they apply.
+//! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
 
 pub mod model;
+
+pub mod family;
+
+pub mod decide;
+
+pub mod patch;
+
+pub mod admission;
