@@ -258,14 +258,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
         let mut elements = Vec::new();
-        let element = match self.0 {
-            Shape::List(shape) => shape,
-            _ => &Shape::Any,
-        };
-        while let Some(tree) = list.next_element_seed(Seed(element))? {
-            if matches!(self.0, Shape::List(_)) {
-                elements.push(tree);
+        match self.0 {
+            Shape::List(shape) => {
+                while let Some(element) = list.next_element_seed(Seed(shape))? {
+                    elements.push(element);
+                }
             }
+            _ => while list.next_element::<IgnoredAny>()?.is_some() {},
         }
         Ok(Tree::List(elements))
     }
