@@ -64,6 +64,9 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if wish(&pod) == Wish::Disabled {
         return Decision::pass(Reason::OptedOut);
     }
+    if pod.deleting() {
+        return Decision::pass(Reason::Deleting);
+    }
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
