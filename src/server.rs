@@ -27,6 +27,8 @@ mod refusal;
 mod review;
 mod router;
 mod store;
+#[cfg(test)]
+mod stub;
 pub mod tls;
 
 use std::io;

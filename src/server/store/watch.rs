@@ -93,3 +93,6 @@ fn spread(duration: Duration) -> Duration {
     let permille = 800 + u32::try_from(random).unwrap_or_default();
     duration * permille / 1000
 }
+
+#[cfg(test)]
+mod tests;
