@@ -1,12 +1,15 @@
 //! The variables that a memory wants in its agent's container, and how they compare with those
 //! that are there.
 
+use std::sync::Arc;
+
 use crate::model::edit::{EnvSource, EnvVar, Origin, SecretKeyRef, ValueFrom};
 use crate::model::pod;
 use crate::model::snapshot::Object;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, COLLECTION_DEFAULT, Dialect, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore,
+    API_KEY_KEY, Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory,
+    REDIS_URL_KEY, Redis, VectorStore,
 };
 
 const BACKEND: &str = "AGENT_MEMORY_BACKEND";
@@ -75,9 +78,9 @@ impl Variable {
         EnvVar { name: self.name, source: self.source.clone() }
     }
 
-    pub(super) fn origin(&self, dialect: &Dialect, memory: &Object) -> Origin {
-        let resource = format!("{} {}/{}", dialect.memory.kind, memory.namespace, memory.name);
-        Origin { resource, field: self.field.to_owned(), rule: "" }
+    /// The origin, given the memory as `Kind namespace/name`.
+    pub(super) fn origin(&self, memory: &Arc<str>) -> Origin {
+        Origin { resource: Arc::clone(memory), field: self.field.into(), rule: "" }
     }
 
     fn equals(&self, existing: &pod::EnvVar<'_>) -> bool {
@@ -153,7 +156,7 @@ fn successor_variables(
     let model = embedding.model.unwrap_or_default();
     wanted.push(Variable::literal_of(EMBEDDING_MODEL, model, "spec.embedding.model"));
     let provider = match embedding.provider {
-        None | Some("auto") => provider_of_model(model),
+        None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),
         Some(provider) => provider,
     };
     wanted.push(Variable::literal_of(EMBEDDING_PROVIDER, provider, "spec.embedding.provider"));
