@@ -194,7 +194,8 @@ impl Server {
     }
 }
 
-/// The routes of the webhook with a state of its own, for callers that need no socket.
+/// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
+/// watches a cluster for them: with [`State::Cluster`] its state stays unread.
 pub fn router(options: &Options, state: State) -> Router {
     router::router(app(options, state).0)
 }
