@@ -7,6 +7,7 @@
 //! - [`decide`]: one request and one snapshot to one decision.
 //! - [`patch`]: edits as JSON patches, and the check that they apply.
 //! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
+//! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
 
 pub mod model;
 
@@ -17,3 +18,5 @@ pub mod decide;
 pub mod patch;
 
 pub mod admission;
+
+pub mod server;
