@@ -3,5 +3,7 @@
 //! Modules, in reading order; each uses only those above it:
 //!
 //! - [`model`]: the words everything else speaks.
+//! - [`report`]: findings and changes, written for people and programs.
 
 pub mod model;
+pub mod report;
