@@ -3,7 +3,9 @@
 //! Modules, in reading order; each uses only those above it:
 //!
 //! - [`model`]: the words everything else speaks.
+//! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`report`]: findings and changes, written for people and programs.
 
+pub mod deploy;
 pub mod model;
 pub mod report;
