@@ -3,5 +3,7 @@
 //! Modules, in reading order; each uses only those above it:
 //!
 //! - [`model`]: the words everything else speaks.
+//! - [`manifest`]: files of YAML or JSON to objects with places, and edits back into their text.
 
+pub mod manifest;
 pub mod model;
