@@ -3,9 +3,11 @@
 //! Modules, in reading order; each uses only those above it:
 //!
 //! - [`model`]: the words everything else speaks.
+//! - [`manifest`]: files of YAML or JSON to objects with places, and edits back into their text.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`report`]: findings and changes, written for people and programs.
 
 pub mod deploy;
+pub mod manifest;
 pub mod model;
 pub mod report;
