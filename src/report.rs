@@ -27,8 +27,8 @@ pub struct Report<'a> {
     pub denied: usize,
     /// How many objects were read and are none that memgate checks.
     pub passed_over: usize,
-    /// How many files could not be read or parsed.
-    pub unreadable: usize,
+    /// What could not be read or parsed.
+    pub faults: Vec<Fault<'a>>,
     /// Everything that was found, in the order of the input.
     pub findings: Vec<Located<'a>>,
     /// What the inputs do not tell, as `Kind namespace/name`: nothing was concluded from it.
@@ -45,6 +45,28 @@ pub struct Located<'a> {
     /// The object.
     pub subject: &'a Subject,
     /// Where in the file.
+    pub place: Place<'a>,
+    /// The other place, where two contradict each other.
+    pub other: Option<Mark<'a>>,
+}
+
+/// An input, or one document in it, that could not be used.
+#[derive(Debug)]
+pub struct Fault<'a> {
+    /// What is wrong, in one line that names the file; the place included when there is one.
+    pub line: String,
+    /// What is wrong and where, to show the source.
+    pub shown: Option<Shown<'a>>,
+}
+
+/// What is wrong with a text, at one place of it.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    /// What is wrong.
+    pub message: String,
+    /// What to do, when the message does not say it already.
+    pub help: Option<String>,
+    /// Where.
     pub place: Place<'a>,
     /// The other place, where two contradict each other.
     pub other: Option<Mark<'a>>,
@@ -154,8 +176,8 @@ impl Report<'_> {
         if self.passed_over > 0 {
             let _ = write!(line, "; {} passed over", self.passed_over);
         }
-        if self.unreadable > 0 {
-            let _ = write!(line, "; {} unreadable", self.unreadable);
+        if !self.faults.is_empty() {
+            let _ = write!(line, "; {} unreadable", self.faults.len());
         }
         line
     }

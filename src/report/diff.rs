@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
+use crate::model::edit::Origin;
 use crate::report::plain;
 
 /// Lines of context around a change, as `diff -u` and git have it.
@@ -30,8 +31,9 @@ pub struct Change<'a> {
     pub before: &'a str,
     /// The text as it would be.
     pub after: &'a str,
-    /// Where each line of the new text comes from, for those that memgate wrote.
-    pub origins: &'a [Option<String>],
+    /// Where lines of the new text come from, by their number (from 1); several for a line that
+    /// several edits touch.
+    pub origins: &'a [(usize, Origin)],
 }
 
 /// Writes the diff, with ANSI styles; nothing when the texts are equal.
@@ -60,14 +62,14 @@ pub fn write(change: &Change<'_>, out: &mut impl Write) -> io::Result<()> {
 struct Line<'d> {
     tag: ChangeTag,
     text: &'d str,
-    origin: Option<&'d str>,
+    origin: String,
     ends: bool,
 }
 
 fn lines<'d>(
     diff: &'d TextDiff<'d, 'd, str>,
     group: &[DiffOp],
-    origins: &'d [Option<String>],
+    origins: &[(usize, Origin)],
 ) -> Vec<Line<'d>> {
     let changes = group.iter().flat_map(|op| diff.iter_changes(op));
     let line = |change: similar::Change<&'d str>| {
@@ -75,16 +77,35 @@ fn lines<'d>(
         Line {
             tag: change.tag(),
             text: change.value().trim_end_matches(['\r', '\n']),
-            origin: added.and_then(|index| origins.get(index)?.as_deref()),
+            origin: added.map(|index| origin(index + 1, origins)).unwrap_or_default(),
             ends: !change.missing_newline(),
         }
     };
     changes.map(line).collect()
 }
 
+/// Where the line of this number comes from; empty when memgate did not write it.
+fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for (_, origin) in origins.iter().filter(|(line, _)| *line == number) {
+        let word = describe(origin);
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join("; ")
+}
+
+/// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where no object decided.
+fn describe(origin: &Origin) -> String {
+    let place = [origin.resource.as_str(), origin.field.as_str()].into_iter().filter(|word| !word.is_empty());
+    let place = place.collect::<Vec<_>>().join(" ");
+    if place.is_empty() { origin.rule.to_owned() } else { place }
+}
+
 /// The column at which the origins of one hunk stand.
 fn width(lines: &[Line<'_>]) -> usize {
-    let with_origin = lines.iter().filter(|line| line.origin.is_some());
+    let with_origin = lines.iter().filter(|line| !line.origin.is_empty());
     with_origin.map(|line| line.text.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or(0)
 }
 
@@ -95,9 +116,9 @@ fn write_line(line: &Line<'_>, width: usize, out: &mut impl Write) -> io::Result
         ChangeTag::Insert => ('+', ADDED),
     };
     write!(out, "{style}{sign}{}{style:#}", printable(line.text))?;
-    if let Some(origin) = line.origin {
+    if !line.origin.is_empty() {
         let gap = width.saturating_sub(line.text.chars().count());
-        write!(out, "{:gap$}  {ORIGIN}# ← {}{ORIGIN:#}", "", plain(origin))?;
+        write!(out, "{:gap$}  {ORIGIN}# ← {}{ORIGIN:#}", "", plain(&line.origin))?;
     }
     writeln!(out)?;
     if line.ends { Ok(()) } else { writeln!(out, "\\ No newline at end of file") }
@@ -112,23 +133,27 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn diff(before: &str, after: &str, origins: &[Option<String>]) -> String {
+    fn diff(before: &str, after: &str, origins: &[(usize, Origin)]) -> String {
         let mut out = Vec::new();
         let change = Change { file: "dir/x.yaml", before, after, origins };
         write(&change, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
         String::from_utf8(out).expect("is UTF-8")
     }
 
+    fn from(resource: &str, field: &str) -> Origin {
+        Origin { resource: resource.to_owned(), field: field.to_owned(), rule: "default" }
+    }
+
     #[test]
     fn names_the_origin_of_each_added_line() {
-        let origins = [None, Some("Memory a/b spec.ttl".to_owned()), Some("default".to_owned())];
+        let origins = [(2, from("Memory a/b", "spec.ttl")), (3, from("", "")), (3, from("Memory a/b", ""))];
         let expected = "\
 --- a/dir/x.yaml
 +++ b/dir/x.yaml
 @@ -1,2 +1,4 @@
  a: 1
 +bb: 2  # ← Memory a/b spec.ttl
-+c: 3   # ← default
++c: 3   # ← default; Memory a/b
  d: 4
 ";
         assert_eq!(diff("a: 1\nd: 4\n", "a: 1\nbb: 2\nc: 3\nd: 4\n", &origins), expected);

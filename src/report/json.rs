@@ -14,6 +14,9 @@ struct Output<'r> {
     version: &'static str,
     summary: Summary,
     findings: Vec<Entry<'r>>,
+    /// What could not be read, as `file:line:column: message`.
+    errors: Vec<&'r str>,
+    /// What the inputs do not tell, and nothing was concluded from.
     assumed: &'r [String],
 }
 
@@ -21,7 +24,6 @@ struct Output<'r> {
 #[serde(rename_all = "camelCase")]
 struct Summary {
     files: usize,
-    unreadable: usize,
     objects: usize,
     denied: usize,
     passed_over: usize,
@@ -66,6 +68,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         version: env!("CARGO_PKG_VERSION"),
         summary: summary(report),
         findings: report.findings.iter().map(entry).collect(),
+        errors: report.faults.iter().map(|fault| fault.line.as_str()).collect(),
         assumed: &report.assumed,
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
@@ -75,7 +78,6 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
 fn summary(report: &Report<'_>) -> Summary {
     Summary {
         files: report.files,
-        unreadable: report.unreadable,
         objects: report.objects,
         denied: report.denied,
         passed_over: report.passed_over,

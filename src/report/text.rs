@@ -8,7 +8,7 @@ use annotate_snippets::{
 };
 
 use crate::model::finding::Severity;
-use crate::report::{Located, Mark, Place, Report, plain};
+use crate::report::{Fault, Located, Mark, Place, Report, plain};
 
 /// Writes the findings with their source, then how to learn more about them.
 ///
@@ -23,6 +23,24 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         Some(first) => writeln!(out, "To learn more, run: memgate explain {}", first.finding.code.name),
         None => Ok(()),
     }
+}
+
+/// Writes one fault of an input, with its source when the place is known.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_fault(fault: &Fault<'_>, out: &mut impl Write) -> io::Result<()> {
+    let Some(shown) = &fault.shown else {
+        let group = Group::with_title(Level::ERROR.primary_title(fault.line.as_str()));
+        return writeln!(out, "{}", Renderer::styled().render(&[group]));
+    };
+    let mut group = Level::ERROR
+        .primary_title(shown.message.as_str())
+        .elements(snippets(&shown.place, shown.other.as_ref()));
+    if let Some(help) = &shown.help {
+        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+    }
+    writeln!(out, "{}", Renderer::styled().render(&[group]))
 }
 
 fn group<'r>(located: &'r Located<'_>) -> Group<'r> {
