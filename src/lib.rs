@@ -4,9 +4,11 @@
 //!
 //! - [`model`]: the words everything else speaks.
 //! - [`manifest`]: files of YAML or JSON to objects with places, and edits back into their text.
+//! - [`casefile`]: cases with their expectations, and what of them failed.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`report`]: findings and changes, written for people and programs.
 
+pub mod casefile;
 pub mod deploy;
 pub mod manifest;
 pub mod model;
