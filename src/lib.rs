@@ -3,13 +3,30 @@
 //! Modules, in reading order; each uses only those above it:
 //!
 //! - [`model`]: the words everything else speaks.
+//! - [`family`]: what memgate knows of each platform: its kinds, rules, defaults and injection.
+//! - [`decide`]: one request and one snapshot to one decision.
+//! - [`patch`]: edits as JSON patches, and the check that they apply.
+//! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
 //! - [`manifest`]: files of YAML or JSON to objects with places, and edits back into their text.
 //! - [`casefile`]: cases with their expectations, and what of them failed.
-//! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`report`]: findings and changes, written for people and programs.
+//! - [`deploy`]: the Kubernetes objects that install memgate.
+
+pub mod model;
+
+pub mod family;
+
+pub mod decide;
+
+pub mod patch;
+
+pub mod admission;
+
+pub mod manifest;
 
 pub mod casefile;
-pub mod deploy;
-pub mod manifest;
-pub mod model;
+
 pub mod report;
+
+pub mod deploy;
+

@@ -19,6 +19,10 @@ pub enum Reason {
     Deleting,
     /// The object is not of the form that its kind asks for; the apiserver says so.
     Malformed,
+    /// The JSON holds a string that is no Unicode text, or a number beyond all bounds.
+    Unreadable,
+    /// The pod requires memory and no enabled family knows it.
+    NotRecognised,
     /// The agent claims no memory.
     NoMemory,
     /// What is referred to does not exist.
@@ -45,13 +49,15 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::NotOurs,
         Self::NotJudged,
         Self::OptedOut,
         Self::MirrorPod,
         Self::Deleting,
         Self::Malformed,
+        Self::Unreadable,
+        Self::NotRecognised,
         Self::NoMemory,
         Self::ReferenceMissing,
         Self::ReferenceInvalid,
@@ -75,6 +81,8 @@ impl Reason {
             Self::MirrorPod => "mirror-pod",
             Self::Deleting => "deleting",
             Self::Malformed => "malformed",
+            Self::Unreadable => "unreadable",
+            Self::NotRecognised => "not-recognised",
             Self::NoMemory => "no-memory",
             Self::ReferenceMissing => "reference-missing",
             Self::ReferenceInvalid => "reference-invalid",

@@ -98,6 +98,8 @@ pub struct Finding {
     /// The values that the finding rests on. Two findings of one code and pointer with the same
     /// basis are the same complaint; ratcheting compares it. Never shown.
     pub basis: String,
+    /// Whether this is about what the change does once it is allowed: not said of a refused one.
+    pub when_allowed: bool,
 }
 
 impl Finding {
@@ -111,6 +113,7 @@ impl Finding {
             message: message.into(),
             help: None,
             basis: String::new(),
+            when_allowed: false,
         }
     }
 
@@ -130,6 +133,12 @@ impl Finding {
     #[must_use]
     pub fn basis(self, basis: impl Into<String>) -> Self {
         Self { basis: basis.into(), ..self }
+    }
+
+    /// The same finding, said only when nothing else refuses the request.
+    #[must_use]
+    pub fn when_allowed(self) -> Self {
+        Self { when_allowed: true, ..self }
     }
 
     /// Whether this is the complaint that `old` already made of the stored object.

@@ -60,6 +60,12 @@ impl Pointer {
         Some(Self(parent.to_owned()))
     }
 
+    /// Whether `other` stands here or below.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        other.0.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// The keys and indexes on the way, unescaped, from the root down.
     pub fn tokens(&self) -> impl Iterator<Item = String> + '_ {
         self.0.split('/').skip(1).map(unescape)

@@ -35,21 +35,30 @@ pub struct Field {
     pub name: &'static str,
     /// The form of its value.
     pub shape: Shape,
-    /// Wrong names that are known to mean this field, beyond what spelling distance finds.
-    pub aliases: &'static [&'static str],
+    /// Wrong names that people write for this field, and what to suggest instead, beyond what
+    /// spelling distance finds.
+    pub aliases: &'static [(&'static str, &'static str)],
+    /// Whether likely misspellings are named even in an object that is open to other fields.
+    pub guarded: bool,
 }
 
 impl Field {
     /// A field without known aliases.
     #[must_use]
     pub const fn new(name: &'static str, shape: Shape) -> Self {
-        Self { name, shape, aliases: &[] }
+        Self { name, shape, aliases: &[], guarded: false }
     }
 
     /// The same field with the wrong names that people write for it.
     #[must_use]
-    pub const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+    pub const fn aliases(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
         Self { aliases, ..self }
+    }
+
+    /// The same field, whose likely misspellings are named in an open object too.
+    #[must_use]
+    pub const fn guarded(self) -> Self {
+        Self { guarded: true, ..self }
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::de::Deserializer;
 
 use crate::model::kind::Kind;
+use crate::model::name::is_dns_subdomain;
 use crate::model::settings::Settings;
 use crate::model::tree::Tree;
 
@@ -216,8 +217,12 @@ impl<'s> Questions<'s> {
         Self { snapshot, unknown: Vec::new() }
     }
 
-    /// One object by name.
+    /// One object by name. A name that no object can have is absent, so that it never becomes part
+    /// of a request to the apiserver.
     pub fn get(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
+        if !is_dns_subdomain(name) {
+            return Lookup::Absent;
+        }
         let lookup =
             self.snapshot.kinds.get(kind).map_or(Lookup::Unknown, |state| state.get(namespace, name));
         if lookup == Lookup::Unknown {

@@ -14,7 +14,7 @@ use crate::model::pointer::Pointer;
 use crate::model::shape::{Field, Shape};
 
 /// How many unknown field names of one object are kept; a longer list helps nobody.
-const UNKNOWN_FIELDS_KEPT: usize = 16;
+const UNKNOWN_FIELDS_KEPT: usize = 64;
 
 /// One value of the tree.
 #[derive(Debug, Clone, PartialEq)]
@@ -258,12 +258,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
         let mut elements = Vec::new();
-        if let Shape::List(shape) = self.0 {
-            while let Some(element) = list.next_element_seed(Seed(shape))? {
-                elements.push(element);
+        match self.0 {
+            Shape::List(shape) => {
+                while let Some(element) = list.next_element_seed(Seed(shape))? {
+                    elements.push(element);
+                }
             }
-        } else {
-            while list.next_element::<IgnoredAny>()?.is_some() {}
+            _ => while list.next_element::<IgnoredAny>()?.is_some() {},
         }
         Ok(Tree::List(elements))
     }
@@ -285,15 +286,12 @@ fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) 
     let mut map = Map::default();
     let mut position = 0;
     while let Some(key) = access.next_key_seed(Key)? {
-        match fields.iter().find(|field| field.name == key) {
-            Some(field) => {
-                let tree = access.next_value_seed(Seed(&field.shape))?;
-                map.put(field.name, position, tree);
-            }
-            None => {
-                access.next_value::<IgnoredAny>()?;
-                map.note_unknown(&key, position);
-            }
+        if let Some(field) = fields.iter().find(|field| field.name == key) {
+            let tree = access.next_value_seed(Seed(&field.shape))?;
+            map.put(field.name, position, tree);
+        } else {
+            access.next_value::<IgnoredAny>()?;
+            map.note_unknown(&key, position);
         }
         position += 1;
     }

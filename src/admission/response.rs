@@ -1,0 +1,162 @@
+//! The response half of an AdmissionReview, written straight into its bytes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use crate::model::decision::Reason;
+use crate::model::edit::Edit;
+use crate::model::finding::{Finding, Severity};
+use crate::patch::Patch;
+
+use super::Review;
+
+/// The most bytes of warnings in one response: what the apiserver passes on to a client.
+/// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
+const WARNINGS_LIMIT: usize = 4096;
+
+/// What is answered.
+pub(super) struct Verdict<'a> {
+    pub(super) review: &'a Review<'a>,
+    pub(super) findings: &'a [Finding],
+    pub(super) edits: &'a [Edit],
+    pub(super) reason: Reason,
+}
+
+/// A `metav1.Status`.
+#[expect(clippy::struct_field_names, reason = "the names are the API's")]
+#[derive(Serialize)]
+struct Status<'a> {
+    code: u16,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+    details: Details<'a>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'a str,
+    kind: &'a str,
+    causes: Vec<CauseOf<'a>>,
+}
+
+#[derive(Serialize)]
+struct CauseOf<'a> {
+    reason: &'static str,
+    message: &'a str,
+    field: String,
+}
+
+impl Verdict<'_> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        out.extend_from_slice(
+            br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"#,
+        );
+        json(&mut out, &self.review.uid);
+        match self.status() {
+            None => out.extend_from_slice(br#","allowed":true"#),
+            Some(status) => {
+                out.extend_from_slice(br#","allowed":false,"status":"#);
+                json(&mut out, &status);
+            }
+        }
+        self.patch(&mut out);
+        let warnings = self.warnings();
+        if !warnings.is_empty() {
+            out.extend_from_slice(br#","warnings":"#);
+            json(&mut out, &warnings);
+        }
+        self.audit(&mut out);
+        out.extend_from_slice(b"}}");
+        out
+    }
+
+    fn denials(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.severity == Severity::Deny)
+    }
+
+    fn status(&self) -> Option<Status<'_>> {
+        let causes: Vec<CauseOf<'_>> = self.denials().map(cause).collect();
+        if causes.is_empty() {
+            return None;
+        }
+        let request = &self.review.request;
+        let details = Details { name: &request.name, group: &request.group, kind: &request.kind, causes };
+        let message = message(&details);
+        Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
+    }
+
+    fn patch(&self, out: &mut Vec<u8>) {
+        if self.edits.is_empty() {
+            return;
+        }
+        out.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
+        let mut patch = Vec::with_capacity(128 * self.edits.len());
+        json(&mut patch, &Patch(self.edits));
+        let start = out.len();
+        out.resize(start + patch.len().div_ceil(3) * 4, 0);
+        let written = out.get_mut(start..).map_or(Ok(0), |room| STANDARD.encode_slice(&patch, room));
+        out.truncate(start + written.unwrap_or_default());
+        out.push(b'"');
+    }
+
+    /// The texts of all warnings, as many as fit; the last one counts those that do not.
+    fn warnings(&self) -> Vec<String> {
+        let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
+        let texts: Vec<String> = texts.map(|finding| plain(&finding.message)).collect();
+        let mut left = WARNINGS_LIMIT - "and 1000000 more warnings".len();
+        let fits = |text: &&String| {
+            let room = left.checked_sub(text.len());
+            left = room.unwrap_or_default();
+            room.is_some()
+        };
+        let mut shown: Vec<String> = texts.iter().take_while(fits).cloned().collect();
+        let more = texts.len() - shown.len();
+        if more > 0 {
+            shown.push(format!("and {more} more warnings"));
+        }
+        shown
+    }
+
+    fn audit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#","auditAnnotations":{"reason":"#);
+        json(out, self.reason.name());
+        let mut codes: Vec<&str> = self.findings.iter().map(|finding| finding.code.name).collect();
+        codes.dedup();
+        if !codes.is_empty() {
+            out.extend_from_slice(br#","codes":"#);
+            json(out, &codes.join(","));
+        }
+        out.push(b'}');
+    }
+}
+
+fn cause(finding: &Finding) -> CauseOf<'_> {
+    CauseOf { reason: finding.code.cause.reason(), message: &finding.message, field: finding.pointer.field() }
+}
+
+/// As the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with brackets
+/// around several messages.
+fn message(details: &Details<'_>) -> String {
+    let dot = if details.group.is_empty() { "" } else { "." };
+    let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
+    let messages: Vec<String> = details.causes.iter().map(|cause| plain(cause.message)).collect();
+    let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
+    format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
+}
+
+/// A text without control characters, which have no place in a header or a log line.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Writes a value as JSON. Writing to memory cannot fail, and none of the types can.
+fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_writer(out, value);
+    debug_assert!(written.is_ok(), "plain data serializes");
+}

@@ -1,0 +1,230 @@
+//! The decision: one pure function that the webhook and every command call.
+//!
+//! [`decide`] takes a request and a snapshot and returns findings and edits. It has no clock, no
+//! I/O and no randomness; the same input gives the same decision everywhere. What it cannot know it
+//! lists in [`Decision::unknown`].
+
+use std::cmp::Ordering;
+
+use crate::family::{self, Subject, common, pod as pods};
+use crate::model::decision::{Decision, Reason};
+use crate::model::finding::{Finding, Phase, Severity, quoted};
+use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
+use crate::model::request::{Operation, Request};
+use crate::model::settings::Family;
+use crate::model::snapshot::{Lookup, Questions, Snapshot, is_deleting};
+use crate::model::tree::Tree;
+use crate::model::view::MIRROR_POD;
+
+/// Decides one request.
+///
+/// A decision on a pod belongs to the mutating call. A decision on a family's own resource has its
+/// edits for the mutating call and its findings for the validating one, which comes later and sees
+/// the object with the edits applied.
+#[must_use]
+pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    if request.is_pod() {
+        return decide_pod(request, snapshot);
+    }
+    match family::judging(&snapshot.settings.families, &request.group, &request.kind) {
+        Some((family, kind)) => decide_resource(family, kind, request, snapshot),
+        None => Decision::pass(Reason::NotOurs),
+    }
+}
+
+/// What the inject label of a pod says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish<'p> {
+    None,
+    Disabled,
+    Required,
+    Other(&'p str),
+}
+
+fn wish<'p>(pod: &'p Pod<'_>) -> Wish<'p> {
+    match pod.label(pods::INJECT_LABEL) {
+        None => Wish::None,
+        Some("disabled") => Wish::Disabled,
+        Some("required") => Wish::Required,
+        Some(other) => Wish::Other(other),
+    }
+}
+
+fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    if request.operation != Operation::Create || !request.subresource.is_empty() {
+        return Decision::pass(Reason::NotJudged);
+    }
+    let pod = match request.object.map(Pod::parse) {
+        Some(Ok(pod)) => pod,
+        Some(Err(error)) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Some(Err(_)) | None => return Decision::pass(Reason::Malformed),
+    };
+    if wish(&pod) == Wish::Disabled {
+        return Decision::pass(Reason::OptedOut);
+    }
+    if pod.deleting() {
+        return Decision::pass(Reason::Deleting);
+    }
+    if pod.annotation(MIRROR_POD).is_some() {
+        return Decision::pass(Reason::MirrorPod);
+    }
+    let mut questions = Questions::new(snapshot);
+    let decision = inject(request, &pod, &snapshot.settings.families, &mut questions);
+    Decision { unknown: questions.into_unknown(), ..decision }
+}
+
+/// The first enabled family that knows the pod decides.
+fn inject(
+    request: &Request<'_>,
+    pod: &Pod<'_>,
+    families: &[Family],
+    questions: &mut Questions<'_>,
+) -> Decision {
+    let wish = wish(pod);
+    let required = wish == Wish::Required;
+    let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
+    let namespace =
+        if request.namespace.is_empty() { own_namespace.unwrap_or_default() } else { &request.namespace };
+    let known = families
+        .iter()
+        .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
+    let Some((family, injection)) = known else {
+        return if required { not_recognised() } else { Decision::pass(Reason::NotOurs) };
+    };
+    if !required && opted_out(namespace, questions) {
+        return Decision::pass(Reason::OptedOut);
+    }
+    let mut edits = Vec::new();
+    if !injection.edits.is_empty() {
+        let marker = pods::marker(pod, family, &injection);
+        edits = injection.edits;
+        edits.push(marker);
+    }
+    let unmet = injection.unmet.filter(|_| required || !injection.quiet).map(|finding| Finding {
+        severity: if required { Severity::Deny } else { Severity::Warn },
+        ..finding
+    });
+    let mut findings = injection.warnings;
+    findings.extend(unmet);
+    if let Wish::Other(value) = wish {
+        findings.push(label_unknown(family, value));
+    }
+    findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
+    Decision { findings, edits, required, ..Decision::pass(injection.reason) }
+}
+
+fn opted_out(namespace: &str, questions: &mut Questions<'_>) -> bool {
+    match questions.get(&NAMESPACE, "", namespace) {
+        Lookup::Found(object) => object.label(pods::INJECT_LABEL) == Some("disabled"),
+        Lookup::Absent | Lookup::Unknown => false,
+    }
+}
+
+fn inject_label() -> Pointer {
+    Pointer::new("/metadata/labels").key(pods::INJECT_LABEL)
+}
+
+fn label_unknown(family: Family, value: &str) -> Finding {
+    let message = format!(
+        "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
+        quoted(value)
+    );
+    Finding::warn(family::inject_label_unknown(family), inject_label(), message)
+}
+
+fn not_recognised() -> Decision {
+    let message = "the pod requires its memory, but has no label by which an enabled family knows it";
+    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, inject_label(), message)
+        .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
+    Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
+}
+
+fn decide_resource(
+    family: Family,
+    kind: &'static Kind,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+) -> Decision {
+    if request.operation == Operation::Connect || !request.subresource.is_empty() {
+        return Decision::pass(Reason::NotJudged);
+    }
+    let deleted = request.operation == Operation::Delete;
+    let judged = if deleted { request.old_object } else { request.object };
+    let object = match judged.map(|text| Tree::parse(text, &kind.shape)) {
+        Some(Ok(object)) => object,
+        Some(Err(_)) => return Decision::pass(Reason::Unreadable),
+        None if deleted => return Decision::pass(Reason::NotJudged),
+        None => return Decision::pass(Reason::Malformed),
+    };
+    if is_deleting(&object) && !deleted {
+        return Decision::pass(Reason::Deleting);
+    }
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());
+    let name = first_of(&request.name, &object, "name");
+    let namespace = first_of(&request.namespace, &object, "namespace");
+    let operation = request.operation;
+    let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
+    judge(family, &subject, snapshot)
+}
+
+/// What the request says, or else the object's metadata.
+fn first_of<'t>(requested: &'t str, object: &'t Tree, field: &str) -> &'t str {
+    if requested.is_empty() {
+        return object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    }
+    requested
+}
+
+fn judge(family: Family, subject: &Subject<'_>, snapshot: &Snapshot) -> Decision {
+    let mut questions = Questions::new(snapshot);
+    let mut findings = family::validate(family, subject, &mut questions);
+    if let Some(old) = subject.old {
+        ratchet(family, subject, old, &mut findings, &mut questions);
+    }
+    let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
+    findings.retain(|finding| !(denied && finding.when_allowed));
+    findings.sort_by_cached_key(|finding| subject.object.document_position(&finding.pointer));
+    let edits =
+        if subject.operation == Operation::Delete { Vec::new() } else { family::default(family, subject) };
+    let reason = match (denied, edits.is_empty()) {
+        (true, _) => Reason::Invalid,
+        (false, false) => Reason::Defaulted,
+        (false, true) => Reason::Valid,
+    };
+    let unknown = questions.into_unknown();
+    Decision { findings, edits, unknown, phase: Phase::Validate, ..Decision::pass(reason) }
+}
+
+/// A denial that the stored object already earned only warns: what is stored can still be labelled,
+/// annotated and freed of finalizers.
+/// Source: Kubernetes documentation, CRD validation ratcheting.
+fn ratchet(
+    family: Family,
+    subject: &Subject<'_>,
+    old: &Tree,
+    findings: &mut [Finding],
+    questions: &mut Questions<'_>,
+) {
+    if findings.iter().all(|finding| finding.severity == Severity::Warn) {
+        return;
+    }
+    let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
+    let old_findings = family::validate(family, &stored, questions);
+    for finding in findings {
+        if old_findings.iter().any(|old| old.severity == Severity::Deny && finding.repeats(old)) {
+            finding.severity = Severity::Warn;
+        }
+    }
+}
+
+/// The order of two places in an object whose fields stand in the order of their names, as the
+/// apiserver sends them.
+fn by_pointer(a: &Pointer, b: &Pointer) -> Ordering {
+    let key = |pointer: &Pointer| -> Vec<(usize, String)> {
+        pointer.tokens().map(|token| (token.parse().unwrap_or(0), token)).collect()
+    };
+    key(a).cmp(&key(b))
+}

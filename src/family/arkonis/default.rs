@@ -1,0 +1,45 @@
+//! The defaults of a memory resource.
+//!
+//! In a cluster the CRD's schema has written them before any webhook is called; outside, these
+//! edits stand in for it. An explicit 0 means "no expiry" and is kept.
+
+use crate::family::Subject;
+use crate::model::edit::{Edit, Op, Origin, Value};
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::api::{COLLECTION_DEFAULT, REDIS_TTL_DEFAULT};
+use super::validate::{Role, breaks_schema, role};
+
+/// One `add` for each default that a section lacks; none for an object that the schema refuses.
+#[must_use]
+pub fn default(subject: &Subject<'_>) -> Vec<Edit> {
+    let Some((dialect, Role::Memory)) = role(subject.kind) else { return Vec::new() };
+    let object = subject.object;
+    if breaks_schema(dialect, object) {
+        return Vec::new();
+    }
+    let defaults = [
+        ("redis", "ttlSeconds", Value::Integer(REDIS_TTL_DEFAULT)),
+        ("vectorStore", "collection", Value::Text(COLLECTION_DEFAULT.to_owned())),
+    ];
+    let lacks = |section: &str, field: &str| {
+        object
+            .at(&["spec", section])
+            .is_some_and(|section: &Tree| section.is_object() && section.get(field).is_none())
+    };
+    defaults
+        .into_iter()
+        .filter(|(section, field, _)| lacks(section, field))
+        .map(|(section, field, value)| Edit {
+            op: Op::Add,
+            pointer: Pointer::new("/spec").key(section).key(field),
+            value,
+            origins: vec![origin(section, field)],
+        })
+        .collect()
+}
+
+fn origin(section: &str, field: &str) -> Origin {
+    Origin { resource: String::new(), field: format!("spec.{section}.{field}"), rule: "default of the CRD" }
+}

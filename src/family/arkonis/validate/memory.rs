@@ -1,0 +1,205 @@
+//! The rules for which a memory resource is refused.
+
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::finding::{Finding, quoted};
+use crate::model::name::is_dns_subdomain;
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::super::api::{Backend, Dialect, Embedding, Memory, VectorStore};
+use super::super::codes::{
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, EMBEDDING_MODEL_REQUIRED, EMBEDDING_PROVIDER_UNKNOWN,
+    ENDPOINT_REQUIRED, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
+    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+};
+
+const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
+const ENDPOINT: &str = "/spec/vectorStore/endpoint";
+const VECTOR_SECRET: &str = "/spec/vectorStore/secretRef/name";
+
+/// What the schema of the CRD asks for, whatever the backend.
+pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
+    let memory = Memory::read(dialect, object);
+    let mut findings: Vec<Finding> = backend(&memory, object).into_iter().collect();
+    if memory.redis.as_ref().is_some_and(|redis| redis.secret_name.is_none()) {
+        findings.push(redis_secret_required(&memory));
+    }
+    if let Some(store) = &memory.vector_store {
+        findings.extend(vector_store_schema(dialect, &memory, store));
+    }
+    if let Some(embedding) = &memory.embedding {
+        findings.extend(embedding_schema(embedding));
+    }
+    if dialect.successor {
+        findings.extend(forbidden_sections(&memory));
+    }
+    findings
+}
+
+/// What the backend asks for; nobody else checks it before the agent runs without its memory.
+pub(super) fn conditional_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
+    let memory = Memory::read(dialect, object);
+    match memory.backend() {
+        Some(Backend::Redis) => redis_in_use(&memory),
+        Some(Backend::VectorStore) => vector_store_in_use(&memory),
+        Some(Backend::InContext) | None => Vec::new(),
+    }
+}
+
+fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
+    if object.get("spec").is_none() {
+        return Some(Finding::deny(&BACKEND_REQUIRED, Pointer::new("/spec"), "spec is required"));
+    }
+    let pointer = Pointer::new("/spec/backend");
+    let Some(name) = memory.backend_name else {
+        return Some(Finding::deny(&BACKEND_REQUIRED, pointer, "spec.backend is required"));
+    };
+    if memory.backend().is_some() {
+        return None;
+    }
+    let meant = match name {
+        "memory" => Some("in-context"),
+        other => nearest(other, Backend::ALL.map(Backend::name)),
+    };
+    let message = format!(
+        "spec.backend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
+        quoted(name),
+        did_you_mean(meant)
+    );
+    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).basis(name))
+}
+
+fn redis_secret_required(memory: &Memory<'_>) -> Finding {
+    Finding::deny(&REDIS_SECRET_REQUIRED, Pointer::new(REDIS_SECRET), "spec.redis.secretRef.name is required")
+        .basis(basis(memory, ""))
+}
+
+fn vector_store_schema(dialect: &Dialect, memory: &Memory<'_>, store: &VectorStore<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = provider(dialect, store).into_iter().collect();
+    if store.endpoint.is_none() {
+        findings.push(endpoint_required(memory, "absent"));
+    }
+    if store.has_secret_ref && store.secret_name.is_none() {
+        findings.push(vector_secret_name(memory));
+    }
+    findings
+}
+
+fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
+    let pointer = Pointer::new("/spec/vectorStore/provider");
+    let Some(provider) = store.provider else {
+        return Some(Finding::deny(&PROVIDER_REQUIRED, pointer, "spec.vectorStore.provider is required"));
+    };
+    if dialect.providers.contains(&provider) {
+        return None;
+    }
+    let message = format!(
+        "spec.vectorStore.provider: unsupported value {}; use {}{}",
+        quoted(provider),
+        one_of(dialect.providers),
+        did_you_mean(nearest(provider, dialect.providers.iter().copied()))
+    );
+    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).basis(provider))
+}
+
+fn embedding_schema(embedding: &Embedding<'_>) -> Vec<Finding> {
+    /// Source: the SwarmMemory CRD of kubeswarm v0.3.
+    const PROVIDERS: [&str; 4] = ["auto", "openai", "google", "voyageai"];
+    let mut findings = Vec::new();
+    if embedding.model.is_none_or(str::is_empty) {
+        let pointer = Pointer::new("/spec/embedding/model");
+        findings.push(Finding::deny(&EMBEDDING_MODEL_REQUIRED, pointer, "spec.embedding.model is required"));
+    }
+    if let Some(provider) = embedding.provider.filter(|provider| !PROVIDERS.contains(provider)) {
+        let message = format!(
+            "spec.embedding.provider: unsupported value {}; use {}",
+            quoted(provider),
+            one_of(&PROVIDERS)
+        );
+        let pointer = Pointer::new("/spec/embedding/provider");
+        findings.push(Finding::deny(&EMBEDDING_PROVIDER_UNKNOWN, pointer, message).basis(provider));
+    }
+    findings
+}
+
+/// The successor's CRD refuses a section that the backend does not use.
+fn forbidden_sections(memory: &Memory<'_>) -> Vec<Finding> {
+    let sections = [
+        (memory.redis.is_some(), "redis", Backend::Redis),
+        (memory.vector_store.is_some(), "vectorStore", Backend::VectorStore),
+    ];
+    let forbidden = |(present, _, backend): &(bool, &str, Backend)| {
+        *present && memory.backend().is_some_and(|chosen| chosen != *backend)
+    };
+    let finding = |(_, section, backend): (bool, &str, Backend)| {
+        let message = format!("{section} config can only be set when backend is {}", backend.name());
+        Finding::deny(&SECTION_UNUSED, Pointer::new("/spec").key(section), message).basis(basis(memory, ""))
+    };
+    sections.into_iter().filter(forbidden).map(finding).collect()
+}
+
+fn redis_in_use(memory: &Memory<'_>) -> Vec<Finding> {
+    let Some(redis) = &memory.redis else {
+        let message = "spec.redis is required when backend is \"redis\"";
+        return vec![
+            Finding::deny(&REDIS_REQUIRED, Pointer::new("/spec/redis"), message)
+                .basis(basis(memory, "absent")),
+        ];
+    };
+    match redis.secret_name {
+        None => Vec::new(),
+        Some("") => vec![redis_secret_required(memory)],
+        Some(name) => secret_name_invalid(REDIS_SECRET, name).into_iter().collect(),
+    }
+}
+
+fn vector_store_in_use(memory: &Memory<'_>) -> Vec<Finding> {
+    let Some(store) = &memory.vector_store else {
+        let message = "spec.vectorStore is required when backend is \"vector-store\"";
+        let pointer = Pointer::new("/spec/vectorStore");
+        return vec![Finding::deny(&VECTOR_STORE_REQUIRED, pointer, message).basis(basis(memory, "absent"))];
+    };
+    let mut findings = Vec::new();
+    if let Some(endpoint) = store.endpoint.filter(|endpoint| endpoint.trim().is_empty()) {
+        findings.push(endpoint_required(memory, endpoint));
+    }
+    match store.secret_name {
+        None => {}
+        Some("") => findings.push(vector_secret_name(memory)),
+        Some(name) => findings.extend(secret_name_invalid(VECTOR_SECRET, name)),
+    }
+    findings
+}
+
+fn endpoint_required(memory: &Memory<'_>, value: &str) -> Finding {
+    Finding::deny(&ENDPOINT_REQUIRED, Pointer::new(ENDPOINT), "spec.vectorStore.endpoint is required")
+        .basis(basis(memory, value))
+}
+
+fn vector_secret_name(memory: &Memory<'_>) -> Finding {
+    let message = "spec.vectorStore.secretRef.name is required when secretRef is set";
+    Finding::deny(&VECTOR_SECRET_NAME, Pointer::new(VECTOR_SECRET), message).basis(basis(memory, ""))
+}
+
+fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
+    if is_dns_subdomain(name) {
+        return None;
+    }
+    let pointer = Pointer::new(pointer);
+    let message = format!("{}: {} is not a valid Secret name", pointer.field(), quoted(name));
+    Some(Finding::deny(&SECRET_NAME_INVALID, pointer, message).basis(name))
+}
+
+/// A required value rests on the backend as well as on what stands in its place.
+fn basis(memory: &Memory<'_>, value: &str) -> String {
+    format!("{}: {value}", memory.backend_name.unwrap_or_default())
+}
+
+/// `"a", "b" or "c"`.
+fn one_of(values: &[&str]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.join(""),
+    }
+}

@@ -1,0 +1,63 @@
+//! What is wrong with settings that name a memory backend.
+
+use crate::family::Subject;
+use crate::family::schema;
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::Questions;
+use crate::model::tree::Tree;
+
+use super::super::api::{Backend, Dialect, settings_names};
+use super::super::codes::{DURABLE_BACKEND, MEMORY_BACKEND_UNKNOWN};
+use super::SCHEMA_CODES;
+
+pub(super) fn findings(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    questions: &mut Questions<'_>,
+) -> Vec<Finding> {
+    let mut findings = schema::check(subject.object, &dialect.settings.shape, SCHEMA_CODES);
+    let Some(name) = subject.object.at(&["spec", "memoryBackend"]).and_then(Tree::text) else {
+        return findings;
+    };
+    match Backend::from_name(name) {
+        None => findings.push(unknown(name)),
+        Some(Backend::InContext) => {}
+        Some(backend) => findings.extend(durable(dialect, subject, backend, questions)),
+    }
+    findings
+}
+
+fn unknown(name: &str) -> Finding {
+    let message = format!(
+        "spec.memoryBackend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
+        quoted(name),
+        did_you_mean(nearest(name, Backend::ALL.map(Backend::name)))
+    );
+    Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message).basis(name)
+}
+
+/// Settings carry no connection data: without a memory the agent gets a backend it cannot reach.
+fn durable(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    backend: Backend,
+    questions: &mut Questions<'_>,
+) -> Option<Finding> {
+    let mut agents = questions.list(&dialect.agent, subject.namespace);
+    let user = agents.find(|agent| {
+        let named = settings_names(dialect, &agent.tree);
+        let last = named.last().is_some_and(|(_, name)| *name == subject.name);
+        last && !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none()
+    })?;
+    let message = format!(
+        "spec.memoryBackend \"{}\" sets no connection and {} {} has no memoryRef; use {} {}",
+        backend.name(),
+        dialect.agent.kind,
+        quoted(&user.name),
+        if dialect.successor { "a" } else { "an" },
+        dialect.memory.kind
+    );
+    Some(Finding::warn(&DURABLE_BACKEND, Pointer::new("/spec/memoryBackend"), message))
+}

@@ -1,0 +1,133 @@
+//! A core/v1 Pod, as far as decisions read it.
+
+use serde_json::value::RawValue;
+
+use crate::model::view::{Annotations, Text, Texts, view};
+
+view! {
+    /// A pod.
+    Pod {
+        /// Who it is.
+        metadata: Metadata<'a> = "metadata",
+        /// What it runs.
+        spec: Spec<'a> = "spec",
+    }
+}
+
+view! {
+    /// Who a pod is.
+    Metadata {
+        /// The name; absent when the apiserver makes one from `generate_name`.
+        name: Text<'a> = "name",
+        /// The start of a name that the apiserver makes.
+        generate_name: Text<'a> = "generateName",
+        /// The namespace; the request's counts when this is absent.
+        namespace: Text<'a> = "namespace",
+        /// When the pod was asked to go; present only while it is being deleted.
+        deletion_timestamp: Text<'a> = "deletionTimestamp",
+        /// All labels.
+        labels: Texts<'a> = "labels",
+        /// The annotations that memgate reads; `None` when there is no such map at all.
+        annotations: Annotations<'a> = "annotations",
+    }
+}
+
+view! {
+    /// What a pod runs.
+    Spec {
+        /// The ordinary containers.
+        containers: Vec<Container<'a>> = "containers",
+    }
+}
+
+view! {
+    /// A container.
+    Container {
+        /// The name.
+        name: Text<'a> = "name",
+        /// The environment; `None` when there is no list at all, which a patch must tell from an
+        /// empty one.
+        env: Vec<EnvVar<'a>> = "env",
+    }
+}
+
+view! {
+    /// One environment variable.
+    EnvVar {
+        /// The name.
+        name: Text<'a> = "name",
+        /// The literal.
+        value: Text<'a> = "value",
+        /// The reference, unread: most are never looked at.
+        value_from: &'a RawValue = "valueFrom",
+    }
+}
+
+view! {
+    /// The `valueFrom` of an environment variable.
+    ValueFrom {
+        /// A key of a Secret.
+        secret_key_ref: SecretKeyRef<'a> = "secretKeyRef",
+    }
+}
+
+view! {
+    /// A key of a Secret.
+    SecretKeyRef {
+        /// The name of the Secret.
+        name: Text<'a> = "name",
+        /// The key in its data.
+        key: Text<'a> = "key",
+    }
+}
+
+impl<'a> Pod<'a> {
+    /// Reads a pod.
+    ///
+    /// # Errors
+    /// Of category `Data` when a field that is read has another JSON type than a pod's; of
+    /// category `Syntax` when a string that is read cannot be Unicode text.
+    pub fn parse(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.metadata.as_ref()?.labels.as_ref()?.get(key)
+    }
+
+    /// The value of one of the annotations that memgate reads.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.as_ref()?.annotations.as_ref()?.get(key)
+    }
+
+    /// Whether the pod is being deleted.
+    #[must_use]
+    pub fn deleting(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some())
+    }
+
+    /// The ordinary containers; none when the list is absent.
+    #[must_use]
+    pub fn containers(&self) -> &[Container<'a>] {
+        self.spec.as_ref().and_then(|spec| spec.containers.as_deref()).unwrap_or_default()
+    }
+}
+
+impl EnvVar<'_> {
+    /// The Secret and key that the value comes from; `None` for a literal or another reference.
+    #[must_use]
+    pub fn secret_key_ref(&self) -> Option<(String, String)> {
+        let reference = ValueFrom::of(self.value_from?)?.secret_key_ref?;
+        let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
+        Some((text(reference.name), text(reference.key)))
+    }
+}
+
+impl<'a> ValueFrom<'a> {
+    fn of(raw: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}

@@ -1,0 +1,91 @@
+//! How the programs of the control plane are found, in directories made for the trial.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    support::{
+        assets::{Assets, Places, Program, go_platform},
+        scratch::Scratch,
+    },
+    world::{Case, World},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new(
+            "assets::prefers_kubebuilder_assets",
+            prefers_kubebuilder_assets,
+        ),
+        Case::new("assets::takes_the_newest_patch", takes_the_newest_patch),
+        Case::new(
+            "assets::names_three_ways_when_nothing_is_there",
+            names_three_ways,
+        ),
+    ]
+}
+
+fn prefers_kubebuilder_assets(_: &World) -> Result<()> {
+    let scratch = Scratch::new("assets")?;
+    let named = scratch.path().join("named");
+    let unpacked = scratch.path().join("k8s");
+    fill(&named, &Program::ALL)?;
+    fill(&unpacked.join(version("1.36.3")), &Program::ALL)?;
+
+    let found = Assets::find(&Places {
+        kubebuilder_assets: Some(named.clone()),
+        setup_envtest: Some(unpacked),
+        ..Places::default()
+    })?;
+    ensure!(found.apiserver.starts_with(&named), "found {found:?}");
+    ensure!(found.kubectl.starts_with(&named), "found {found:?}");
+    Ok(())
+}
+
+fn takes_the_newest_patch(_: &World) -> Result<()> {
+    let scratch = Scratch::new("assets")?;
+    // 10 is newer than 9 although its text is smaller, and 1.37 is not what the types are for.
+    for number in ["1.36.9", "1.36.10", "1.37.0", "1.35.12"] {
+        fill(&scratch.path().join(version(number)), &Program::ALL)?;
+    }
+    fill(&scratch.path().join("1.36.11-plan9-mips"), &Program::ALL)?;
+
+    let found = Assets::find(&Places {
+        setup_envtest: Some(scratch.path().to_owned()),
+        ..Places::default()
+    })?;
+    let expected = scratch.path().join(version("1.36.10"));
+    ensure!(found.etcd.starts_with(expected), "found {found:?}");
+    Ok(())
+}
+
+fn names_three_ways(_: &World) -> Result<()> {
+    let scratch = Scratch::new("assets")?;
+    let error = Assets::find(&Places {
+        cache: Some(scratch.path().to_owned()),
+        ..Places::default()
+    });
+    let error = error
+        .err()
+        .context("programs were found in empty directories")?;
+    let text = error.to_string();
+    for way in ["KUBEBUILDER_ASSETS", "setup-envtest use", "install Go"] {
+        ensure!(text.contains(way), "{way} is not in: {text}");
+    }
+    Ok(())
+}
+
+fn version(number: &str) -> String {
+    format!("{number}-{}", go_platform())
+}
+
+fn fill(dir: &Path, programs: &[Program]) -> Result<()> {
+    fs::create_dir_all(dir)?;
+    for program in programs {
+        let path = dir.join(program.name());
+        fs::write(&path, "")?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Everything that is tested against a real kube-apiserver, in one program, so that one cluster
+//! serves it all. The cluster starts with the first trial that asks for it: `--list` and a filter
+//! that leaves only trials without it start none.
+//!
+//! To add a trial, write a function `fn name(world: &World) -> anyhow::Result<()>` in one of the
+//! modules, or a new one, and name it in that module's `cases`. A trial works in a namespace of
+//! its own and leaves everything else alone; one that cannot is a [`Case::alone`].
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test may panic, and reads JSON by indexing, where a missing key is null"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod assets;
+mod control_plane;
+mod processes;
+mod serving;
+mod stub;
+mod webhooks;
+mod world;
+
+use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use world::{Case, World};
+
+/// Trials mostly wait for others, but each wait takes some of the processor.
+const THREADS: RangeInclusive<usize> = 2..=4;
+
+fn main() -> ExitCode {
+    if let Some(role) = processes::role().or_else(serving::role) {
+        return role();
+    }
+    let mut arguments = Arguments::from_args();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.clamp(*THREADS.start(), *THREADS.end());
+    arguments.test_threads.get_or_insert(threads);
+
+    let world = Arc::new(World::default());
+    let trials = cases().into_iter().map(|case| trial(case, &world));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    // The last owner: this ends the cluster.
+    drop(world);
+    conclusion.exit_code()
+}
+
+fn cases() -> Vec<Case> {
+    [
+        assets::cases(),
+        processes::cases(),
+        serving::cases(),
+        control_plane::cases(),
+        webhooks::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn trial(case: Case, world: &Arc<World>) -> Trial {
+    let world = Arc::clone(world);
+    Trial::test(case.name.clone(), move || {
+        world
+            .run(case)
+            .map_err(|error| Failed::from(format!("{error:#}")))
+    })
+}

@@ -1,0 +1,170 @@
+//! Builds a program of the control plane with Go, once, into a cache outside the work tree.
+//!
+//! The cache is `<cache>/<version>-<hash of tools/envtest>/<program>`. A program appears there by
+//! a rename, so whatever is there is whole, and a lock lets one run build while others wait.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use super::assets::{Places, Program, SERIES, is_executable};
+
+/// The version that `tools/envtest/kubernetes/go.mod` asks for. It is told to the linker, as
+/// modules carry no version in their sources: unset, the apiserver calls itself `v0.0.0-master`.
+pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
+
+/// The files that decide what is built; they make the cache's key.
+const MODULE_FILES: [&str; 4] = [
+    "etcd/go.mod",
+    "etcd/go.sum",
+    "kubernetes/go.mod",
+    "kubernetes/go.sum",
+];
+
+/// The program from the cache, built first when it is not there.
+pub(crate) fn cached(program: Program, places: &Places) -> Result<PathBuf> {
+    let cache = places
+        .cache
+        .as_deref()
+        .ok_or_else(|| missing(program, places))?;
+    let modules = modules_dir();
+    let dir = cache.join(key(&modules)?);
+    let path = dir.join(program.name());
+    if is_executable(&path) {
+        return Ok(path);
+    }
+    let go = places
+        .go
+        .as_deref()
+        .ok_or_else(|| missing(program, places))?;
+
+    fs::create_dir_all(&dir).with_context(|| format!("failed to create {}", dir.display()))?;
+    let _alone = lock(&dir.join("lock"))?;
+    // Another run may have built it while this one waited.
+    if !is_executable(&path) {
+        let unfinished = tempfile::tempdir_in(&dir)?;
+        let built = unfinished.path().join(program.name());
+        build(program, go, &modules, &built)?;
+        fs::rename(&built, &path)
+            .with_context(|| format!("failed to rename to {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+fn modules_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/envtest")
+}
+
+/// `v1.36.3-0123456789abcdef`.
+fn key(modules: &Path) -> Result<String> {
+    let mut hash = Fnv::new();
+    for file in MODULE_FILES {
+        let path = modules.join(file);
+        let bytes =
+            fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        hash.add(&bytes);
+    }
+    Ok(format!("{KUBERNETES_VERSION}-{:016x}", hash.0))
+}
+
+/// FNV-1a, 64 bits. The standard library's hash may change with the compiler, and with it would
+/// the key and four minutes of building.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+/// Waits until no other run builds; the lock ends with the file, or with us.
+fn lock(path: &Path) -> Result<File> {
+    let file =
+        File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
+    file.lock()
+        .with_context(|| format!("failed to lock {}", path.display()))?;
+    Ok(file)
+}
+
+fn build(program: Program, go: &Path, modules: &Path, to: &Path) -> Result<()> {
+    eprintln!(
+        "building {} for Kubernetes {KUBERNETES_VERSION} with Go; this happens once and may take minutes",
+        program.name()
+    );
+    let module = modules.join(module(program));
+    let status = Command::new(go)
+        .args(["build", "-buildvcs=false", "-ldflags"])
+        .arg(linker_flags())
+        .arg("-o")
+        .args([to.as_os_str(), package(program).as_ref()])
+        .env("GOWORK", "off")
+        .current_dir(&module)
+        .status()
+        .with_context(|| format!("failed to run {}", go.display()))?;
+    ensure!(
+        status.success(),
+        "failed to build {} ({status}); Go's own words are above. To see them again: cd {} && go build {}",
+        program.name(),
+        module.display(),
+        package(program)
+    );
+    if !is_executable(to) {
+        bail!("Go built {}, but left no {}", program.name(), to.display());
+    }
+    Ok(())
+}
+
+/// Symbols are left out: the programs are a third smaller, and nobody debugs them here.
+fn linker_flags() -> String {
+    let mut parts = KUBERNETES_VERSION.trim_start_matches('v').split('.');
+    let major = parts.next().unwrap_or_default();
+    let minor = parts.next().unwrap_or_default();
+    let variable = "k8s.io/component-base/version";
+    format!(
+        "-s -w -X {variable}.gitVersion={KUBERNETES_VERSION} -X {variable}.gitMajor={major} -X {variable}.gitMinor={minor}"
+    )
+}
+
+fn module(program: Program) -> &'static str {
+    match program {
+        Program::Etcd => "etcd",
+        Program::ApiServer | Program::ControllerManager | Program::Kubectl => "kubernetes",
+    }
+}
+
+fn package(program: Program) -> &'static str {
+    match program {
+        Program::Etcd => "go.etcd.io/etcd/server/v3",
+        Program::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
+        Program::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+        Program::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+    }
+}
+
+/// What to do about a program that is nowhere.
+fn missing(program: Program, places: &Places) -> anyhow::Error {
+    let place = |path: &Option<PathBuf>, unset: &str| {
+        path.as_ref()
+            .map_or_else(|| unset.to_owned(), |path| path.display().to_string())
+    };
+    anyhow!(
+        "{name} is missing. Any one of these helps:
+  1. set KUBEBUILDER_ASSETS to a directory that holds etcd, kube-apiserver, kube-controller-manager and kubectl (now: {set})
+  2. run `setup-envtest use {SERIES}.x`; its directory is found by itself (now: {unpacked}), but it has no kube-controller-manager
+  3. install Go 1.26 or newer; what is missing is then built from tools/envtest, once, into {cache}",
+        name = program.name(),
+        set = place(&places.kubebuilder_assets, "not set"),
+        unpacked = place(&places.setup_envtest, "HOME is not set"),
+        cache = place(&places.cache, "the cache of the user, but HOME is not set"),
+    )
+}

@@ -1,0 +1,235 @@
+//! One running `memgate serve`, and the registration that makes an apiserver call it.
+
+use std::{
+    ffi::OsString,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+};
+
+use anyhow::{Context, Result};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
+use super::{certs::Authority, process::Process, scratch::Scratch, wait};
+
+/// What to start; the addresses and the certificate are added to it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Serve {
+    program: PathBuf,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    at: Option<Addresses>,
+}
+
+/// Where a webhook listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses {
+    /// Reviews, by TLS.
+    pub(crate) listen: SocketAddr,
+    /// Probes and metrics, plain.
+    pub(crate) health: SocketAddr,
+}
+
+impl Serve {
+    /// `program serve`; the program is `env!("CARGO_BIN_EXE_memgate")`.
+    pub(crate) fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            ..Self::default()
+        }
+    }
+
+    /// One more argument.
+    pub(crate) fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// One variable; there is no other in its environment than these and `PATH`.
+    pub(crate) fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((key.into(), value.into()));
+        self
+    }
+
+    /// Watch the cluster of a kubeconfig file.
+    pub(crate) fn kubeconfig(self, path: &Path) -> Self {
+        self.arg("--kubeconfig").arg(path)
+    }
+
+    /// Listen where another one did, rather than on free ports.
+    pub(crate) fn at(mut self, addresses: Addresses) -> Self {
+        self.at = Some(addresses);
+        self
+    }
+
+    /// Starts it and waits until it says that it is ready.
+    pub(crate) fn ready(&self) -> Result<Webhook> {
+        self.start(Webhook::wait_until_ready)
+    }
+
+    /// Starts it and waits until it answers probes at all, ready or not.
+    pub(crate) fn live(&self) -> Result<Webhook> {
+        self.start(Webhook::wait_until_live)
+    }
+
+    fn start(&self, settle: fn(&mut Webhook) -> Result<()>) -> Result<Webhook> {
+        let start_at = |addresses| {
+            let mut webhook = self.spawn(addresses)?;
+            settle(&mut webhook)?;
+            Ok(webhook)
+        };
+        match self.at {
+            Some(addresses) => start_at(addresses),
+            None => {
+                wait::with_free_ports(|[listen, health]| start_at(Addresses::new(listen, health)))
+            }
+        }
+    }
+
+    fn spawn(&self, addresses: Addresses) -> Result<Webhook> {
+        let scratch = Scratch::new("webhook")?;
+        let authority = Authority::new("memgate test webhook")?;
+        let (cert, key) = authority.server("memgate")?.write(&scratch, "tls")?;
+        let mut command = Command::new(&self.program);
+        command
+            .arg("serve")
+            .args(["--listen", &addresses.listen.to_string()])
+            .args(["--health", &addresses.health.to_string()])
+            .args([Path::new("--tls-cert"), &cert])
+            .args([Path::new("--tls-key"), &key])
+            .args(&self.args)
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .current_dir(scratch.path());
+        let log = scratch.path().join("memgate.log");
+        Ok(Webhook {
+            process: Process::start("memgate serve", &command, &log)?,
+            addresses,
+            ca: authority.pem(),
+            _scratch: scratch,
+        })
+    }
+}
+
+impl Addresses {
+    fn new(listen: u16, health: u16) -> Self {
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self {
+            listen: at(listen),
+            health: at(health),
+        }
+    }
+}
+
+/// A running webhook, killed on drop.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    process: Process,
+    addresses: Addresses,
+    ca: String,
+    _scratch: Scratch,
+}
+
+impl Webhook {
+    /// Where it listens.
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// The authority of its certificate, PEM.
+    pub(crate) fn ca(&self) -> &str {
+        &self.ca
+    }
+
+    /// Where reviews go; the path is `/mutate` or `/validate`.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(self.addresses.listen, &self.ca)
+    }
+
+    /// Status and body of a probe or of `/metrics`; `None` when it does not answer.
+    pub(crate) fn probe(&self, path: &str) -> Option<(u16, String)> {
+        wait::http_get(self.addresses.health, path)
+    }
+
+    /// Everything that it printed so far, both streams.
+    pub(crate) fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Its process, for signals and for waiting.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Asks it to end with `SIGTERM` and waits until it has.
+    pub(crate) fn terminate(mut self) -> Result<ExitStatus> {
+        self.process.signal("TERM")?;
+        self.process.wait()
+    }
+
+    /// Waits until `/readyz` says 200.
+    pub(crate) fn wait_until_ready(&mut self) -> Result<()> {
+        self.wait_for("memgate to be ready", |(status, _)| *status == 200)
+    }
+
+    /// Waits until `/readyz` says anything.
+    pub(crate) fn wait_until_live(&mut self) -> Result<()> {
+        self.wait_for("memgate to answer probes", |_| true)
+    }
+
+    fn wait_for(&mut self, what: &str, enough: fn(&(u16, String)) -> bool) -> Result<()> {
+        let health = self.addresses.health;
+        self.process.until(what, || {
+            let answer = wait::http_get(health, "/readyz");
+            Ok(answer.filter(enough).map(|_| ()))
+        })
+    }
+}
+
+/// What an apiserver has to know to call a webhook on this machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    base: String,
+    ca_bundle: String,
+}
+
+impl Endpoint {
+    /// For whoever listens there with a certificate of this authority.
+    pub(crate) fn new(address: SocketAddr, ca_pem: &str) -> Self {
+        Self {
+            base: format!("https://{address}"),
+            ca_bundle: BASE64_STANDARD.encode(ca_pem),
+        }
+    }
+
+    /// The `clientConfig` for a path that begins with a slash.
+    pub(crate) fn client_config(&self, path: &str) -> Value {
+        json!({"url": format!("{}{path}", self.base), "caBundle": self.ca_bundle})
+    }
+
+    /// Turns a webhook configuration made for a cluster into one for a test: each webhook in it is
+    /// called here, at the path that it had, and only for one namespace, for tests share a cluster.
+    pub(crate) fn adopt(&self, configuration: &mut Value, namespace: &str) -> Result<()> {
+        configuration["metadata"]["name"] = json!(namespace);
+        let webhooks = configuration["webhooks"].as_array_mut();
+        for webhook in webhooks.context("the configuration has no webhooks")? {
+            let path = webhook["clientConfig"]["service"]["path"].as_str();
+            let path = path.context("a webhook has no clientConfig.service.path")?;
+            webhook["clientConfig"] = self.client_config(path);
+            only_namespace(webhook, namespace);
+        }
+        Ok(())
+    }
+}
+
+/// Adds a namespace to what the selector of a webhook asks for.
+fn only_namespace(webhook: &mut Value, namespace: &str) {
+    let only = json!({
+        "key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace],
+    });
+    let expressions = &mut webhook["namespaceSelector"]["matchExpressions"];
+    match expressions.as_array_mut() {
+        Some(expressions) => expressions.push(only),
+        None => *expressions = json!([only]),
+    }
+}
