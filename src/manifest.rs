@@ -12,5 +12,11 @@
 pub mod collect;
 pub mod document;
 pub mod error;
+mod json;
+mod locate;
+mod outline;
 pub mod rewrite;
+mod scalar;
 pub mod source;
+mod value;
+mod yaml;

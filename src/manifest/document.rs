@@ -1,17 +1,25 @@
 //! Documents: one Kubernetes object each, with a place in the text for each pointer.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::error::Error;
+use crate::manifest::error::{Error, Fault};
+use crate::manifest::json;
+use crate::manifest::locate;
+use crate::manifest::outline::{Id, Outline};
 use crate::manifest::source::{Source, Span};
+use crate::manifest::value::Reader;
+use crate::manifest::yaml::{self, Syntax};
 use crate::model::pointer::Pointer;
 
 /// One Kubernetes object in a source.
 #[derive(Debug, Clone)]
 pub struct Document {
     source: Arc<Source>,
+    outline: Arc<Outline>,
+    root: Id,
     /// Which of the YAML documents of the source, from 0.
     index: usize,
     /// Where in that YAML document: empty, or `/items/3` inside a List.
@@ -28,7 +36,7 @@ pub struct Place {
     pub value: Span,
     /// What a caret should underline: a plain value itself, else the key, else the first line.
     pub caret: Span,
-    /// Whether this is what the pointer names, rather than the nearest thing that holds it.
+    /// Whether this is what the pointer names, rather than the nearest thing that would hold it.
     pub exact: bool,
 }
 
@@ -56,15 +64,133 @@ pub struct Other {
 /// another, and Lists of objects. Empty documents are passed over.
 #[must_use]
 pub fn parse(source: &Arc<Source>) -> Parsed {
-    let _ = source;
-    Parsed::default()
+    let mut parsed = Parsed::default();
+    for document in values(source, &mut parsed.errors) {
+        flatten(document, &mut parsed);
+    }
+    parsed
 }
 
-/// The YAML or JSON documents of a source as they are, Kubernetes objects or not, Lists whole.
+/// The YAML or JSON documents of a source as they are, Kubernetes objects or not, Lists whole, empty
+/// ones left out. What is not well-formed goes to `errors`.
 #[must_use]
-pub fn values(source: &Arc<Source>) -> (Vec<Document>, Vec<Error>) {
-    let _ = source;
-    (Vec::new(), Vec::new())
+pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
+    let (outline, roots) = read(source);
+    let mut documents = Vec::with_capacity(roots.len());
+    for (index, root) in roots.into_iter().enumerate() {
+        match root {
+            Ok((_, Value::Null)) => {}
+            Ok((root, value)) => {
+                let (source, outline) = (Arc::clone(source), Arc::clone(&outline));
+                documents.push(Document { source, outline, root, index, prefix: Pointer::root(), value });
+            }
+            Err(fault) => errors.push(Error::Text(fault)),
+        }
+    }
+    documents
+}
+
+/// A document of a source, or what is wrong with it.
+pub(super) type Root = Result<(Id, Value), Box<Fault>>;
+
+/// The outline of a source, and the value of each of its documents, empty ones too.
+pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<Root>) {
+    let syntax = syntax(source);
+    let mut reader = Reader::new(source, &syntax.outline);
+    let read = |root: Result<Id, Fault>| {
+        let root = root.map_err(Box::new)?;
+        Ok((root, reader.read(root)?))
+    };
+    let roots = syntax.roots.into_iter().map(read).collect();
+    (Arc::new(syntax.outline), roots)
+}
+
+fn syntax(source: &Arc<Source>) -> Syntax {
+    if let Some(fault) = control_character(source) {
+        return Syntax { outline: Outline::default(), roots: vec![Err(fault)] };
+    }
+    let no_json = match json::looks_like(source).then(|| json::read(source)) {
+        None => return yaml::read(source),
+        Some(Ok(syntax)) => return syntax,
+        Some(Err(fault)) => *fault,
+    };
+    let mut syntax = yaml::read(source);
+    // Neither JSON nor YAML: the one that came further was meant.
+    if let Some(Err(no_yaml)) = syntax.roots.iter_mut().find(|root| root.is_err())
+        && (no_json.span.start >= no_yaml.span.start
+            || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
+    {
+        *no_yaml = no_json;
+    }
+    syntax
+}
+
+/// Neither YAML nor JSON allows control characters; YAML parsers take NUL for the end of the text.
+fn control_character(source: &Arc<Source>) -> Option<Fault> {
+    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let at = source.text().bytes().position(control)?;
+    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
+    let message = format!("a control character (U+{code:04X}) cannot stand here");
+    Some(Fault::new(source, source.span(at, at + 1), message).help("remove it, or write it as an escape"))
+}
+
+/// Takes a document that is a List apart, and sorts out what is no object. Bounded: a value is at
+/// most [`yaml::MAX_DEPTH`] levels deep.
+fn flatten(mut document: Document, parsed: &mut Parsed) {
+    match no_object(&document.value) {
+        Some(reason) => parsed.others.push(Other { span: document.span(), reason }),
+        None if document.kind().ends_with("List") && document.value.get("items").is_some() => {
+            match document.value.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => flatten_items(&document, items, parsed),
+                Some(Value::Null) | None => {}
+                Some(_) => {
+                    let reason = "is a List whose items are no list";
+                    parsed.others.push(Other { span: document.span(), reason });
+                }
+            }
+        }
+        // `kind: List` is Kubernetes' own; other kinds may end in List and hold no items.
+        None if document.kind() == "List" => {}
+        None => parsed.documents.push(document),
+    }
+}
+
+fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
+    let below = list.prefix.key("items");
+    for (index, mut value) in items.into_iter().enumerate() {
+        complete(&mut value, list);
+        let (source, outline) = (Arc::clone(&list.source), Arc::clone(&list.outline));
+        let prefix = below.index(index);
+        flatten(Document { source, outline, root: list.root, index: list.index, prefix, value }, parsed);
+    }
+}
+
+/// The items of a typed list, such as a PodList of the API, need not say what they are.
+fn complete(item: &mut Value, list: &Document) {
+    let (Some(fields), Some(kind)) = (item.as_object_mut(), list.kind().strip_suffix("List")) else { return };
+    if !kind.is_empty() && !fields.contains_key("kind") && !fields.contains_key("apiVersion") {
+        fields.shift_insert(0, "apiVersion".to_owned(), list.api_version().into());
+        fields.shift_insert(1, "kind".to_owned(), kind.into());
+    }
+}
+
+fn no_object(value: &Value) -> Option<&'static str> {
+    let Some(fields) = value.as_object() else {
+        return Some(match value {
+            Value::Array(_) => "is a list",
+            Value::String(_) => "is plain text",
+            _ => "is a single value",
+        });
+    };
+    let text = |name: &str| fields.get(name).map(|value| value.as_str().filter(|text| !text.is_empty()));
+    match (text("apiVersion"), text("kind")) {
+        (Some(Some(_)), Some(Some(_))) => None,
+        (None, None) => Some("has no apiVersion and no kind"),
+        (None, _) => Some("has no apiVersion"),
+        (_, None) => Some("has no kind"),
+        (Some(None), _) => Some("has an apiVersion that is no text"),
+        (_, Some(None)) => Some("has a kind that is no text"),
+    }
 }
 
 impl Document {
@@ -132,9 +258,14 @@ impl Document {
     /// hold it. At the root of an object the caret is at its `kind`.
     #[must_use]
     pub fn locate(&self, pointer: &Pointer) -> Place {
-        let _ = pointer;
-        let value = self.source.span(0, 0);
-        Place { key: None, value, caret: value, exact: false }
+        let tokens = self.prefix.tokens().chain(pointer.tokens());
+        locate::place(&self.source, &self.outline, self.root, tokens)
+    }
+
+    /// The whole object.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.locate(&Pointer::root()).value
     }
 
     fn text(&self, pointer: &str) -> Option<&str> {

@@ -80,6 +80,29 @@ pub struct Fault {
     pub second: Option<(Span, &'static str)>,
 }
 
+impl Fault {
+    /// A fault without advice.
+    pub(super) fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
+        Self { source_text: Arc::clone(source), span, message: message.into(), help: None, second: None }
+    }
+
+    /// That collections are nested too deep.
+    pub(super) fn too_deep(source: &Arc<Source>, span: Span, limit: usize) -> Self {
+        let message = format!("nested deeper than {limit} levels");
+        Self::new(source, span, message).help("no Kubernetes object is")
+    }
+
+    /// The same fault in other words.
+    pub(super) fn say(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// The same fault with advice.
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
 fn semicolon(help: Option<&String>) -> String {
     help.map(|help| format!("; {help}")).unwrap_or_default()
 }
