@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! value of a file ──read──▶ Case { state, request, expect }
-//! Case ──request::review──▶ AdmissionReview JSON ──(any door)──▶ Outcome ──judge──▶ failures
+//! Case ──request::{state, review}──▶ Snapshot, AdmissionReview JSON
+//!      ──(any door)──▶ Outcome ──judge──▶ failures
 //! ```
 //!
 //! A door is whatever answers an AdmissionReview: the library, the command, the server, a real

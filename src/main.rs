@@ -1,3 +1,7 @@
 //! The `memgate` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    memgate::cli::main(std::env::args_os()).into()
+}

@@ -1,18 +1,34 @@
-//! The AdmissionReview of a case, as an apiserver would send it.
+//! The AdmissionReview of a case, as an apiserver would send it, and the state it meets.
 
 use serde_json::{Map, Value, json};
 
 use crate::casefile::Case;
+use crate::family;
 use crate::model::request::Operation;
+use crate::model::settings::Family;
+use crate::model::snapshot::Snapshot;
+use crate::offline;
 
 /// The uid of every review: a case has but one.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 /// Who asks.
 const USER: &str = "memgate-test";
 
-/// The review of this case. `plural` names the resource of a group and kind.
+/// The state of this case.
+///
+/// # Errors
+/// When a value of an object is out of all bounds.
+pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
+    let mut snapshot = offline::empty();
+    for object in &case.state {
+        offline::add(&mut snapshot, object, offline::DEFAULT_NAMESPACE)?;
+    }
+    Ok(snapshot)
+}
+
+/// The review of this case.
 #[must_use]
-pub fn review(case: &Case, plural: fn(&str, &str) -> String) -> Value {
+pub fn review(case: &Case) -> Value {
     let (object, old_object) = match case.operation {
         Operation::Create | Operation::Connect => (case.object.as_ref(), None),
         Operation::Update => (case.object.as_ref(), case.old_object.as_ref()),
@@ -48,8 +64,16 @@ fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
     match (&case.namespace, text(subject, "/metadata/namespace")) {
         (Some(namespace), _) => namespace,
         (None, "") if kind == "Namespace" => "",
-        (None, "") => "default",
+        (None, "") => offline::DEFAULT_NAMESPACE,
         (None, namespace) => namespace,
+    }
+}
+
+/// The plural name of a kind: the known one, else the usual one.
+fn plural(group: &str, kind: &str) -> String {
+    match family::judging(&Family::ALL, group, kind) {
+        Some((_, kind)) => kind.plural.to_owned(),
+        None => format!("{}s", kind.to_lowercase()),
     }
 }
 
@@ -69,7 +93,7 @@ mod tests {
             "oldObject": {"apiVersion": "x.dev/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "n"}}
         });
         let cases = read(&value).expect("is good");
-        let review = review(&cases[0], |_, kind| format!("{}s", kind.to_lowercase()));
+        let review = review(&cases[0]);
         let request = &review["request"];
         assert_eq!(request["resource"], json!({"group": "x.dev", "version": "v1", "resource": "things"}));
         assert_eq!((&request["name"], &request["namespace"]), (&json!("one"), &json!("n")));

@@ -17,7 +17,7 @@ pub fn service_account(plan: &Plan) -> ServiceAccount {
     }
 }
 
-/// Read access to the kinds that decisions read, and to the list of installed CRDs.
+/// Read access to the kinds that decisions read.
 #[must_use]
 pub fn role(plan: &Plan) -> ClusterRole {
     let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -27,7 +27,6 @@ pub fn role(plan: &Plan) -> ClusterRole {
             resources.push(kind.plural.to_owned());
         }
     }
-    groups.entry("apiextensions.k8s.io").or_default().push("customresourcedefinitions".to_owned());
     let rules = groups.into_iter().map(|(group, resources)| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(resources),

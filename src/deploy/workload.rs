@@ -170,8 +170,8 @@ fn container(plan: &Plan) -> Container {
 fn arguments() -> Vec<String> {
     vec![
         "serve".to_owned(),
-        format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
-        format!("--health=0.0.0.0:{HEALTH_PORT}"),
+        format!("--listen=[::]:{WEBHOOK_PORT}"),
+        format!("--health=[::]:{HEALTH_PORT}"),
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ]
