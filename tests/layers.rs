@@ -5,7 +5,7 @@
 //!        {decide, patch} → family → model
 //! ```
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
+#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 
 use std::collections::BTreeMap;
 use std::fs;

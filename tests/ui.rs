@@ -94,9 +94,9 @@ fn compare(path: &Path, got: &[u8], wrong: &mut Vec<String>) -> Result<(), Faile
     }
     if std::env::var_os("BLESS").is_some() {
         if got.is_empty() {
-            fs::remove_file(path)?
+            fs::remove_file(path)?;
         } else {
-            fs::write(path, got)?
+            fs::write(path, got)?;
         }
         return Ok(());
     }

@@ -34,7 +34,8 @@ pub fn review(case: &Case) -> Value {
         Operation::Update => (case.object.as_ref(), case.old_object.as_ref()),
         Operation::Delete => (None, case.old_object.as_ref()),
     };
-    let subject = object.or(old_object).unwrap_or(&Value::Null);
+    let named = case.object.as_ref().or(case.old_object.as_ref());
+    let subject = object.or(old_object).or(named).unwrap_or(&Value::Null);
     let api_version = text(subject, "/apiVersion");
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = text(subject, "/kind");

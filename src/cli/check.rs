@@ -65,9 +65,8 @@ pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }
-    if !report.assumed.is_empty() {
-        let assumed = report.assumed.join(", ");
-        terminal.note(&format!("note: not among the inputs, so not judged: {assumed}; add more with --with"));
+    if let Some(note) = assumed(&report.assumed) {
+        terminal.note(&note);
     }
     if report.objects == 0 && report.faults.is_empty() {
         terminal.note(&nothing(input));
@@ -87,6 +86,19 @@ fn status(report: &Report<'_>, judged: &[Judged<'_>], fail_on: FailOn) -> ExitSt
     } else {
         ExitStatus::Clean
     }
+}
+
+/// What the inputs do not tell, in one line; the first few of a long list.
+fn assumed(names: &[String]) -> Option<String> {
+    const SHOWN: usize = 3;
+    let shown = names.get(..SHOWN.min(names.len())).unwrap_or_default().join(", ");
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note =
+        format!("note: not among the inputs, so nothing is said of it: {shown}{more} (add it with --with)");
+    (!names.is_empty()).then_some(note)
 }
 
 /// What was looked at, and what would have counted.

@@ -44,15 +44,14 @@ fn list() -> String {
     text
 }
 
-/// The first line of a page that says more than the code itself.
-fn title(code: &Code) -> &'static str {
-    let lines = code.page.lines().map(|line| line.trim_start_matches('#').trim());
-    let said = |line: &&str| !line.is_empty() && *line != code.name;
-    lines
-        .filter(said)
-        .map(|line| line.trim_start_matches(code.name).trim_start_matches([':', ' ']))
-        .next()
-        .unwrap_or_default()
+/// The first sentence of a page.
+fn title(code: &Code) -> String {
+    let lines = code.page.lines().map(str::trim);
+    let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
+    let paragraph: Vec<&str> = text.take_while(|line| !line.is_empty()).collect();
+    let paragraph = paragraph.join(" ");
+    let sentence = paragraph.split(". ").next().unwrap_or_default();
+    sentence.trim_end_matches('.').to_owned()
 }
 
 /// The code that was meant, also when its family was left out.
