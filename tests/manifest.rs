@@ -292,7 +292,7 @@ fn says_what_is_wrong_and_where() {
         ("{\"a\": \"\\ud800x\"}", "a.yaml:1:8: this escape is no Unicode character"),
         ("{\"a\": \"x", "a.yaml:1:7: a quote is not closed"),
         ("{\"a\": ", "a.yaml:1:7: the JSON ends where a value is expected"),
-        ("{a: 1, b: [}", "a.yaml:1:12: mismatched bracket '[' closed by '}'"),
+        ("{a: 1, b: [}", "a.yaml:1:11: mismatched bracket '[' closed by '}'"),
         (
             "a: 1\nb\n",
             "a.yaml:2:1: this line fits nothing above it; check its indentation, and that its key ends in \":\"",
