@@ -91,6 +91,9 @@ fn status(report: &Report<'_>, judged: &[Judged<'_>], fail_on: FailOn) -> ExitSt
 /// What the inputs do not tell, in one line; the first few of a long list.
 fn assumed(names: &[String]) -> Option<String> {
     const SHOWN: usize = 3;
+    // Whether a namespace opted out is asked of every pod; that it is unknown is the usual case.
+    let names: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| !name.starts_with("Namespace ")).collect();
     let shown = names.get(..SHOWN.min(names.len())).unwrap_or_default().join(", ");
     let more = match names.len().saturating_sub(SHOWN) {
         0 => String::new(),
@@ -105,10 +108,10 @@ fn assumed(names: &[String]) -> Option<String> {
 fn nothing(input: &Input) -> String {
     let seen: Vec<String> =
         input.passed_over.iter().map(|(what, count)| format!("{what} ({count})")).collect();
-    let seen = if seen.is_empty() { "no object at all".to_owned() } else { seen.join(", ") };
-    format!(
-        "error: nothing to check was found\n  looked at: {} with {seen}\n  what counts: {}",
-        counted(input.sources.len(), "file"),
-        checked_kinds(),
-    )
+    let seen = match (input.sources.len(), seen.as_slice()) {
+        (0, _) => "no file at all".to_owned(),
+        (files, []) => format!("{}, which hold no object", counted(files, "file")),
+        (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
+    };
+    format!("error: nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
 }

@@ -121,7 +121,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
         let parsed = parse(&source);
         input.errors.extend(parsed.errors);
         for other in parsed.others {
-            *input.passed_over.entry(format!("something that {}", other.reason)).or_default() += 1;
+            *input.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
         }
         for document in parsed.documents {
             add_state(document.value(), namespace, &mut input.snapshot)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::family;
+use crate::model::kind::Kind;
 use crate::model::settings::Family;
 
 /// What an object is to a check.
@@ -36,13 +37,24 @@ pub fn role(group: &str, kind: &str) -> Role {
     workload.map_or(Role::None, |(.., template)| Role::Template(template))
 }
 
-/// What is checked, in words: every kind once, by name.
+/// What is checked, in words: one line for each sort of object.
 #[must_use]
 pub fn checked_kinds() -> String {
-    let kinds = Family::ALL.into_iter().flat_map(family::judged).map(|kind| kind.kind);
-    let kinds: BTreeSet<&str> =
-        kinds.chain(["Pod"]).chain(WORKLOADS.iter().map(|(_, kind, _)| *kind)).collect();
-    kinds.into_iter().collect::<Vec<_>>().join(", ")
+    let memories: BTreeSet<&str> = kinds(family::memories);
+    let judged: BTreeSet<&str> = kinds(|family| family::judged(family).to_vec());
+    let referrers: Vec<&str> = judged.difference(&memories).copied().collect();
+    let memories: Vec<&str> = memories.into_iter().collect();
+    let workloads = WORKLOADS.map(|(_, kind, _)| kind);
+    format!(
+        "memory resources ({}),\n    what refers to them ({}),\n    pods, and workloads ({})",
+        memories.join(", "),
+        referrers.join(", "),
+        workloads.join(", ")
+    )
+}
+
+fn kinds(of: fn(Family) -> Vec<&'static Kind>) -> BTreeSet<&'static str> {
+    Family::ALL.into_iter().flat_map(of).map(|kind| kind.kind).collect()
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub fn write_fault(fault: &Fault<'_>, out: &mut impl Write) -> io::Result<()> {
     if let Some(help) = &shown.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
-    writeln!(out, "{}", Renderer::styled().render(&[group]))
+    writeln!(out, "{}\n", Renderer::styled().render(&[group]))
 }
 
 fn group<'r>(located: &'r Located<'_>) -> Group<'r> {
