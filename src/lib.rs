@@ -12,6 +12,7 @@
 //! - [`casefile`]: cases with their expectations, and what of them failed.
 //! - [`report`]: findings and changes, written for people and programs.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
+//! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
 //! - [`cli`]: the command line.
 
 pub mod model;
@@ -33,5 +34,7 @@ pub mod casefile;
 pub mod report;
 
 pub mod deploy;
+
+pub mod server;
 
 pub mod cli;

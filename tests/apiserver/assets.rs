@@ -14,15 +14,9 @@ use crate::{
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::new(
-            "assets::prefers_kubebuilder_assets",
-            prefers_kubebuilder_assets,
-        ),
+        Case::new("assets::prefers_kubebuilder_assets", prefers_kubebuilder_assets),
         Case::new("assets::takes_the_newest_patch", takes_the_newest_patch),
-        Case::new(
-            "assets::names_three_ways_when_nothing_is_there",
-            names_three_ways,
-        ),
+        Case::new("assets::names_three_ways_when_nothing_is_there", names_three_ways),
     ]
 }
 
@@ -51,10 +45,8 @@ fn takes_the_newest_patch(_: &World) -> Result<()> {
     }
     fill(&scratch.path().join("1.36.11-plan9-mips"), &Program::ALL)?;
 
-    let found = Assets::find(&Places {
-        setup_envtest: Some(scratch.path().to_owned()),
-        ..Places::default()
-    })?;
+    let found =
+        Assets::find(&Places { setup_envtest: Some(scratch.path().to_owned()), ..Places::default() })?;
     let expected = scratch.path().join(version("1.36.10"));
     ensure!(found.etcd.starts_with(expected), "found {found:?}");
     Ok(())
@@ -62,13 +54,8 @@ fn takes_the_newest_patch(_: &World) -> Result<()> {
 
 fn names_three_ways(_: &World) -> Result<()> {
     let scratch = Scratch::new("assets")?;
-    let error = Assets::find(&Places {
-        cache: Some(scratch.path().to_owned()),
-        ..Places::default()
-    });
-    let error = error
-        .err()
-        .context("programs were found in empty directories")?;
+    let error = Assets::find(&Places { cache: Some(scratch.path().to_owned()), ..Places::default() });
+    let error = error.err().context("programs were found in empty directories")?;
     let text = error.to_string();
     for way in ["KUBEBUILDER_ASSETS", "setup-envtest use", "install Go"] {
         ensure!(text.contains(way), "{way} is not in: {text}");

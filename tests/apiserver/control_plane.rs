@@ -29,18 +29,9 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("control_plane::reports_its_version", reports_its_version),
         Case::new("control_plane::answers_kubectl", answers_kubectl),
-        Case::new(
-            "control_plane::refuses_secrets_to_a_user",
-            refuses_secrets_to_a_user,
-        ),
-        Case::new(
-            "control_plane::knows_service_accounts_and_their_groups",
-            knows_service_accounts,
-        ),
-        Case::new(
-            "control_plane::makes_pods_of_a_deployment",
-            makes_pods_of_a_deployment,
-        ),
+        Case::new("control_plane::refuses_secrets_to_a_user", refuses_secrets_to_a_user),
+        Case::new("control_plane::knows_service_accounts_and_their_groups", knows_service_accounts),
+        Case::new("control_plane::makes_pods_of_a_deployment", makes_pods_of_a_deployment),
         Case::alone("control_plane::survives_a_restart", survives_a_restart),
     ]
 }
@@ -64,16 +55,9 @@ fn reports_its_version(world: &World) -> Result<()> {
 fn answers_kubectl(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     let namespace = cluster.fresh_namespace("kubectl")?;
-    let output = cluster
-        .kubectl(&["get", "namespace", &namespace, "--output=name"])?
-        .ok()?;
-    ensure!(
-        output.stdout.trim() == format!("namespace/{namespace}"),
-        "{output:?}"
-    );
-    let refusal = cluster
-        .kubectl(&["get", "namespace", "no-such"])?
-        .refusal()?;
+    let output = cluster.kubectl(&["get", "namespace", &namespace, "--output=name"])?.ok()?;
+    ensure!(output.stdout.trim() == format!("namespace/{namespace}"), "{output:?}");
+    let refusal = cluster.kubectl(&["get", "namespace", "no-such"])?.refusal()?;
     ensure!(refusal.contains("(NotFound)"), "{refusal}");
     Ok(())
 }
@@ -98,43 +82,28 @@ fn refuses_secrets_to_a_user(world: &World) -> Result<()> {
     let client = cluster.block_on(async { Client::try_from(config) })?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     // Roles reach the authorizer through a watch, so a binding counts a moment after it is made.
-    wait::until("the reader to be let in", || {
-        Ok(cluster.block_on(pods.list(&ListParams::default())).ok())
-    })?;
+    wait::until("the reader to be let in", || Ok(cluster.block_on(pods.list(&ListParams::default())).ok()))?;
     let secrets: Api<Secret> = Api::namespaced(client, &namespace);
     match cluster.block_on(secrets.get("any")) {
         Err(kube::Error::Api(status)) if status.code == 403 => {}
         other => anyhow::bail!("a reader asked for a Secret and got {other:?}"),
     }
     let kubectl = cluster.kubectl_as(reader);
-    let refusal = kubectl
-        .run(&["get", "secrets", "-n", &namespace])?
-        .refusal()?;
-    ensure!(
-        refusal.contains(r#"User "reader" cannot list"#),
-        "{refusal}"
-    );
+    let refusal = kubectl.run(&["get", "secrets", "-n", &namespace])?.refusal()?;
+    ensure!(refusal.contains(r#"User "reader" cannot list"#), "{refusal}");
     Ok(())
 }
 
 fn knows_service_accounts(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     cluster.kubectl(&["create", "namespace", NAMESPACE])?.ok()?;
-    cluster
-        .kubectl(&["create", "serviceaccount", ACCOUNT, "-n", NAMESPACE])?
-        .ok()?;
+    cluster.kubectl(&["create", "serviceaccount", ACCOUNT, "-n", NAMESPACE])?.ok()?;
     let account = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)?;
 
-    let output = cluster
-        .kubectl_as(account)
-        .run(&["auth", "whoami", "--output=json"])?
-        .ok()?;
+    let output = cluster.kubectl_as(account).run(&["auth", "whoami", "--output=json"])?.ok()?;
     let review: serde_json::Value = serde_json::from_str(&output.stdout)?;
     let user = &review["status"]["userInfo"];
-    ensure!(
-        user["username"] == "system:serviceaccount:memgate-system:memgate",
-        "{user}"
-    );
+    ensure!(user["username"] == "system:serviceaccount:memgate-system:memgate", "{user}");
     let groups = serde_json::json!([
         "system:serviceaccounts",
         "system:serviceaccounts:memgate-system",
@@ -147,20 +116,14 @@ fn knows_service_accounts(world: &World) -> Result<()> {
 fn makes_pods_of_a_deployment(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     let namespace = cluster.fresh_namespace("workload")?;
-    cluster
-        .admin()
-        .run_with_input(&["apply", "-n", &namespace, "-f", "-"], DEPLOYMENT)?
-        .ok()?;
+    cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], DEPLOYMENT)?.ok()?;
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
     let pod = wait::until("a pod of the Deployment", || {
         let list = cluster.block_on(pods.list(&ListParams::default().labels("app=web")))?;
         Ok(list.items.into_iter().next())
     })?;
     let owners = pod.metadata.owner_references.unwrap_or_default();
-    ensure!(
-        owners.iter().any(|owner| owner.kind == "ReplicaSet"),
-        "owned by {owners:?}"
-    );
+    ensure!(owners.iter().any(|owner| owner.kind == "ReplicaSet"), "owned by {owners:?}");
     Ok(())
 }
 

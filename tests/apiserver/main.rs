@@ -51,23 +51,15 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<Case> {
-    [
-        assets::cases(),
-        processes::cases(),
-        serving::cases(),
-        control_plane::cases(),
-        webhooks::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [assets::cases(), processes::cases(), serving::cases(), control_plane::cases(), webhooks::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn trial(case: Case, world: &Arc<World>) -> Trial {
     let world = Arc::clone(world);
     Trial::test(case.name.clone(), move || {
-        world
-            .run(case)
-            .map_err(|error| Failed::from(format!("{error:#}")))
+        world.run(case).map_err(|error| Failed::from(format!("{error:#}")))
     })
 }

@@ -43,14 +43,8 @@ fn die() -> ExitCode {
 
 fn end_with_a_dead_test(_: &World) -> Result<()> {
     let scratch = Scratch::new("process")?;
-    let status = Command::new(env::current_exe()?)
-        .env(DIES, scratch.path())
-        .output()?
-        .status;
-    ensure!(
-        status.code().is_none(),
-        "it should have aborted, but ended: {status}"
-    );
+    let status = Command::new(env::current_exe()?).env(DIES, scratch.path()).output()?.status;
+    ensure!(status.code().is_none(), "it should have aborted, but ended: {status}");
     wait_until_gone(&child_id(scratch.path())?)
 }
 
@@ -75,11 +69,7 @@ fn tell_how_they_ended(_: &World) -> Result<()> {
         ("exit 7", "", 7),
         // 128 + 15, as shells tell it.
         ("echo up; exec sleep 86399", "TERM", 143),
-        (
-            "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done",
-            "TERM",
-            3,
-        ),
+        ("trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done", "TERM", 3),
     ];
     for (number, (script, signal, expected)) in rows.into_iter().enumerate() {
         let log = scratch.path().join(format!("{number}.log"));
@@ -87,9 +77,7 @@ fn tell_how_they_ended(_: &World) -> Result<()> {
         command.args(["-c", script]);
         let mut process = Process::start("script", &command, &log)?;
         if !signal.is_empty() {
-            wait::until("the script to begin", || {
-                Ok(process.log().contains("up").then_some(()))
-            })?;
+            wait::until("the script to begin", || Ok(process.log().contains("up").then_some(())))?;
             process.signal(signal)?;
         }
         let status = process.wait()?;
@@ -105,9 +93,7 @@ fn start(dir: &Path) -> Result<Process> {
 }
 
 fn child_id(dir: &Path) -> Result<String> {
-    let id = wait::until("the child's id", || {
-        Ok(fs::read_to_string(dir.join("pid")).ok())
-    })?;
+    let id = wait::until("the child's id", || Ok(fs::read_to_string(dir.join("pid")).ok()))?;
     Ok(id.trim().to_owned())
 }
 

@@ -80,9 +80,7 @@ fn stand_in() -> ExitCode {
 
 fn answer(mut stream: &TcpStream) -> Result<()> {
     let lines = BufReader::new(stream).lines();
-    lines
-        .take_while(|line| line.as_ref().is_ok_and(|line| !line.is_empty()))
-        .for_each(drop);
+    lines.take_while(|line| line.as_ref().is_ok_and(|line| !line.is_empty())).for_each(drop);
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     Ok(stream.write_all(answer.as_bytes())?)
 }

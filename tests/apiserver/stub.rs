@@ -41,11 +41,7 @@ impl Stub {
         let authority = Authority::new("stub webhook")?;
         let config = Arc::new(tls(&authority)?);
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        let stub = Self {
-            address: listener.local_addr()?,
-            ca: authority.pem(),
-            stopped: Arc::default(),
-        };
+        let stub = Self { address: listener.local_addr()?, ca: authority.pem(), stopped: Arc::default() };
         let stopped = Arc::clone(&stub.stopped);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {

@@ -31,16 +31,8 @@ fn mutate_what_is_created(world: &World) -> Result<()> {
 
     // A configuration reaches the admission chain through a watch.
     wait::until("a ConfigMap to be mutated", || {
-        let create = [
-            "create",
-            "configmap",
-            "seen",
-            "--dry-run=server",
-            "--output=jsonpath={.data.by}",
-        ];
-        let output = kubectl
-            .run(&[&create[..], &["-n", &namespace]].concat())?
-            .ok()?;
+        let create = ["create", "configmap", "seen", "--dry-run=server", "--output=jsonpath={.data.by}"];
+        let output = kubectl.run(&[&create[..], &["-n", &namespace]].concat())?.ok()?;
         Ok((output.stdout == "stub").then_some(()))
     })?;
     // The apiserver writes it down when it has answered.
@@ -58,10 +50,7 @@ fn refuse_what_is_created(world: &World) -> Result<()> {
     let namespace = cluster.fresh_namespace("refused")?;
     let elsewhere = cluster.fresh_namespace("elsewhere")?;
     let stub = Stub::start(|request| {
-        let text = format!(
-            "no {} here",
-            request["kind"]["kind"].as_str().unwrap_or_default()
-        );
+        let text = format!("no {} here", request["kind"]["kind"].as_str().unwrap_or_default());
         json!({"allowed": false, "status": {"code": 422, "message": text}})
     })?;
     let mut configuration = configuration("ValidatingWebhookConfiguration");
@@ -69,16 +58,8 @@ fn refuse_what_is_created(world: &World) -> Result<()> {
     let kubectl = cluster.admin();
     kubectl.apply(&configuration.to_string())?;
 
-    let create = |namespace: &str| {
-        kubectl.run(&[
-            "create",
-            "configmap",
-            "any",
-            "--dry-run=server",
-            "-n",
-            namespace,
-        ])
-    };
+    let create =
+        |namespace: &str| kubectl.run(&["create", "configmap", "any", "--dry-run=server", "-n", namespace]);
     let refusal = wait::until("a ConfigMap to be refused", || {
         let output = create(&namespace)?;
         Ok((!output.status.success()).then_some(output.stderr))

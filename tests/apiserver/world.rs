@@ -29,11 +29,7 @@ impl Case {
         name: impl Into<String>,
         run: impl FnOnce(&World) -> Result<()> + Send + 'static,
     ) -> Self {
-        Self {
-            name: name.into(),
-            run: Box::new(run),
-            alone: false,
-        }
+        Self { name: name.into(), run: Box::new(run), alone: false }
     }
 
     /// A trial during which no other runs, since it disturbs the whole cluster.
@@ -41,10 +37,7 @@ impl Case {
         name: impl Into<String>,
         run: impl FnOnce(&World) -> Result<()> + Send + 'static,
     ) -> Self {
-        Self {
-            alone: true,
-            ..Self::new(name, run)
-        }
+        Self { alone: true, ..Self::new(name, run) }
     }
 }
 

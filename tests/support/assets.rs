@@ -37,12 +37,7 @@ pub(crate) enum Program {
 
 impl Program {
     /// Every program, in the order in which they are needed.
-    pub(crate) const ALL: [Self; 4] = [
-        Self::Etcd,
-        Self::ApiServer,
-        Self::ControllerManager,
-        Self::Kubectl,
-    ];
+    pub(crate) const ALL: [Self; 4] = [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Kubectl];
 
     /// Its file name.
     pub(crate) fn name(self) -> &'static str {
@@ -168,15 +163,11 @@ fn cache_home() -> Option<PathBuf> {
 
 /// The directory in an environment variable; an empty value counts as none.
 fn directory_from(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
-    env::split_paths(path)
-        .map(|dir| dir.join(name))
-        .find(|file| is_executable(file))
+    env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 
 /// Whether it is a file that someone may execute.

@@ -18,29 +18,18 @@ use super::assets::{Places, Program, SERIES, is_executable};
 pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
 
 /// The files that decide what is built; they make the cache's key.
-const MODULE_FILES: [&str; 4] = [
-    "etcd/go.mod",
-    "etcd/go.sum",
-    "kubernetes/go.mod",
-    "kubernetes/go.sum",
-];
+const MODULE_FILES: [&str; 4] = ["etcd/go.mod", "etcd/go.sum", "kubernetes/go.mod", "kubernetes/go.sum"];
 
 /// The program from the cache, built first when it is not there.
 pub(crate) fn cached(program: Program, places: &Places) -> Result<PathBuf> {
-    let cache = places
-        .cache
-        .as_deref()
-        .ok_or_else(|| missing(program, places))?;
+    let cache = places.cache.as_deref().ok_or_else(|| missing(program, places))?;
     let modules = modules_dir();
     let dir = cache.join(key(&modules)?);
     let path = dir.join(program.name());
     if is_executable(&path) {
         return Ok(path);
     }
-    let go = places
-        .go
-        .as_deref()
-        .ok_or_else(|| missing(program, places))?;
+    let go = places.go.as_deref().ok_or_else(|| missing(program, places))?;
 
     fs::create_dir_all(&dir).with_context(|| format!("failed to create {}", dir.display()))?;
     let _alone = lock(&dir.join("lock"))?;
@@ -49,8 +38,7 @@ pub(crate) fn cached(program: Program, places: &Places) -> Result<PathBuf> {
         let unfinished = tempfile::tempdir_in(&dir)?;
         let built = unfinished.path().join(program.name());
         build(program, go, &modules, &built)?;
-        fs::rename(&built, &path)
-            .with_context(|| format!("failed to rename to {}", path.display()))?;
+        fs::rename(&built, &path).with_context(|| format!("failed to rename to {}", path.display()))?;
     }
     Ok(path)
 }
@@ -64,8 +52,7 @@ fn key(modules: &Path) -> Result<String> {
     let mut hash = Fnv::new();
     for file in MODULE_FILES {
         let path = modules.join(file);
-        let bytes =
-            fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        let bytes = fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
         hash.add(&bytes);
     }
     Ok(format!("{KUBERNETES_VERSION}-{:016x}", hash.0))
@@ -89,10 +76,8 @@ impl Fnv {
 
 /// Waits until no other run builds; the lock ends with the file, or with us.
 fn lock(path: &Path) -> Result<File> {
-    let file =
-        File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
-    file.lock()
-        .with_context(|| format!("failed to lock {}", path.display()))?;
+    let file = File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
+    file.lock().with_context(|| format!("failed to lock {}", path.display()))?;
     Ok(file)
 }
 
@@ -154,8 +139,7 @@ fn package(program: Program) -> &'static str {
 /// What to do about a program that is nowhere.
 fn missing(program: Program, places: &Places) -> anyhow::Error {
     let place = |path: &Option<PathBuf>, unset: &str| {
-        path.as_ref()
-            .map_or_else(|| unset.to_owned(), |path| path.display().to_string())
+        path.as_ref().map_or_else(|| unset.to_owned(), |path| path.display().to_string())
     };
     anyhow!(
         "{name} is missing. Any one of these helps:

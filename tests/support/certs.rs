@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
 };
 
 use super::scratch::Scratch;
@@ -60,10 +60,7 @@ impl Authority {
     /// With more than two groups, which rcgen cannot write.
     pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Pair> {
         let mut params = named(user)?;
-        let kinds = [
-            DnType::OrganizationName,
-            DnType::CustomDnType(SECOND_ORGANIZATION.to_vec()),
-        ];
+        let kinds = [DnType::OrganizationName, DnType::CustomDnType(SECOND_ORGANIZATION.to_vec())];
         if groups.len() > kinds.len() {
             bail!(
                 "a client certificate holds at most {} groups here; use a service account token for more",
@@ -81,13 +78,8 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate()?;
-        let cert = params
-            .signed_by(&key, &self.issuer)
-            .context("failed to sign a certificate")?;
-        Ok(Pair {
-            cert: cert.pem(),
-            key: key.serialize_pem(),
-        })
+        let cert = params.signed_by(&key, &self.issuer).context("failed to sign a certificate")?;
+        Ok(Pair { cert: cert.pem(), key: key.serialize_pem() })
     }
 }
 

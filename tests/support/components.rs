@@ -53,9 +53,7 @@ pub(crate) struct ApiServerFiles {
 impl ApiServerFiles {
     /// Writes them all.
     pub(crate) fn write(scratch: &Scratch, authority: &Authority) -> Result<Self> {
-        let (cert, key) = authority
-            .server("kube-apiserver")?
-            .write(scratch, "apiserver")?;
+        let (cert, key) = authority.server("kube-apiserver")?.write(scratch, "apiserver")?;
         let (private, public) = certs::token_keys()?;
         Ok(Self {
             socket: etcd_socket(scratch),
@@ -77,14 +75,8 @@ pub(crate) fn etcd(assets: &Assets, scratch: &Scratch) -> Command {
     command
         .args(["--name=test", "--log-level=warn", "--unsafe-no-fsync"])
         .arg(flag("--data-dir", &scratch.path().join("etcd")))
-        .arg(flag(
-            "--listen-client-urls",
-            &socket_url(&etcd_socket(scratch)),
-        ))
-        .arg(flag(
-            "--listen-peer-urls",
-            &socket_url(&scratch.path().join("peer.sock")),
-        ))
+        .arg(flag("--listen-client-urls", &socket_url(&etcd_socket(scratch))))
+        .arg(flag("--listen-peer-urls", &socket_url(&scratch.path().join("peer.sock"))))
         .arg(format!("--advertise-client-urls={NOBODY}"))
         .arg(format!("--initial-advertise-peer-urls={NOBODY}"))
         .arg(format!("--initial-cluster=test={NOBODY}"))
@@ -105,10 +97,7 @@ pub(crate) fn apiserver(assets: &Assets, files: &ApiServerFiles, port: u16) -> C
         .arg(flag("--client-ca-file", &files.client_ca))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         .arg(flag("--service-account-key-file", &files.token_public))
-        .arg(flag(
-            "--service-account-signing-key-file",
-            &files.token_private,
-        ))
+        .arg(flag("--service-account-signing-key-file", &files.token_private))
         .arg("--authorization-mode=RBAC")
         .arg("--disable-admission-plugins=ServiceAccount")
         .arg(flag("--audit-policy-file", &files.audit_policy))

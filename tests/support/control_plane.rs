@@ -118,17 +118,10 @@ impl ControlPlane {
 
     /// A kubeconfig file for a service account, which has to exist, with a token that the
     /// apiserver issued: the identity that a pod of that account has, groups and all.
-    pub(crate) fn service_account_kubeconfig(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<PathBuf> {
+    pub(crate) fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let output = self.kubectl(&["create", "token", name, "--namespace", namespace])?;
         let token = output.ok()?.stdout;
-        self.write_kubeconfig(
-            &format!("{namespace}-{name}"),
-            Credential::Token(token.trim()),
-        )
+        self.write_kubeconfig(&format!("{namespace}-{name}"), Credential::Token(token.trim()))
     }
 
     fn write_kubeconfig(&self, user: &str, credential: Credential<'_>) -> Result<PathBuf> {
@@ -149,11 +142,7 @@ impl ControlPlane {
 
     /// kubectl with the identity of a kubeconfig file.
     pub(crate) fn kubectl_as(&self, kubeconfig: PathBuf) -> Kubectl {
-        Kubectl {
-            program: self.assets.kubectl.clone(),
-            kubeconfig,
-            home: self.scratch.path().to_owned(),
-        }
+        Kubectl { program: self.assets.kubectl.clone(), kubeconfig, home: self.scratch.path().to_owned() }
     }
 
     /// A client with the admin's identity.
@@ -177,16 +166,10 @@ impl ControlPlane {
     }
 
     /// The same with labels.
-    pub(crate) fn labelled_namespace(
-        &self,
-        prefix: &str,
-        labels: &[(&str, &str)],
-    ) -> Result<String> {
+    pub(crate) fn labelled_namespace(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<String> {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
         let name = format!("{prefix}-{number}");
-        let labels = labels
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let namespace = Namespace {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
@@ -222,9 +205,7 @@ impl ControlPlane {
 
     fn lock_apiserver(&self) -> MutexGuard<'_, Process> {
         // A trial that panicked while it held the lock left a process that is whole.
-        self.apiserver
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.apiserver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,12 +221,7 @@ fn start_etcd(assets: &Assets, scratch: &Scratch) -> Result<Process> {
     Ok(etcd)
 }
 
-fn start_apiserver(
-    assets: &Assets,
-    files: &ApiServerFiles,
-    scratch: &Scratch,
-    port: u16,
-) -> Result<Process> {
+fn start_apiserver(assets: &Assets, files: &ApiServerFiles, scratch: &Scratch, port: u16) -> Result<Process> {
     Process::start(
         "kube-apiserver",
         &components::apiserver(assets, files, port),

@@ -95,10 +95,7 @@ impl Output {
     /// When it succeeded.
     pub(crate) fn refusal(self) -> Result<String> {
         if self.status.success() {
-            bail!(
-                "kubectl should have failed, but printed: {}",
-                self.stdout.trim()
-            );
+            bail!("kubectl should have failed, but printed: {}", self.stdout.trim());
         }
         Ok(self.stderr)
     }

@@ -21,10 +21,7 @@
 //!
 //! Environment: `KUBEBUILDER_ASSETS` names a directory of programs ([`assets`]);
 //! `MEMGATE_TEST_KEEP=1` keeps the directory with logs and data and prints its name ([`scratch`]).
-#![allow(
-    dead_code,
-    reason = "each test program uses the part of it that it needs"
-)]
+#![allow(dead_code, reason = "each test program uses the part of it that it needs")]
 #![allow(
     clippy::indexing_slicing,
     clippy::print_stderr,

@@ -68,11 +68,7 @@ impl Process {
             .args(command.get_args())
             .env_clear()
             .env("PATH", SYSTEM_PATH)
-            .envs(
-                command
-                    .get_envs()
-                    .filter_map(|(key, value)| Some((key, value?))),
-            )
+            .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output);
@@ -81,9 +77,7 @@ impl Process {
         }
         Ok(Self {
             name: name.to_owned(),
-            watchdog: watchdog
-                .spawn()
-                .with_context(|| format!("failed to start {name}"))?,
+            watchdog: watchdog.spawn().with_context(|| format!("failed to start {name}"))?,
             log: log.to_owned(),
         })
     }
@@ -108,11 +102,7 @@ impl Process {
     ///
     /// # Errors
     /// As [`wait::until`], and when the program ends; the text closes with the end of its log.
-    pub(crate) fn until<T>(
-        &mut self,
-        what: &str,
-        mut ask: impl FnMut() -> Result<Option<T>>,
-    ) -> Result<T> {
+    pub(crate) fn until<T>(&mut self, what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let answer = wait::until(what, || match self.exited()? {
             Some(status) => bail!("{} ended ({status})", self.name),
             None => ask(),

@@ -38,9 +38,7 @@ pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -
 
 /// Gives `start` as many loopback ports as it wants, different ones, and free a moment ago. When
 /// another program was faster to listen on one, `start` is called again with others.
-pub(crate) fn with_free_ports<const N: usize, T>(
-    mut start: impl FnMut([u16; N]) -> Result<T>,
-) -> Result<T> {
+pub(crate) fn with_free_ports<const N: usize, T>(mut start: impl FnMut([u16; N]) -> Result<T>) -> Result<T> {
     for _ in 1..PORT_ATTEMPTS {
         match start(free_ports()?) {
             Err(error) if port_was_taken(&error) => {}
@@ -70,9 +68,7 @@ fn port_was_taken(error: &anyhow::Error) -> bool {
 /// The status and body of a plain HTTP GET; `None` when nobody answers there.
 pub(crate) fn http_get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).ok()?;
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

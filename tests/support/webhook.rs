@@ -34,10 +34,7 @@ pub(crate) struct Addresses {
 impl Serve {
     /// `program serve`; the program is `env!("CARGO_BIN_EXE_memgate")`.
     pub(crate) fn new(program: impl Into<PathBuf>) -> Self {
-        Self {
-            program: program.into(),
-            ..Self::default()
-        }
+        Self { program: program.into(), ..Self::default() }
     }
 
     /// One more argument.
@@ -81,9 +78,7 @@ impl Serve {
         };
         match self.at {
             Some(addresses) => start_at(addresses),
-            None => {
-                wait::with_free_ports(|[listen, health]| start_at(Addresses::new(listen, health)))
-            }
+            None => wait::with_free_ports(|[listen, health]| start_at(Addresses::new(listen, health))),
         }
     }
 
@@ -114,10 +109,7 @@ impl Serve {
 impl Addresses {
     fn new(listen: u16, health: u16) -> Self {
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Self {
-            listen: at(listen),
-            health: at(health),
-        }
+        Self { listen: at(listen), health: at(health) }
     }
 }
 
@@ -196,10 +188,7 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// For whoever listens there with a certificate of this authority.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str) -> Self {
-        Self {
-            base: format!("https://{address}"),
-            ca_bundle: BASE64_STANDARD.encode(ca_pem),
-        }
+        Self { base: format!("https://{address}"), ca_bundle: BASE64_STANDARD.encode(ca_pem) }
     }
 
     /// The `clientConfig` for a path that begins with a slash.

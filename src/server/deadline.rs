@@ -1,0 +1,112 @@
+//! By when a request must be answered: from `?timeout=`, which the apiserver sends.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The longest that Kubernetes lets a webhook take; more than this is cut to it.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The times by which parts of one request must be done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    /// When the answer must be ready.
+    pub(super) answer: Instant,
+    /// When lookups must be done: early enough to answer without them.
+    pub(super) lookups: Instant,
+}
+
+impl Deadline {
+    /// The deadline of a request that came in at `start` and may take `timeout`. A second of it is
+    /// left for the way there and back, as the apiserver rounds the value up; of a second or less,
+    /// two fifths.
+    pub(super) fn new(start: Instant, timeout: Duration) -> Self {
+        const SECOND: Duration = Duration::from_secs(1);
+        let timeout = timeout.min(LONGEST);
+        let ours = timeout.checked_sub(SECOND).filter(|left| !left.is_zero()).unwrap_or(timeout * 3 / 5);
+        Self { answer: start + ours, lookups: start + ours * 4 / 5 }
+    }
+}
+
+/// The value of `timeout` in a query string; `None` without one, an error when it is no duration
+/// above zero. Durations never need percent-escapes, so none are undone.
+pub(super) fn timeout(query: Option<&str>) -> Result<Option<Duration>, NotADuration> {
+    let mut pairs = query.unwrap_or_default().split('&');
+    let Some(value) = pairs.find_map(|pair| pair.strip_prefix("timeout=")) else {
+        return Ok(None);
+    };
+    let duration = parse(value).filter(|duration| !duration.is_zero()).ok_or(NotADuration)?;
+    Ok(Some(duration))
+}
+
+/// A `timeout` that cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotADuration;
+
+/// Reads a duration as Go writes it: `10s`, `1m30s`, `1.5s`, `500ms`.
+fn parse(text: &str) -> Option<Duration> {
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    if rest.is_empty() || rest.len() > 32 {
+        return None;
+    }
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (value, tail) = rest.split_at(number);
+        let letters = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(letters);
+        let seconds = value.parse::<f64>().ok()? * unit_seconds(unit)?;
+        total = total.checked_add(Duration::try_from_secs_f64(seconds).ok()?)?;
+        rest = tail;
+    }
+    Some(total)
+}
+
+fn unit_seconds(unit: &str) -> Option<f64> {
+    match unit {
+        "ns" => Some(1e-9),
+        "us" | "µs" | "μs" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "s" => Some(1.0),
+        "m" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_durations_as_go_writes_them() {
+        for (query, expected) in [
+            ("timeout=10s", Some(Duration::from_secs(10))),
+            ("a=b&timeout=1m30s", Some(Duration::from_secs(90))),
+            ("timeout=1.5s&a=b", Some(Duration::from_millis(1500))),
+            ("timeout=500ms", Some(Duration::from_millis(500))),
+            ("a=b", None),
+            ("", None),
+        ] {
+            assert_eq!(timeout(Some(query)), Ok(expected), "{query}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_duration() {
+        for query in ["timeout=", "timeout=10", "timeout=s", "timeout=-1s", "timeout=0s", "timeout=1..2s"] {
+            assert_eq!(timeout(Some(query)), Err(NotADuration), "{query}");
+        }
+        assert_eq!(timeout(Some(&format!("timeout={}s", "9".repeat(30)))), Err(NotADuration));
+    }
+
+    #[test]
+    fn leaves_the_caller_time_to_hear_the_answer() {
+        let start = Instant::now();
+        for (timeout, ours) in [(10_000, 9_000), (2_000, 1_000), (1_000, 600), (500, 300), (99_000, 29_000)] {
+            let deadline = Deadline::new(start, Duration::from_millis(timeout));
+            assert_eq!(deadline.answer - start, Duration::from_millis(ours));
+            assert!(deadline.lookups < deadline.answer);
+        }
+    }
+}

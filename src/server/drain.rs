@@ -1,0 +1,71 @@
+//! How a server ends without losing a review.
+//!
+//! An apiserver never repeats a review whose connection breaks, and it goes on using the
+//! connections it has for a while after a pod is taken from the Service. So from the first signal
+//! on the server is not ready but serves as before, tells each caller with `Connection: close` to
+//! go elsewhere next time, and leaves idle connections to be closed by the other side. It ends
+//! when none has been left for a moment, or when the grace time is over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep};
+
+use crate::server::connection::seats::Seats;
+
+/// How often it is looked whether connections are left.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether the server is about to end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Drain(Arc<AtomicBool>);
+
+impl Drain {
+    /// From now on it is.
+    pub(super) fn begin(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether it is.
+    pub(super) fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Waits until there has been no connection for `quiet`, at most for `grace`. Whether there is
+/// none.
+pub(super) async fn drained(seats: &Seats, quiet: Duration, grace: Duration) -> bool {
+    let end = Instant::now() + grace;
+    let mut empty_since = None;
+    loop {
+        let now = Instant::now();
+        if seats.taken() > 0 {
+            empty_since = None;
+        } else if now - *empty_since.get_or_insert(now) >= quiet {
+            return true;
+        }
+        if now >= end {
+            return seats.taken() == 0;
+        }
+        sleep(LOOK.min(end - now)).await;
+    }
+}
+
+/// Waits for the `count`th SIGTERM or SIGINT. The first is the moment to drain; whoever sends a
+/// second one wants the process gone.
+///
+/// # Errors
+/// When the signals cannot be listened to.
+pub async fn signalled(count: usize) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    for _ in 0..count {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+    Ok(())
+}

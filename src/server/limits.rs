@@ -1,0 +1,176 @@
+//! Room: how many requests and how many bytes of bodies are taken in at once.
+//!
+//! Small and large bodies have budgets of their own, so that a few large ones, or somebody who
+//! only announces them, cannot keep the small ones out. A large body claims all its bytes before
+//! it is read: then those that got room finish, instead of all getting stuck half-way. A small one
+//! claims what has arrived: announcing bytes and not sending them gains nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::server::options::Limits;
+
+/// What budgets count in; a semaphore cannot count 64 MiB of single bytes for each of many
+/// waiters, and pages are what memory comes in.
+const PAGE: usize = 4 << 10;
+
+/// The largest body that counts as small. Most pods are below 64 KiB.
+pub(super) const SMALL: usize = 256 << 10;
+
+/// Why a request was refused for want of room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shed {
+    /// Too many requests.
+    Requests,
+    /// Too many bytes of bodies.
+    Bytes,
+    /// Too many connections; one had to go for another.
+    Connections,
+}
+
+impl Shed {
+    /// The name in metrics.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Bytes => "bytes",
+            Self::Connections => "connections",
+        }
+    }
+}
+
+/// Where requests get room.
+#[derive(Debug)]
+pub(super) struct Gate {
+    requests: Arc<Semaphore>,
+    small: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    pages: usize,
+    wait: Duration,
+}
+
+impl Gate {
+    /// A gate with nobody in it. An eighth of the bytes is for small bodies.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let pages = (limits.body_bytes / PAGE).clamp(2, Semaphore::MAX_PERMITS);
+        let small = (pages / 8).max(1);
+        Self {
+            requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
+            small: Arc::new(Semaphore::new(small)),
+            large: Arc::new(Semaphore::new(pages - small)),
+            pages,
+            wait: limits.wait,
+        }
+    }
+
+    /// Room for one more request, until it is dropped.
+    pub(super) async fn enter(&self) -> Result<OwnedSemaphorePermit, Shed> {
+        self.acquire(&self.requests, 1).await.ok_or(Shed::Requests)
+    }
+
+    /// Room for a body of which so much is announced (`None`: nothing).
+    pub(super) async fn claim(&self, announced: Option<usize>) -> Result<Claim<'_>, Shed> {
+        let large = announced.is_some_and(|length| length > SMALL);
+        let mut claim = Claim { gate: self, large, pages: 0, permits: None };
+        claim.cover(if large { announced.unwrap_or_default() } else { 1 }).await?;
+        Ok(claim)
+    }
+
+    /// The bytes that bodies have claimed.
+    pub(super) fn bytes(&self) -> usize {
+        (self.pages - self.small.available_permits() - self.large.available_permits()) * PAGE
+    }
+
+    async fn acquire(&self, semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
+        let count = u32::try_from(count).ok()?;
+        if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(count) {
+            return Some(permit);
+        }
+        let waiting = Arc::clone(semaphore).acquire_many_owned(count);
+        tokio::time::timeout(self.wait, waiting).await.ok()?.ok()
+    }
+}
+
+/// The room of one body; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Claim<'g> {
+    gate: &'g Gate,
+    large: bool,
+    pages: usize,
+    permits: Option<OwnedSemaphorePermit>,
+}
+
+impl Claim<'_> {
+    /// Makes sure that the claim covers so many bytes in all.
+    pub(super) async fn cover(&mut self, bytes: usize) -> Result<(), Shed> {
+        let pages = bytes.div_ceil(PAGE);
+        if !self.large && bytes > SMALL {
+            let moved = self.gate.acquire(&self.gate.large, pages).await.ok_or(Shed::Bytes)?;
+            (self.large, self.pages, self.permits) = (true, pages, Some(moved));
+        } else if pages > self.pages {
+            let lane = if self.large { &self.gate.large } else { &self.gate.small };
+            let more = self.gate.acquire(lane, pages - self.pages).await.ok_or(Shed::Bytes)?;
+            self.pages = pages;
+            match &mut self.permits {
+                Some(permits) => permits.merge(more),
+                none => *none = Some(more),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(body_bytes: usize, requests: usize) -> Gate {
+        let wait = Duration::from_millis(1);
+        Gate::new(&Limits { body_bytes, requests, wait, ..Limits::default() })
+    }
+
+    #[tokio::test]
+    async fn refuses_the_request_that_is_too_many() {
+        let gate = gate(1 << 20, 2);
+        let first = gate.enter().await;
+        let second = gate.enter().await;
+        assert!(first.is_ok() && second.is_ok());
+        assert_eq!(gate.enter().await.err(), Some(Shed::Requests));
+        drop(first);
+        assert!(gate.enter().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn large_bodies_leave_room_for_small_ones() {
+        let gate = gate(16 << 20, 8);
+        let large = gate.claim(Some(14 << 20)).await;
+        assert!(large.is_ok());
+        assert_eq!(gate.claim(Some(1 << 20)).await.err(), Some(Shed::Bytes));
+        assert!(gate.claim(Some(SMALL)).await.is_ok());
+        drop(large);
+        assert_eq!(gate.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn small_bodies_claim_what_has_arrived() {
+        let gate = gate(16 << 20, 8);
+        let mut claim = gate.claim(Some(SMALL)).await.expect("room");
+        assert_eq!(gate.bytes(), PAGE);
+        claim.cover(PAGE + 1).await.expect("room");
+        assert_eq!(gate.bytes(), 2 * PAGE);
+    }
+
+    #[tokio::test]
+    async fn an_unannounced_body_that_grows_large_moves_over() {
+        let gate = gate(16 << 20, 8);
+        let mut claim = gate.claim(None).await.expect("room");
+        claim.cover(SMALL).await.expect("room");
+        claim.cover(SMALL + 1).await.expect("room");
+        assert_eq!(gate.bytes(), SMALL + PAGE);
+        assert_eq!(claim.cover(15 << 20).await, Err(Shed::Bytes));
+        drop(claim);
+        assert_eq!(gate.bytes(), 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Accepts connections, each on a task of its own, up to a fixed number.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::server::connection::seats::{Seat, Seats};
+use crate::server::connection::{House, serve};
+use crate::server::limits::Shed;
+
+/// How long nothing is accepted after accepting has failed: then file descriptors have run out,
+/// and only connections that end can help.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Binds a socket. Where the machine knows no IPv6, all addresses of both families are those of
+/// IPv4.
+pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let bound = match std::net::TcpListener::bind(address) {
+        Err(error) if address.is_ipv6() && address.ip().is_unspecified() => {
+            std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).map_err(|_| error)
+        }
+        bound => bound,
+    }?;
+    bound.set_nonblocking(true)?;
+    Ok(bound)
+}
+
+/// Accepts connections for as long as it is polled; all of them end with it.
+pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Seats>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    if let Some(seat) = seat(&house, &seats, &stream) {
+                        connections.spawn(serve(Arc::clone(&house), stream, seat));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+fn seat(house: &House, seats: &Arc<Seats>, stream: &TcpStream) -> Option<Seat> {
+    // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection ended before it began");
+        return None;
+    }
+    let taken = seats.take();
+    if !matches!(taken, Some((_, false))) {
+        house.metrics.shed(Shed::Connections);
+    }
+    taken.map(|(seat, _)| seat)
+}

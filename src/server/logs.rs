@@ -1,0 +1,59 @@
+//! Where the log goes and what it looks like.
+
+use std::io::IsTerminal;
+
+use thiserror::Error as ThisError;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::TryInitError;
+
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The form of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Why there is no log.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The filter cannot be read.
+    #[error("the log filter cannot be read")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+    /// Somebody else was faster.
+    #[error("there is a log already")]
+    Twice(#[from] TryInitError),
+}
+
+/// Sends the log to standard error, and panics into the log. `filter` is a level or directives as
+/// in `RUST_LOG`.
+///
+/// Of the libraries only errors are told: with its warnings the Kubernetes client prints answers
+/// that it cannot read, and those are objects.
+///
+/// # Errors
+/// When `filter` cannot be read, or there is a log already.
+pub fn init(format: Format, filter: &str) -> Result<(), Error> {
+    let mut levels = EnvFilter::try_new(filter)?;
+    for library in ["kube_client=error", "kube_runtime=error"] {
+        levels = levels.add_directive(library.parse()?);
+    }
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(levels)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    match format {
+        Format::Text => log.finish().try_init()?,
+        Format::Json => log.json().flatten_event(true).finish().try_init()?,
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let text = panic.payload_as_str().unwrap_or("no message");
+        tracing::error!(place, panic = text, "panicked");
+    }));
+    Ok(())
+}

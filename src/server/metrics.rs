@@ -1,0 +1,249 @@
+//! What the server counts and measures, in the OpenMetrics text format.
+//!
+//! Label values are fixed words from enums, never anything that somebody sent: the number of
+//! series has an upper bound.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family as Labelled;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::model::settings::Family;
+use crate::server::limits::Shed;
+
+/// The content type of [`Metrics::text`].
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// From what a decision takes to what an apiserver waits for, in seconds.
+const DURATIONS: [f64; 14] =
+    [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
+
+/// How many operations a patch has.
+const OPERATIONS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0];
+
+/// Which of the two calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByWebhook {
+    webhook: &'static str,
+}
+
+/// How one request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Outcome {
+    /// `mutate`, `validate` or `none`.
+    pub(super) webhook: &'static str,
+    /// The operation under review, or `none` when that was not read.
+    pub(super) operation: &'static str,
+    /// `allowed`, `denied` or `error`.
+    pub(super) verdict: &'static str,
+    /// The reason of the decision, or of the refusal.
+    pub(super) reason: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCause {
+    cause: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByFamily {
+    family: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByResult {
+    result: &'static str,
+}
+
+/// How a TLS handshake ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// There is a connection.
+    Done,
+    /// The two could not agree.
+    Failed,
+    /// It took too long.
+    TimedOut,
+}
+
+/// How a lookup at the apiserver ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LookedUp {
+    /// The object exists.
+    Found,
+    /// It does not exist.
+    Absent,
+    /// The apiserver did not say.
+    Failed,
+    /// The apiserver did not answer in time.
+    TimedOut,
+}
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+/// All series.
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Labelled<Outcome, Counter>,
+    durations: Labelled<ByWebhook, Histogram, fn() -> Histogram>,
+    pub(super) in_flight: Gauge,
+    bytes_in_flight: Gauge,
+    shed: Labelled<ByCause, Counter>,
+    pub(super) panics: Counter,
+    store_objects: Labelled<ByFamily, Gauge>,
+    store_age: Labelled<ByFamily, Seconds>,
+    lookups: Labelled<ByResult, Counter>,
+    handshakes: Labelled<ByResult, Counter>,
+    pub(super) connections: Gauge,
+    pub(super) cert_not_after: Gauge<i64, AtomicI64>,
+    cert_rotations: Labelled<ByResult, Counter>,
+    patch_operations: Histogram,
+}
+
+impl Metrics {
+    /// All series at zero.
+    pub(super) fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("memgate"),
+            requests: Labelled::default(),
+            durations: Labelled::new_with_constructor(|| Histogram::new(DURATIONS)),
+            in_flight: Gauge::default(),
+            bytes_in_flight: Gauge::default(),
+            shed: Labelled::default(),
+            panics: Counter::default(),
+            store_objects: Labelled::default(),
+            store_age: Labelled::default(),
+            lookups: Labelled::default(),
+            handshakes: Labelled::default(),
+            connections: Gauge::default(),
+            cert_not_after: Gauge::default(),
+            cert_rotations: Labelled::default(),
+            patch_operations: Histogram::new(OPERATIONS),
+        };
+        metrics.register_admission();
+        metrics.register_state();
+        metrics.register_listener();
+        metrics
+    }
+
+    fn register_admission(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("admission_requests", "Requests by how they ended", self.requests.clone());
+        registry.register(
+            "admission_duration_seconds",
+            "Time from the head of a request to its answer",
+            self.durations.clone(),
+        );
+        registry.register("admission_in_flight", "Requests being answered", self.in_flight.clone());
+        registry.register(
+            "admission_bytes_in_flight",
+            "Bytes claimed by request bodies",
+            self.bytes_in_flight.clone(),
+        );
+        registry.register("admission_shed", "Refused for want of room", self.shed.clone());
+        registry.register("panics", "Panics caught", self.panics.clone());
+        registry.register("patch_operations", "Operations in one patch", self.patch_operations.clone());
+    }
+
+    fn register_state(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("store_objects", "Objects in the state", self.store_objects.clone());
+        registry.register(
+            "store_age_seconds",
+            "Time since all watches of a family were last known to be well",
+            self.store_age.clone(),
+        );
+        registry.register("reference_lookups", "Lookups at the apiserver", self.lookups.clone());
+    }
+
+    fn register_listener(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("tls_handshakes", "TLS handshakes by how they ended", self.handshakes.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register(
+            "cert_not_after_seconds",
+            "When the served certificate expires, in seconds since 1970",
+            self.cert_not_after.clone(),
+        );
+        registry.register("cert_rotations", "Certificates read anew", self.cert_rotations.clone());
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "What is running", build);
+    }
+
+    /// Counts a request and its time.
+    pub(super) fn answered(&self, outcome: Outcome, took: Duration) {
+        self.requests.get_or_create(&outcome).inc();
+        let webhook = ByWebhook { webhook: outcome.webhook };
+        self.durations.get_or_create(&webhook).observe(took.as_secs_f64());
+    }
+
+    /// Counts something that was refused for want of room.
+    pub(super) fn shed(&self, shed: Shed) {
+        self.shed.get_or_create(&ByCause { cause: shed.name() }).inc();
+    }
+
+    /// Counts the operations of a patch.
+    #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
+    pub(super) fn patched(&self, operations: usize) {
+        self.patch_operations.observe(operations as f64);
+    }
+
+    /// Counts a handshake.
+    pub(super) fn shook_hands(&self, handshake: Handshake) {
+        let result = match handshake {
+            Handshake::Done => "ok",
+            Handshake::Failed => "failed",
+            Handshake::TimedOut => "timeout",
+        };
+        self.handshakes.get_or_create(&ByResult { result }).inc();
+    }
+
+    /// Counts a lookup.
+    pub(super) fn looked_up(&self, lookup: LookedUp) {
+        let result = match lookup {
+            LookedUp::Found => "found",
+            LookedUp::Absent => "absent",
+            LookedUp::Failed => "failed",
+            LookedUp::TimedOut => "timeout",
+        };
+        self.lookups.get_or_create(&ByResult { result }).inc();
+    }
+
+    /// Counts new certificate files, and whether they could be used.
+    pub(super) fn rotated(&self, usable: bool) {
+        let result = if usable { "ok" } else { "failed" };
+        self.cert_rotations.get_or_create(&ByResult { result }).inc();
+    }
+
+    /// Sets what is measured only when somebody asks.
+    pub(super) fn set_bytes_in_flight(&self, bytes: usize) {
+        self.bytes_in_flight.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Sets what is known of a family's state.
+    pub(super) fn set_store(&self, family: Family, objects: usize, age: Duration) {
+        let family = ByFamily { family: family.name() };
+        self.store_objects.get_or_create(&family).set(i64::try_from(objects).unwrap_or(i64::MAX));
+        self.store_age.get_or_create(&family).set(age.as_secs_f64());
+    }
+
+    /// All series as text.
+    pub(super) fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}

@@ -1,0 +1,166 @@
+//! What can be set about a server, with defaults that suit a webhook in a cluster.
+
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::decide::decide;
+use crate::model::decision::Decision;
+use crate::model::request::Request;
+use crate::model::snapshot::Snapshot;
+use crate::server::tls;
+
+/// The port of the webhook: GKE's control plane may reach 10250 on nodes and pods without a
+/// firewall rule of its own, any other port needs one.
+pub const PORT: u16 = 10250;
+
+/// The port of health and metrics.
+pub const HEALTH_PORT: u16 = 8081;
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where reviews are answered, over TLS. Default: [`PORT`] on all addresses of both families.
+    pub listen: SocketAddr,
+    /// Where `/livez`, `/readyz` and `/metrics` are answered, in plain HTTP. Default:
+    /// [`HEALTH_PORT`] on all addresses of both families.
+    pub health: SocketAddr,
+    /// Where the certificate comes from.
+    pub tls: tls::Source,
+    /// How much is taken in at once.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timers: Timers,
+    /// What is done with a review. Default: decide.
+    pub work: Work,
+}
+
+impl Options {
+    /// The defaults, with a certificate from `tls`.
+    #[must_use]
+    pub fn new(tls: tls::Source) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)),
+            health: SocketAddr::from((Ipv6Addr::UNSPECIFIED, HEALTH_PORT)),
+            tls,
+            limits: Limits::default(),
+            timers: Timers::default(),
+            work: Work::default(),
+        }
+    }
+}
+
+/// A function that decides; [`decide`] is the one that is served.
+pub type Decide = fn(&Request<'_>, &Snapshot) -> Decision;
+
+/// What is done with a review that was read.
+#[derive(Clone)]
+pub enum Work {
+    /// It is parsed, decided by this function and answered.
+    Decide(Decide),
+    /// It is not looked at, and this is the answer: what the server itself costs, for benchmarks.
+    Constant(Bytes),
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self::Decide(decide)
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Decide(_) => "Decide",
+            Self::Constant(_) => "Constant",
+        })
+    }
+}
+
+/// How much is taken in at once; what is beyond is refused with 413, 429 or 431.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// The largest body, in bytes. A review holds two objects of up to 1.5 MiB each in etcd, 3 MiB
+    /// in a request; controller-runtime allows 7 MiB for the same reason.
+    pub body: usize,
+    /// The most bytes of bodies held at any moment, all requests together: with this, a burst of
+    /// large reviews cannot exhaust a memory limit of 256 MiB.
+    pub body_bytes: usize,
+    /// The most requests between their first header and their answer. Each holds a connection, so
+    /// this leaves half of [`Limits::connections`] for idle ones.
+    pub requests: usize,
+    /// The most connections. At some 20 KiB each (TLS and HTTP buffers) this is 40 MiB; an
+    /// apiserver keeps 25 idle ones and opens more only for bursts.
+    pub connections: usize,
+    /// The largest head of a request, in bytes; an apiserver sends less than 1 KiB.
+    pub head: usize,
+    /// How long a request waits for room before it is refused with 429. The refusal is promised
+    /// within 10 ms.
+    pub wait: Duration,
+    /// The most lookups at the apiserver at once.
+    pub lookups: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 8 << 20,
+            body_bytes: 64 << 20,
+            requests: 1024,
+            connections: 2048,
+            head: 32 << 10,
+            wait: Duration::from_millis(4),
+            lookups: 16,
+        }
+    }
+}
+
+/// How long things may take.
+#[derive(Debug, Clone)]
+pub struct Timers {
+    /// A TLS handshake.
+    pub handshake: Duration,
+    /// The head of a request, from its first byte.
+    pub head: Duration,
+    /// The body of a request, from the end of its head.
+    pub body: Duration,
+    /// How long a connection is kept between requests. An apiserver drops its side after 90 s:
+    /// whoever closes earlier than that can lose a review that is just being sent.
+    pub idle: Duration,
+    /// The time that the caller allows when it does not say so in `?timeout=`: the default
+    /// `timeoutSeconds` of Kubernetes.
+    pub request: Duration,
+    /// How long a closed connection is read to its end, so that the last answer is not lost to a
+    /// reset.
+    pub linger: Duration,
+    /// How often certificate files are read again. The kubelet itself needs up to a minute to
+    /// update a mounted Secret.
+    pub reload: Duration,
+    /// How long a server that is to end goes on serving. Longer than the 90 s after which an
+    /// apiserver leaves an idle connection.
+    pub drain_grace: Duration,
+    /// How long there must be no connection before a server that is to end does end: it takes
+    /// callers a moment to learn that they shall not open new ones.
+    pub drain_quiet: Duration,
+    /// How often a resource that the apiserver does not serve is asked for again.
+    pub absent_kind: Duration,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            idle: Duration::from_mins(2),
+            request: Duration::from_secs(10),
+            linger: Duration::from_secs(2),
+            reload: Duration::from_secs(5),
+            drain_grace: Duration::from_secs(100),
+            drain_quiet: Duration::from_secs(5),
+            absent_kind: Duration::from_secs(3),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The answers that are no review: what went wrong, the status for it, and what to do.
+//!
+//! A refusal has two texts: its own is for the caller and never repeats what was sent; the log gets
+//! the chain of causes. Only what can be different a second later has a `Retry-After`: the
+//! apiserver sends such a review again, up to ten times.
+
+use axum::http::StatusCode;
+use thiserror::Error;
+
+use crate::admission;
+use crate::server::limits::Shed;
+
+/// Why a request gets no review in return.
+#[derive(Debug, Error)]
+pub(super) enum Refusal {
+    /// Anything but a POST.
+    #[error("reviews are sent with POST")]
+    Method,
+    /// A path that is not served.
+    #[error("not found: reviews go to /mutate or /validate")]
+    Path,
+    /// A body that is not said to be JSON.
+    #[error("the content type must be application/json, in UTF-8")]
+    ContentType,
+    /// A compressed body.
+    #[error("the body must not be compressed: send it without a content encoding")]
+    ContentEncoding,
+    /// A `timeout` that cannot be read.
+    #[error("timeout must be a duration above zero, such as 10s")]
+    Timeout,
+    /// A body beyond the limit.
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// No room.
+    #[error("too much to do at the moment: try again")]
+    Overloaded(Shed),
+    /// The body took too long to arrive.
+    #[error("the body did not arrive in time")]
+    BodyLate,
+    /// The body stopped before its end, or its framing is wrong.
+    #[error("the body could not be read to its end")]
+    BodyBroken(#[source] axum::Error),
+    /// The body is not UTF-8.
+    #[error("the body is not UTF-8")]
+    NotUtf8(#[source] std::str::Utf8Error),
+    /// The body is no review.
+    #[error("{0}")]
+    Malformed(admission::Malformed),
+    /// What the decision looks at was not read from the cluster yet.
+    #[error("the state of the cluster is still being read: try again")]
+    Cold,
+    /// A pod that must not start without its memory, and the memory could not be looked up.
+    #[error("the memory that this pod requires could not be looked up: try again")]
+    LookupFailed,
+    /// No time left.
+    #[error("the review could not be answered in time: try again")]
+    Late,
+    /// The object under review cannot be read.
+    #[error("{0}")]
+    Unreadable(admission::Fault),
+    /// A decision that could not be turned into an answer.
+    #[error("internal fault: the answer could not be made; the log has the cause")]
+    Fault(#[source] admission::Fault),
+    /// A panic.
+    #[error("internal fault; the log has the cause")]
+    Panicked,
+}
+
+impl From<admission::Fault> for Refusal {
+    fn from(fault: admission::Fault) -> Self {
+        match fault {
+            admission::Fault::Unreadable => Self::Unreadable(fault),
+            admission::Fault::Patch(_) => Self::Fault(fault),
+        }
+    }
+}
+
+impl Refusal {
+    /// The status; always one of an error.
+    pub(super) const fn status(&self) -> StatusCode {
+        match self {
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Path => StatusCode::NOT_FOUND,
+            Self::ContentType | Self::ContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Overloaded(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::BodyLate => StatusCode::REQUEST_TIMEOUT,
+            Self::Timeout
+            | Self::BodyBroken(_)
+            | Self::NotUtf8(_)
+            | Self::Malformed(_)
+            | Self::Unreadable(_) => StatusCode::BAD_REQUEST,
+            Self::Cold | Self::LookupFailed | Self::Late => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Fault(_) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// After how many seconds the same request may get another answer; `None` when it will not.
+    pub(super) const fn retry_after(&self) -> Option<u32> {
+        match self.status() {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The reason in metrics and logs.
+    pub(super) const fn reason(&self) -> &'static str {
+        match self {
+            Self::Method => "bad-method",
+            Self::Path => "bad-path",
+            Self::ContentType => "bad-content-type",
+            Self::ContentEncoding => "bad-content-encoding",
+            Self::Timeout => "bad-timeout",
+            Self::TooLarge { .. } => "body-too-large",
+            Self::Overloaded(_) => "overloaded",
+            Self::BodyLate => "body-late",
+            Self::BodyBroken(_) => "body-broken",
+            Self::NotUtf8(_) => "body-not-utf8",
+            Self::Malformed(_) => "body-malformed",
+            Self::Cold => "cold",
+            Self::LookupFailed => "lookup-failed",
+            Self::Late => "late",
+            Self::Unreadable(_) => "object-unreadable",
+            Self::Fault(_) => "fault",
+            Self::Panicked => "panic",
+        }
+    }
+}

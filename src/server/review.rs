@@ -1,0 +1,159 @@
+//! One review from its body to its answer: parse, decide, look up what stayed open, decide again.
+//!
+//! Parsing and deciding are pure computing of microseconds and happen right here on the worker;
+//! only lookups wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use tokio::time::Instant;
+
+use crate::admission::{self, Review};
+use crate::model::decision::{Decision, Reason};
+use crate::model::finding::{Finding, Phase};
+use crate::model::snapshot::{Reference, Snapshot};
+use crate::server::deadline::Deadline;
+use crate::server::lookup::Lookups;
+use crate::server::metrics::{Metrics, Outcome};
+use crate::server::options::{Decide, Work};
+use crate::server::refusal::Refusal;
+use crate::server::store::Store;
+
+/// How often a review is decided at most. Answers can raise new questions: a Query leads to its
+/// memory, a memory to what it names. No family goes deeper than this.
+const ROUNDS: usize = 4;
+
+/// What reviews are answered from.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) store: Arc<Store>,
+    pub(super) lookups: Option<Lookups>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) work: Work,
+}
+
+/// An answer, and how it is counted.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The response review as JSON.
+    pub(super) body: Bytes,
+    /// The operation under review.
+    pub(super) operation: &'static str,
+    /// `allowed` or `denied`.
+    pub(super) verdict: &'static str,
+    /// The reason of the decision.
+    pub(super) reason: &'static str,
+    /// Whether the object was any of memgate's business.
+    is_ours: bool,
+}
+
+impl Answer {
+    /// The labels to count it under.
+    pub(super) const fn outcome(&self, webhook: &'static str) -> Outcome {
+        let Self { operation, verdict, reason, .. } = *self;
+        Outcome { webhook, operation, verdict, reason }
+    }
+}
+
+impl Desk {
+    /// The answer to the review in `body`.
+    pub(super) async fn answer(
+        &self,
+        phase: Phase,
+        body: &[u8],
+        start: Instant,
+        deadline: Deadline,
+    ) -> Result<Answer, Refusal> {
+        let decide = match &self.work {
+            Work::Decide(decide) => *decide,
+            Work::Constant(answer) => return Ok(constant(answer)),
+        };
+        let text = str::from_utf8(body).map_err(Refusal::NotUtf8)?;
+        let review = admission::parse(text).map_err(Refusal::Malformed)?;
+        let decision = self.settle(decide, &review, deadline).await?;
+        let body = admission::respond(phase, &review, &decision)?;
+        let told = decision.phase == phase;
+        let allowed = !told || decision.allowed();
+        if phase == Phase::Mutate && allowed && !decision.edits.is_empty() {
+            self.metrics.patched(decision.edits.len());
+        }
+        let answer = Answer {
+            body: body.into(),
+            operation: review.request.operation.name(),
+            verdict: if allowed { "allowed" } else { "denied" },
+            reason: decision.reason.name(),
+            is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
+        };
+        log(&review, if told { &decision.findings } else { &[] }, &answer, start.elapsed());
+        Ok(answer)
+    }
+
+    /// Decides until no question is open that somebody could answer.
+    async fn settle(
+        &self,
+        decide: Decide,
+        review: &Review<'_>,
+        deadline: Deadline,
+    ) -> Result<Decision, Refusal> {
+        let mut snapshot = self.store.snapshot();
+        let mut asked = BTreeSet::new();
+        let mut rounds = 1;
+        loop {
+            let decision = decide(&review.request, &snapshot);
+            let open = self.open(&decision)?;
+            let new: Vec<_> = open.iter().filter(|reference| !asked.contains(*reference)).cloned().collect();
+            match &self.lookups {
+                Some(lookups) if !new.is_empty() && rounds < ROUNDS => {
+                    asked.extend(new.iter().cloned());
+                    let answers = lookups.ask(new, deadline.lookups).await;
+                    snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
+                    rounds += 1;
+                }
+                _ if decision.required && !open.is_empty() => return Err(Refusal::LookupFailed),
+                _ => return Ok(decision),
+            }
+        }
+    }
+
+    /// The questions of a decision that a lookup could answer; a refusal when it asked for what is
+    /// still being read.
+    fn open(&self, decision: &Decision) -> Result<Vec<Reference>, Refusal> {
+        let unknown = &decision.unknown;
+        if unknown.iter().any(|reference| self.store.is_cold(reference.kind)) {
+            return Err(Refusal::Cold);
+        }
+        let watched = |reference: &&Reference| self.store.is_watched(reference.kind);
+        let open = unknown.iter().filter(watched).filter(|reference| Lookups::can_ask(reference));
+        Ok(open.cloned().collect())
+    }
+}
+
+fn constant(answer: &Bytes) -> Answer {
+    let body = answer.clone();
+    Answer { body, operation: "none", verdict: "allowed", reason: "constant", is_ours: false }
+}
+
+/// One line for each decision: what was asked and what came of it, never what the object says.
+fn log(review: &Review<'_>, findings: &[Finding], answer: &Answer, took: Duration) {
+    let codes = || findings.iter().map(|finding| finding.code.name).collect::<Vec<_>>().join(",");
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                uid = &*review.uid,
+                kind = &*review.request.kind,
+                namespace = &*review.request.namespace,
+                name = &*review.request.name,
+                operation = answer.operation,
+                verdict = answer.verdict,
+                reason = answer.reason,
+                codes = codes(),
+                micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+                dry_run = review.dry_run,
+                "decided"
+            )
+        };
+    }
+    if answer.is_ours { line!(info) } else { line!(debug) }
+}

@@ -1,0 +1,90 @@
+//! A certificate and its key in two PEM files that somebody replaces now and then.
+//!
+//! What counts is what the files say, not their times nor their identity: a Secret is mounted
+//! through symlinks that are swapped, and clocks go back. Between two files there is always a
+//! moment when they do not fit together; the next look finds the rest.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::server::tls::{Error, Pair};
+
+/// No chain and no key comes near this; a wrong path could name anything.
+const LONGEST: u64 = 1 << 20;
+
+/// The two files, and what they said last.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+    last: Option<Text>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Text {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Files {
+    /// Two files that were not read yet.
+    pub(super) fn new(cert: PathBuf, key: PathBuf) -> Self {
+        Self { cert, key, last: None }
+    }
+
+    /// The pair that the files hold now.
+    pub(super) fn read(&mut self) -> Result<Pair, Error> {
+        let text = self.text()?;
+        let pair = self.parse(&text);
+        self.last = Some(text);
+        pair
+    }
+
+    /// The pair that the files hold now; `None` when they say what they said the last time. A file
+    /// that cannot be read is reported once, until it can be again.
+    pub(super) fn read_if_changed(&mut self) -> Option<Result<Pair, Error>> {
+        match self.text() {
+            Ok(text) if self.last.as_ref() == Some(&text) => None,
+            Ok(text) => {
+                let pair = self.parse(&text);
+                self.last = Some(text);
+                Some(pair)
+            }
+            Err(error) => self.last.take().map(|_| Err(error)),
+        }
+    }
+
+    fn text(&self) -> Result<Text, Error> {
+        Ok(Text { cert: read(&self.cert)?, key: read(&self.key)? })
+    }
+
+    fn parse(&self, text: &Text) -> Result<Pair, Error> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text.cert).collect();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or_else(|| Error::NoCertificate { path: self.cert.clone() })?;
+        let key = PrivateKeyDer::from_pem_slice(&text.key);
+        let key = key.map_err(|_| Error::NoKey { path: self.key.clone() })?;
+        Pair::new(chain, key)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    if text.len() as u64 > LONGEST {
+        return Err(Error::TooLong { path: path.to_owned() });
+    }
+    Ok(text)
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(certificate and key)")
+    }
+}

@@ -1,0 +1,131 @@
+//! Certificates from files that change, as the kubelet changes them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use memgate::model::snapshot::Snapshot;
+use memgate::server::{Server, State, tls};
+use rcgen::{CertificateParams, KeyPair};
+use tempfile::TempDir;
+
+use crate::client::{Connection, post, review};
+use crate::running::{Running, options, until};
+
+/// A self-signed certificate for localhost.
+struct Pair {
+    cert: String,
+    key: String,
+    der: Vec<u8>,
+}
+
+fn pair() -> Pair {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let cert = params.self_signed(&key).unwrap();
+    Pair { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
+}
+
+/// A mounted Secret: files that are links through `..data` into a directory of their own.
+struct Mount(TempDir);
+
+impl Mount {
+    fn new(pair: &Pair) -> Self {
+        let mount = Self(TempDir::new().unwrap());
+        for file in ["tls.crt", "tls.key"] {
+            symlink(Path::new("..data").join(file), mount.0.path().join(file)).unwrap();
+        }
+        mount.swap("first", &pair.cert, &pair.key);
+        mount
+    }
+
+    /// Puts new files in place as the kubelet does: a new directory, and a link that is renamed.
+    fn swap(&self, version: &str, cert: &str, key: &str) {
+        let path = self.0.path();
+        fs::create_dir(path.join(version)).unwrap();
+        fs::write(path.join(version).join("tls.crt"), cert).unwrap();
+        fs::write(path.join(version).join("tls.key"), key).unwrap();
+        symlink(version, path.join("..data_tmp")).unwrap();
+        fs::rename(path.join("..data_tmp"), path.join("..data")).unwrap();
+    }
+
+    fn source(&self) -> tls::Source {
+        let path = self.0.path();
+        tls::Source::Files { cert: path.join("tls.crt"), key: path.join("tls.key") }
+    }
+}
+
+fn start(mount: &Mount) -> Running {
+    Running::start(|options| {
+        options.tls = mount.source();
+        options.timers.reload = Duration::from_millis(20);
+    })
+}
+
+async fn shows(server: &Running, pair: &Pair) -> bool {
+    let connection = Connection::open(server.addresses.webhook, &pair.cert, &["http/1.1"]).await;
+    connection.is_ok_and(|connection| connection.certificate() == pair.der)
+}
+
+#[tokio::test]
+async fn a_swapped_pair_is_shown_and_open_connections_go_on() {
+    let (old, new) = (pair(), pair());
+    let mount = Mount::new(&old);
+    let server = start(&mount);
+    let mut open = Connection::open(server.addresses.webhook, &old.cert, &[]).await.unwrap();
+    mount.swap("second", &new.cert, &new.key);
+    until("the new certificate should be shown", || shows(&server, &new)).await;
+    assert!(!shows(&server, &old).await);
+    open.send(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(open.answer().await.status, 200);
+    mount.swap("back", &old.cert, &old.key);
+    until("an older certificate is as good as any", || shows(&server, &old)).await;
+}
+
+#[tokio::test]
+async fn a_bad_pair_changes_nothing() {
+    let (old, new) = (pair(), pair());
+    let mount = Mount::new(&old);
+    let server = start(&mount);
+    let failed = "memgate_cert_rotations_total{result=\"failed\"}";
+    let bad = [
+        ("half", new.cert.as_str(), old.key.as_str()),
+        ("cut", &new.cert[..100], new.key.as_str()),
+        ("empty", "", ""),
+    ];
+    for (count, (version, cert, key)) in (1..).zip(bad) {
+        mount.swap(version, cert, key);
+        let noticed = || async { server.metric(failed).await == Some(count.to_string()) };
+        until("the bad pair should be noticed", noticed).await;
+        assert!(shows(&server, &old).await, "{version}");
+    }
+    fs::remove_file(mount.0.path().join("tls.key")).unwrap();
+    let noticed = || async { server.metric(failed).await.as_deref() == Some("4") };
+    until("the missing file should be noticed", noticed).await;
+    assert!(shows(&server, &old).await);
+    fs::write(mount.0.path().join("tls.key"), &new.key).unwrap();
+    fs::write(mount.0.path().join("..data/tls.crt"), &new.cert).unwrap();
+    until("a good pair should be shown again", || shows(&server, &new)).await;
+    assert_eq!(server.health("/readyz").await.status, 200);
+}
+
+#[tokio::test]
+async fn does_not_start_without_a_certificate() {
+    let good = pair();
+    let directory = TempDir::new().unwrap();
+    let (mut options, _) = options(&directory);
+    let (cert, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
+    fs::write(&cert, &good.cert).unwrap();
+    options.tls = tls::Source::Files { cert, key: key.clone() };
+    let error = |options: &memgate::server::options::Options| {
+        let error = Server::bind(options.clone(), State::Fixed(Snapshot::default())).err().unwrap();
+        let source = std::error::Error::source(&error).unwrap();
+        format!("{error}: {source}")
+    };
+    assert!(error(&options).ends_with("tls.key"), "{}", error(&options));
+    fs::write(&key, pair().key).unwrap();
+    assert!(error(&options).contains("cannot be used together"), "{}", error(&options));
+    fs::write(&key, "hello").unwrap();
+    assert!(error(&options).contains("no PEM private key"), "{}", error(&options));
+}

@@ -1,0 +1,92 @@
+//! What becomes of decisions: panics, open questions, a state that is not there yet.
+
+use bytes::Bytes;
+use kube::{Client, Config};
+use memgate::decide::decide;
+use memgate::family::watched;
+use memgate::model::decision::{Decision, Reason};
+use memgate::model::request::Request;
+use memgate::model::settings::{Family, Settings};
+use memgate::model::snapshot::{Reference, Snapshot};
+use memgate::server::State;
+use memgate::server::options::Work;
+
+use crate::client::{post, review};
+use crate::running::Running;
+
+fn panics_over_agents(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    assert!(!request.object.is_some_and(|object| object.contains("arkonis.dev")), "told to panic");
+    decide(request, snapshot)
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer_and_the_process_lives() {
+    let server = Running::start(|options| options.work = Work::Decide(panics_over_agents));
+    let mut connection = server.connect().await;
+    for _ in 0..3 {
+        connection.send(&post("/mutate", &review("u-1", Some("a")))).await;
+        let answer = connection.answer().await;
+        assert_eq!((answer.status, answer.header("retry-after")), (500, None));
+        assert!(!answer.text().contains("told to panic"));
+    }
+    connection.send(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(connection.answer().await.status, 200);
+    assert_eq!(server.metric("memgate_panics_total").await.as_deref(), Some("3"));
+    assert_eq!(server.metric("memgate_admission_in_flight").await.as_deref(), Some("0"));
+    assert_eq!(server.health("/livez").await.status, 200);
+}
+
+fn open(required: bool) -> Decision {
+    let [kind, ..] = watched(Family::Arkonis) else { panic!("arkonis has kinds") };
+    let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
+    Decision { unknown: vec![reference], required, ..Decision::pass(Reason::ReferenceUnknown) }
+}
+
+#[tokio::test]
+async fn a_required_memory_that_nobody_knows_is_tried_again() {
+    let server = Running::start(|options| options.work = Work::Decide(|_, _| open(true)));
+    let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    let server = Running::start(|options| options.work = Work::Decide(|_, _| open(false)));
+    let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(answer.review()["allowed"], true);
+}
+
+#[tokio::test]
+async fn nothing_is_decided_on_a_state_that_was_not_read() {
+    let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
+    let client = Client::try_from(nowhere).unwrap();
+    let server = Running::start_with(State::Cluster { client, settings: Settings::default() }, |_| {});
+    let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    let ready = server.health("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("arkonis.dev/v1alpha1 ArkMemory"), "{}", ready.text());
+    assert_eq!(server.health("/livez").await.status, 200);
+    let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(answer.review()["allowed"], true, "what is nobody's needs no state");
+}
+
+#[tokio::test]
+async fn answers_a_constant_for_benchmarks() {
+    let constant = Bytes::from_static(b"{\"response\":{\"uid\":\"constant\"}}");
+    let server = Running::start(|options| options.work = Work::Constant(constant));
+    assert_eq!(server.ask(&post("/mutate", b"hello")).await.review()["uid"], "constant");
+}
+
+#[tokio::test]
+async fn counts_what_was_decided() {
+    let server = Running::start(|_| {});
+    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.ask(&post("/validate", b"")).await.status, 400);
+    for series in [
+        r#"memgate_admission_requests_total{webhook="mutate",operation="CREATE",verdict="allowed",reason="not-ours"} 1"#,
+        r#"memgate_admission_requests_total{webhook="validate",operation="none",verdict="error",reason="body-malformed"} 1"#,
+        r#"memgate_admission_duration_seconds_bucket{le="5.0",webhook="mutate"} 1"#,
+        r#"memgate_store_objects{family="arkonis"} 0"#,
+        r#"memgate_build_info{version="0.1.0"} 1"#,
+    ] {
+        let metrics = server.health("/metrics").await.text();
+        assert!(metrics.contains(series), "{series}: {metrics}");
+    }
+}

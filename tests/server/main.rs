@@ -1,0 +1,18 @@
+//! The webhook as its callers see it: over real sockets on loopback, with short timers.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may panic"
+)]
+
+mod certificates;
+mod client;
+mod deciding;
+mod drain;
+mod limits;
+mod running;
+mod timers;
+mod wire;

@@ -1,0 +1,83 @@
+//! Slow callers, and callers that are only quiet.
+
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::client::{head, post, review};
+use crate::running::{PATIENCE, Running, until};
+
+const SHORT: Duration = Duration::from_millis(150);
+
+#[tokio::test]
+async fn a_handshake_that_does_not_come_is_given_up() {
+    let server = Running::start(|options| options.timers.handshake = SHORT);
+    let mut silent = TcpStream::connect(server.addresses.webhook).await.unwrap();
+    let read = timeout(PATIENCE, silent.read(&mut [0; 64])).await.expect("the server should hang up");
+    assert_eq!(read.unwrap_or(0), 0);
+    let timed_out = "memgate_tls_handshakes_total{result=\"timeout\"}";
+    assert_eq!(server.metric(timed_out).await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_head_that_drips_is_cut_from_its_first_byte_on() {
+    let server = Running::start(|options| options.timers.head = SHORT);
+    let mut connection = server.connect().await;
+    for byte in head("/mutate", 10) {
+        if connection.try_send(&[byte]).await.is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    connection.closed().await;
+    assert_eq!(server.health("/livez").await.status, 200);
+}
+
+#[tokio::test]
+async fn being_idle_is_no_offence() {
+    let server = Running::start(|options| {
+        options.timers.head = SHORT;
+        options.timers.body = SHORT;
+        options.timers.handshake = SHORT;
+    });
+    let mut connection = server.connect().await;
+    for _ in 0..3 {
+        sleep(SHORT * 3).await;
+        connection.send(&post("/mutate", &review("u-1", None))).await;
+        assert_eq!(connection.answer().await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_ends_some_time() {
+    let server = Running::start(|options| options.timers.idle = SHORT);
+    let mut used = server.connect().await;
+    used.send(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(used.answer().await.status, 200);
+    let mut unused = server.connect().await;
+    used.closed().await;
+    unused.closed().await;
+}
+
+#[tokio::test]
+async fn a_body_that_drips_is_refused() {
+    let server = Running::start(|options| options.timers.body = SHORT);
+    let mut connection = server.connect().await;
+    connection.send(&head("/mutate", 1000)).await;
+    connection.send(b"{").await;
+    let answer = connection.answer().await;
+    assert_eq!((answer.status, answer.header("connection")), (408, Some("close")));
+    let empty = || async { server.metric("memgate_admission_bytes_in_flight").await.as_deref() == Some("0") };
+    until("its room should be free again", empty).await;
+}
+
+#[tokio::test]
+async fn no_request_outlives_the_time_that_its_caller_gives() {
+    let server = Running::start(|_| {});
+    let mut connection = server.connect().await;
+    connection.send(&head("/mutate?timeout=200ms", 1000)).await;
+    let answer = connection.answer().await;
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+}
