@@ -1,0 +1,53 @@
+# Each recipe is one plain command, so it works where `just` is missing.
+
+default:
+    @just --list
+
+# Rewrite the sources as rustfmt wants them
+fmt:
+    cargo fmt
+
+# Formatting and lints, warnings denied
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets --locked -- -D warnings
+
+# All tests, the real kube-apiserver included; `just test NAME` for some of them
+test *FILTER:
+    cargo test --locked {{FILTER}}
+
+# The project's own case files through the binary
+cases *FILTER:
+    cargo run --locked --quiet -- test tests/cases {{FILTER}}
+
+# Write the expected output of the command tests anew, to be read in the diff
+bless:
+    BLESS=1 cargo test --locked --test ui
+
+# Only what runs against the real kube-apiserver
+apiserver *FILTER:
+    cargo test --locked --test apiserver {{FILTER}}
+
+# The control plane for the tests, built ahead of time
+envtest:
+    cargo test --locked --test apiserver -- --exact control_plane::is_up
+
+# The documentation of the crate
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+
+# Licences, duplicate versions and sources of everything that is linked in
+deny:
+    cargo deny check bans licenses sources
+
+# Known vulnerabilities; needs the advisory database
+advisories:
+    cargo deny check advisories
+
+# Speed: in process and over TLS; results belong in docs/performance.md
+bench *FILTER:
+    cargo bench --locked {{FILTER}}
+
+# What CI runs
+ci:
+    .ci/run
