@@ -17,6 +17,7 @@ pub mod mutate;
 pub mod output;
 pub mod review;
 pub mod role;
+pub mod serve;
 pub mod terminal;
 pub mod test;
 
@@ -88,6 +89,7 @@ enum Command {
     Mutate(mutate::Args),
     Review(review::Args),
     Test(test::Args),
+    Serve(serve::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),
@@ -115,6 +117,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Mutate(args) => mutate::run(args, terminal),
         Command::Review(args) => review::run(args, terminal),
         Command::Test(args) => test::run(args, terminal),
+        Command::Serve(args) => serve::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),

@@ -28,8 +28,8 @@ enum Command {
 
 /// Write a CA of your own and a server certificate that it signs
 ///
-/// The keys can be read by you alone. Do not use them in a cluster that matters: whoever has ca.key
-/// can pretend to be memgate.
+/// The keys can be read by you alone, and the certificates do not expire. Do not use them in a
+/// cluster that matters: whoever has ca.key can pretend to be memgate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

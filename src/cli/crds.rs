@@ -43,3 +43,19 @@ fn files(family: Family) -> &'static [&'static str] {
         ],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family;
+
+    #[test]
+    fn defines_every_kind_that_is_judged() {
+        for family in Family::ALL {
+            for kind in family::judged(family) {
+                let name = format!("name: {}.{}\n", kind.plural, kind.group);
+                assert!(files(family).iter().any(|file| file.contains(&name)), "{name}");
+            }
+        }
+    }
+}

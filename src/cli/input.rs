@@ -43,7 +43,7 @@ pub struct InputArgs {
 pub struct StateArgs {
     /// More objects of the cluster, that are not checked themselves; can be repeated
     #[arg(long = "with", value_name = "PATH", help_heading = "Input")]
-    with: Vec<String>,
+    pub with: Vec<String>,
 
     /// The namespace of objects that name none
     #[arg(
@@ -53,7 +53,7 @@ pub struct StateArgs {
         default_value = offline::DEFAULT_NAMESPACE,
         help_heading = "Input"
     )]
-    namespace: String,
+    pub namespace: String,
 }
 
 /// Everything that was read.
@@ -115,8 +115,8 @@ impl Task {
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
     let mut input = Input { snapshot: offline::empty(), ..Input::default() };
-    read_state(&args.state, &mut input)?;
     let namespace = &args.state.namespace;
+    read_state(&args.state.with, namespace, &mut input)?;
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
         input.errors.extend(parsed.errors);
@@ -132,17 +132,14 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     Ok(input)
 }
 
-/// Reads only what is known besides. An empty file is good: nothing is known.
+/// Reads only what is known. An empty file is good: nothing is known.
 ///
 /// # Errors
-/// When standard input is named although it holds something else.
-pub fn load_state(args: &StateArgs, stdin_is_taken: bool) -> anyhow::Result<Input> {
-    if stdin_is_taken && args.with.iter().any(|path| path == "-") {
-        anyhow::bail!("--with - is not possible: standard input holds the review; write the state to a file");
-    }
-    stdin_once(args.with.iter())?;
+/// When standard input is named twice. What cannot be read is part of the result.
+pub fn load_state(paths: &[String], namespace: &str) -> anyhow::Result<Input> {
+    stdin_once(paths.iter())?;
     let mut input = Input { snapshot: offline::empty(), ..Input::default() };
-    read_state(args, &mut input)?;
+    read_state(paths, namespace, &mut input)?;
     Ok(input)
 }
 
@@ -161,10 +158,10 @@ fn read(paths: &[String], input: &mut Input) -> Vec<Arc<Source>> {
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
-fn read_state(args: &StateArgs, input: &mut Input) -> anyhow::Result<()> {
-    for source in read(&args.with, input) {
+fn read_state(paths: &[String], namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+    for source in read(paths, input) {
         for document in values(&source, &mut input.errors) {
-            add_state(document.value(), &args.namespace, &mut input.snapshot)?;
+            add_state(document.value(), namespace, &mut input.snapshot)?;
         }
     }
     Ok(())

@@ -46,7 +46,11 @@ enum Call {
 /// # Errors
 /// When the review is none, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let input = load_state(&args.state, true)?;
+    anyhow::ensure!(
+        args.state.with.iter().all(|path| path != "-"),
+        "--with - is not possible: standard input holds the review; write the state to a file"
+    );
+    let input = load_state(&args.state.with, &args.state.namespace)?;
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }
