@@ -20,6 +20,9 @@ pub const REDIS_TTL_DEFAULT: i64 = 3600;
 /// What an unset `spec.vectorStore.collection` means: the default of the CRD's schema.
 pub const COLLECTION_DEFAULT: &str = "agent-memories";
 
+/// What an unset `spec.embedding.provider` of the successor means: by the name of the model.
+pub const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
+
 /// The key that the Secret of a Redis memory must hold.
 pub const REDIS_URL_KEY: &str = "REDIS_URL";
 
@@ -161,7 +164,11 @@ const EMBEDDING: Field = Field::new(
         Field::new("dimensions", Shape::Integer),
         Field::new(
             "apiKeyRef",
-            Shape::Object(&[Field::new("name", Shape::Text), Field::new("key", Shape::Text)]),
+            Shape::Object(&[
+                Field::new("name", Shape::Text),
+                Field::new("key", Shape::Text),
+                Field::new("optional", Shape::Boolean),
+            ]),
         ),
     ]),
 );

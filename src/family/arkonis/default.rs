@@ -8,7 +8,7 @@ use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
-use super::api::{COLLECTION_DEFAULT, REDIS_TTL_DEFAULT};
+use super::api::{COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
 use super::validate::{Role, breaks_schema, role};
 
 /// One `add` for each default that a section lacks; none for an object that the schema refuses.
@@ -22,6 +22,7 @@ pub fn default(subject: &Subject<'_>) -> Vec<Edit> {
     let defaults = [
         ("redis", "ttlSeconds", Value::Integer(REDIS_TTL_DEFAULT)),
         ("vectorStore", "collection", Value::Text(COLLECTION_DEFAULT.to_owned())),
+        ("embedding", "provider", Value::Text(EMBEDDING_PROVIDER_DEFAULT.to_owned())),
     ];
     let lacks = |section: &str, field: &str| {
         object

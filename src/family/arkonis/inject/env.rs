@@ -6,7 +6,8 @@ use crate::model::pod;
 use crate::model::snapshot::Object;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, COLLECTION_DEFAULT, Dialect, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore,
+    API_KEY_KEY, Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory,
+    REDIS_URL_KEY, Redis, VectorStore,
 };
 
 const BACKEND: &str = "AGENT_MEMORY_BACKEND";
@@ -153,7 +154,7 @@ fn successor_variables(
     let model = embedding.model.unwrap_or_default();
     wanted.push(Variable::literal_of(EMBEDDING_MODEL, model, "spec.embedding.model"));
     let provider = match embedding.provider {
-        None | Some("auto") => provider_of_model(model),
+        None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),
         Some(provider) => provider,
     };
     wanted.push(Variable::literal_of(EMBEDDING_PROVIDER, provider, "spec.embedding.provider"));

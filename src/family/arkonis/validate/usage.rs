@@ -5,7 +5,9 @@ use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Questions;
 
-use super::super::api::{Backend, COLLECTION_DEFAULT, Dialect, Memory, VectorStore, memory_name};
+use super::super::api::{
+    Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Memory, VectorStore, memory_name,
+};
 use super::super::codes::{IN_USE_CHANGED, IN_USE_DELETED};
 
 /// The operator does not watch memories: running agents keep the old values.
@@ -86,7 +88,7 @@ fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Opti
         Some(store.collection.unwrap_or(COLLECTION_DEFAULT)),
         store.secret_name,
         embedding.and_then(|embedding| embedding.model),
-        embedding.and_then(|embedding| embedding.provider),
+        embedding.map(|embedding| embedding.provider.unwrap_or(EMBEDDING_PROVIDER_DEFAULT)),
     ];
     let numbers = [store.ttl().map(|number| number.to_string())];
     texts.into_iter().map(|text| text.map(str::to_owned)).chain(numbers).collect()
