@@ -378,6 +378,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_text_makes_it_panic(text in "\\PC*") {
         let _ = read(&text);

@@ -62,6 +62,12 @@ pub enum Error {
         /// The pointer of the edit, in its document.
         pointer: String,
     },
+    /// The text with the edits does not say what it should; a fault of memgate's own.
+    #[error("{path}: the edits cannot be written into this file; write the document in another form")]
+    Rewrite {
+        /// The name of the source.
+        path: String,
+    },
 }
 
 /// A fault at one place of a text. Shown as `file:line:column: message; help`.

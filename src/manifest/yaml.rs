@@ -192,10 +192,26 @@ impl<'s> Builder<'s> {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, 1),
             ScalarStyle::Literal | ScalarStyle::Folded => return self.block_scalar(text, start, end),
         };
+        let (start, end) =
+            if start == end { (self.nothing(start), self.nothing(start)) } else { (start, end) };
         let (from, to) = (start + inset, end.saturating_sub(inset));
         let same = start == end || self.source.text().get(from..to) == Some(text);
         let text = if same { Text::Slice(from, to) } else { Text::Owned(text.into()) };
         Node { start, content: start, end, tag: Tag::None, kind: Kind::Scalar(style, text) }
+    }
+
+    /// Where an empty scalar stands: behind the colon of its key, or behind its dash. The parser puts
+    /// it before the colon, or where the next thing begins when there is no colon.
+    fn nothing(&self, at: usize) -> usize {
+        let text = self.source.text();
+        let awaited = self.open.last().is_some_and(|open| open.key.is_some());
+        let between = text.get(self.cursor..at).unwrap_or_default();
+        let lost = awaited && between.ends_with(char::is_whitespace) && !between.contains(':');
+        let at = if lost { self.cursor } else { at };
+        let rest = text.get(at..).unwrap_or_default();
+        let blanks = rest.len() - rest.trim_start_matches(' ').len();
+        let colon = awaited && !text.get(..at).is_some_and(|before| before.ends_with(':'));
+        if colon && rest.trim_start_matches(' ').starts_with(':') { at + blanks + 1 } else { at }
     }
 
     /// The parser's range of a block scalar lacks the header and has the blank lines behind it.
