@@ -4,6 +4,7 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. What it cannot know it
 //! lists in [`Decision::unknown`].
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::family::{self, Subject, common, pod as pods};
@@ -223,8 +224,8 @@ fn ratchet(
 /// The order of two places in an object whose fields stand in the order of their names, as the
 /// apiserver sends them.
 fn by_pointer(a: &Pointer, b: &Pointer) -> Ordering {
-    let key = |pointer: &Pointer| -> Vec<(usize, String)> {
-        pointer.tokens().map(|token| (token.parse().unwrap_or(0), token)).collect()
-    };
-    key(a).cmp(&key(b))
+    fn key(token: Cow<'_, str>) -> (usize, Cow<'_, str>) {
+        (token.parse().unwrap_or(0), token)
+    }
+    a.tokens().map(key).cmp(b.tokens().map(key))
 }

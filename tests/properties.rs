@@ -4,6 +4,8 @@
 //! Pods are made as text, with shuffled and repeated keys, odd values and unknown fields; the
 //! `json_patch` crate is the oracle for patches.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
+
 use memgate::admission;
 use memgate::decide::decide;
 use memgate::family;
@@ -23,8 +25,8 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 enum Json {
     Raw(String),
-    List(Vec<Json>),
-    Object(Vec<(String, Json)>),
+    List(Vec<Self>),
+    Object(Vec<(String, Self)>),
 }
 
 impl Json {
@@ -178,20 +180,20 @@ fn snapshot() -> Snapshot {
         ("bad", json!({"backend": "redis"})),
     ];
     for (name, spec) in memories {
-        put(&mut snapshot, "ArkMemory", name, spec);
+        put(&mut snapshot, "ArkMemory", name, &spec);
         put(
             &mut snapshot,
             "ArkAgent",
             name,
-            json!({"memoryRef": {"name": name}, "configRef": {"name": "set"}}),
+            &json!({"memoryRef": {"name": name}, "configRef": {"name": "set"}}),
         );
     }
-    put(&mut snapshot, "ArkAgent", "none", json!({}));
-    put(&mut snapshot, "ArkSettings", "set", json!({"memoryBackend": "in-context"}));
+    put(&mut snapshot, "ArkAgent", "none", &json!({}));
+    put(&mut snapshot, "ArkSettings", "set", &json!({"memoryBackend": "in-context"}));
     snapshot
 }
 
-fn put(snapshot: &mut Snapshot, kind: &str, name: &str, spec: Value) {
+fn put(snapshot: &mut Snapshot, kind: &str, name: &str, spec: &Value) {
     let kind = family::state_kind("arkonis.dev", kind).expect("a kind of the family");
     let object = json!({"metadata": {"name": name, "namespace": "team-a"}, "spec": spec});
     let object = Object::read(kind, &object).expect("JSON").expect("a name");
@@ -379,7 +381,7 @@ fn odd_edits() -> impl Strategy<Value = Vec<Edit>> {
         op: if add { Op::Add } else { Op::Replace },
         pointer: Pointer::new(pointer),
         value: New::Text("new".to_owned()),
-        origins: vec![Origin { resource: String::new(), field: String::new(), rule: "" }],
+        origins: vec![Origin { resource: "".into(), field: "".into(), rule: "" }],
     });
     prop::collection::vec(edit, 1..3)
 }

@@ -125,11 +125,8 @@ pub fn marker(pod: &pod::Pod<'_>, family: Family, injection: &Injection) -> Edit
     };
     let text = serde_json::to_string(&marker).unwrap_or_default();
     let annotations = Pointer::new("/metadata/annotations");
-    let origins = vec![Origin {
-        resource: String::new(),
-        field: String::new(),
-        rule: "what memgate added to this pod",
-    }];
+    let origins =
+        vec![Origin { resource: "".into(), field: "".into(), rule: "what memgate added to this pod" }];
     let has_map = pod.metadata.as_ref().is_some_and(|metadata| metadata.annotations.is_some());
     let (op, pointer, value) = if !has_map {
         (Op::Add, annotations, Value::Entry(Entry(INJECTED_ANNOTATION.to_owned(), text)))

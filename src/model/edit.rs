@@ -1,6 +1,10 @@
 //! Edits: the changes a decision makes to the object, each with its origin.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::Serialize;
+use serde::ser::SerializeStruct;
 
 use crate::model::pointer::Pointer;
 
@@ -41,24 +45,33 @@ pub enum Value {
 }
 
 /// An environment variable of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvVar {
     /// The name.
     pub name: &'static str,
     /// The literal or the reference.
-    #[serde(flatten)]
     pub source: EnvSource,
 }
 
 /// Where the value of an environment variable comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvSource {
     /// A literal.
     Value(String),
     /// A reference; memgate never sees the value behind it.
     ValueFrom(ValueFrom),
+}
+
+impl Serialize for EnvVar {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut variable = serializer.serialize_struct("EnvVar", 2)?;
+        variable.serialize_field("name", self.name)?;
+        match &self.source {
+            EnvSource::Value(value) => variable.serialize_field("value", value)?,
+            EnvSource::ValueFrom(value_from) => variable.serialize_field("valueFrom", value_from)?,
+        }
+        variable.end()
+    }
 }
 
 /// The `valueFrom` of an environment variable.
@@ -92,9 +105,9 @@ impl Serialize for Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The object whose field decided, as `Kind namespace/name`; empty for a rule of memgate's own.
-    pub resource: String,
+    pub resource: Arc<str>,
     /// The field of that object, Kubernetes style; empty when the rule says it all.
-    pub field: String,
+    pub field: Cow<'static, str>,
     /// The rule, in a few words.
     pub rule: &'static str,
 }

@@ -1,5 +1,6 @@
 //! JSON pointers (RFC 6901): where in an object something stands.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
@@ -67,7 +68,7 @@ impl Pointer {
     }
 
     /// The keys and indexes on the way, unescaped, from the root down.
-    pub fn tokens(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn tokens(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.0.split('/').skip(1).map(unescape)
     }
 
@@ -104,8 +105,8 @@ fn is_index(token: &str) -> bool {
         || (!token.starts_with('0') && !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
+fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
 }
 
 #[cfg(test)]

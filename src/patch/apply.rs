@@ -3,6 +3,7 @@
 //! Only the objects and lists on the way of a pointer are taken apart; their other members are
 //! carried over as text. So neither depth nor odd numbers nor repeated keys elsewhere matter.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::value::RawValue;
@@ -19,7 +20,7 @@ use super::{Misfit, index};
 pub fn apply(object: &str, edits: &[Edit]) -> Result<String, Misfit> {
     let mut text = object.to_owned();
     for edit in edits {
-        let tokens: Vec<String> = edit.pointer.tokens().collect();
+        let tokens: Vec<Cow<'_, str>> = edit.pointer.tokens().collect();
         let value = serde_json::to_string(&edit.value).map_err(|_| Misfit::Unreadable)?;
         text = below(&text, &tokens, edit.op, &value).ok_or_else(|| Misfit::At(edit.pointer.clone()))?;
     }
@@ -27,7 +28,7 @@ pub fn apply(object: &str, edits: &[Edit]) -> Result<String, Misfit> {
 }
 
 /// This value with one change at the end of the tokens; `None` when the way does not exist.
-fn below(text: &str, tokens: &[String], op: Op, value: &str) -> Option<String> {
+fn below(text: &str, tokens: &[Cow<'_, str>], op: Op, value: &str) -> Option<String> {
     let (first, rest) = tokens.split_first()?;
     if text.trim_start().starts_with('[') {
         let mut elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
@@ -36,7 +37,13 @@ fn below(text: &str, tokens: &[String], op: Op, value: &str) -> Option<String> {
     in_object(&serde_json::from_str::<Members<'_>>(text).ok()?.0, first, rest, op, value)
 }
 
-fn in_list(elements: &mut [&RawValue], at: usize, rest: &[String], op: Op, value: &str) -> Option<String> {
+fn in_list(
+    elements: &mut [&RawValue],
+    at: usize,
+    rest: &[Cow<'_, str>],
+    op: Op,
+    value: &str,
+) -> Option<String> {
     let mut texts: Vec<&str> = elements.iter().map(|element| element.get()).collect();
     let inner;
     match (rest.is_empty(), op) {
@@ -82,7 +89,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
 fn in_object(
     members: &[(Text<'_>, &RawValue)],
     key: &str,
-    rest: &[String],
+    rest: &[Cow<'_, str>],
     op: Op,
     value: &str,
 ) -> Option<String> {

@@ -7,6 +7,7 @@
 //! A pointer *into* a list, after an insert before it in the same list, may miss an element that
 //! was not kept. The check then refuses: emit inner edits first and inserts into the list last.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -22,7 +23,7 @@ use super::{Misfit, index};
 /// # Errors
 /// The first edit that does not apply.
 pub fn check(object: &str, edits: &[Edit]) -> Result<(), Misfit> {
-    let pointers: Vec<Vec<String>> = edits.iter().map(|edit| edit.pointer.tokens().collect()).collect();
+    let pointers: Vec<Vec<Cow<'_, str>>> = edits.iter().map(|edit| edit.pointer.tokens().collect()).collect();
     let mut wanted = Trie::default();
     for tokens in &pointers {
         wanted.add(tokens);
@@ -46,7 +47,7 @@ struct Trie<'t> {
 }
 
 impl<'t> Trie<'t> {
-    fn add(&mut self, tokens: &'t [String]) {
+    fn add(&mut self, tokens: &'t [Cow<'_, str>]) {
         let Some((first, rest)) = tokens.split_first() else { return };
         match self.children.iter_mut().find(|(token, _)| token == first) {
             Some((_, child)) => child.add(rest),
@@ -85,7 +86,7 @@ impl Sparse {
     }
 
     /// Applies one edit below this node; `None` when it does not fit.
-    fn apply(&mut self, tokens: &[String], op: Op, value: &Value) -> Option<()> {
+    fn apply(&mut self, tokens: &[Cow<'_, str>], op: Op, value: &Value) -> Option<()> {
         let (first, rest) = tokens.split_first()?;
         if rest.is_empty() {
             return self.set(first, op, Self::of(value));

@@ -42,5 +42,9 @@ pub fn default(subject: &Subject<'_>) -> Vec<Edit> {
 }
 
 fn origin(section: &str, field: &str) -> Origin {
-    Origin { resource: String::new(), field: format!("spec.{section}.{field}"), rule: "default of the CRD" }
+    Origin {
+        resource: "".into(),
+        field: format!("spec.{section}.{field}").into(),
+        rule: "default of the CRD",
+    }
 }

@@ -222,7 +222,9 @@ impl<'s> Plan<'s> {
         let rewritten = self.rewrite.iter().map(|(_, variable)| variable.name);
         let names: Vec<_> = rewritten.chain(self.missing.iter().map(|variable| variable.name)).collect();
         let place = if env::refers_to_others(self.dialect, self.memory) { Place::End } else { Place::Front };
-        let origin = |variable: &Variable| variable.origin(self.dialect, self.memory);
+        let memory =
+            format!("{} {}/{}", self.dialect.memory.kind, self.memory.namespace, self.memory.name).into();
+        let origin = |variable: &Variable| variable.origin(&memory);
         let mut edits: Vec<Edit> = Vec::new();
         if let Some((index, variable)) = &self.rewrite {
             edits.push(Edit {

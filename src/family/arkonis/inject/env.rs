@@ -1,6 +1,8 @@
 //! The variables that a memory wants in its agent's container, and how they compare with those
 //! that are there.
 
+use std::sync::Arc;
+
 use crate::model::edit::{EnvSource, EnvVar, Origin, SecretKeyRef, ValueFrom};
 use crate::model::pod;
 use crate::model::snapshot::Object;
@@ -76,9 +78,9 @@ impl Variable {
         EnvVar { name: self.name, source: self.source.clone() }
     }
 
-    pub(super) fn origin(&self, dialect: &Dialect, memory: &Object) -> Origin {
-        let resource = format!("{} {}/{}", dialect.memory.kind, memory.namespace, memory.name);
-        Origin { resource, field: self.field.to_owned(), rule: "" }
+    /// The origin, given the memory as `Kind namespace/name`.
+    pub(super) fn origin(&self, memory: &Arc<str>) -> Origin {
+        Origin { resource: Arc::clone(memory), field: self.field.into(), rule: "" }
     }
 
     fn equals(&self, existing: &pod::EnvVar<'_>) -> bool {
