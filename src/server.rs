@@ -15,7 +15,7 @@ mod body;
 mod clock;
 mod connection;
 mod deadline;
-pub mod drain;
+mod drain;
 mod health;
 mod limits;
 mod listener;
@@ -27,6 +27,8 @@ mod refusal;
 mod review;
 mod router;
 mod store;
+#[cfg(test)]
+mod stub;
 pub mod tls;
 
 use std::io;
@@ -46,7 +48,7 @@ use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::server::connection::House;
 use crate::server::connection::seats::Seats;
-use crate::server::drain::{Drain, drained};
+use crate::server::drain::{Drain, Signals, drained};
 use crate::server::health::{Health, Heart};
 use crate::server::limits::Gate;
 use crate::server::lookup::Lookups;
@@ -88,6 +90,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The signals to end cannot be listened to.
+    #[error("failed to listen to signals")]
+    Signals(#[source] io::Error),
     /// The health port cannot be served.
     #[error("failed to serve the health port")]
     Health(#[source] io::Error),
@@ -148,6 +153,23 @@ impl Server {
         Ok(Addresses { webhook: self.listener.local_addr()?, health: self.health_listener.local_addr()? })
     }
 
+    /// Serves until SIGTERM or SIGINT, then as [`Server::run`]; a second signal ends it at once.
+    ///
+    /// # Errors
+    /// When signals cannot be listened to, or a part of the server stops that never should.
+    pub async fn run_until_signalled(self) -> Result<(), Error> {
+        let listen = || Signals::listen().map_err(Error::Signals);
+        let (mut first, mut second) = (listen()?, listen()?);
+        let hurry = async {
+            second.next().await;
+            second.next().await;
+        };
+        tokio::select! {
+            ended = self.run(first.next()) => ended,
+            () = hurry => Ok(()),
+        }
+    }
+
     /// Serves until `shutdown` is ready, then until everybody has left or the grace time is over.
     ///
     /// # Errors
@@ -172,7 +194,8 @@ impl Server {
     }
 }
 
-/// The routes of the webhook with a state of its own, for callers that need no socket.
+/// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
+/// watches a cluster for them: with [`State::Cluster`] its state stays unread.
 pub fn router(options: &Options, state: State) -> Router {
     router::router(app(options, state).0)
 }

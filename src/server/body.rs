@@ -25,7 +25,8 @@ pub(super) fn announced(body: &Body) -> Option<usize> {
 pub(super) async fn read<'g>(body: &mut Body, limit: usize, gate: &'g Gate) -> Result<Received<'g>, Refusal> {
     let length = announced(body);
     let mut claim = gate.claim(length).await.map_err(Refusal::Overloaded)?;
-    let mut whole = Vec::new();
+    // Room for a large body was claimed as a whole; a small one gets memory as it arrives.
+    let mut whole = Vec::with_capacity(length.filter(|length| *length > SMALL).unwrap_or_default());
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Refusal::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
@@ -36,7 +37,6 @@ pub(super) async fn read<'g>(body: &mut Body, limit: usize, gate: &'g Gate) -> R
         if whole.is_empty() && length == Some(data.len()) {
             return Ok(Received { bytes: data, _claim: claim });
         }
-        whole.reserve(length.unwrap_or_default().min(limit).saturating_sub(whole.len()));
         whole.extend_from_slice(&data);
     }
     Ok(Received { bytes: whole.into(), _claim: claim })

@@ -33,6 +33,10 @@ use crate::server::options::Timers;
 /// twice the largest body.
 const LINGER_BYTES: usize = 16 << 20;
 
+/// The largest read buffer of a connection. hyper would let it grow to 400 KiB and keep it while
+/// the connection is idle; TLS delivers 16 KiB at a time anyway.
+const BUFFER: usize = 64 << 10;
+
 /// What all connections of one listener have in common.
 pub(super) struct House {
     /// What answers requests.
@@ -78,6 +82,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(house: &House, stream: S,
     let answer = |request| answer(house, seat, request);
     let connection = http1::Builder::new()
         .max_header_size(house.head)
+        .max_buf_size(BUFFER.max(house.head))
         .serve_connection(TokioIo::new(stream), service_fn(answer))
         .without_shutdown();
     match connection.await {

@@ -6,11 +6,12 @@
 //! go elsewhere next time, and leaves idle connections to be closed by the other side. It ends
 //! when none has been left for a moment, or when the grace time is over.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use crate::server::connection::seats::Seats;
@@ -53,19 +54,24 @@ pub(super) async fn drained(seats: &Seats, quiet: Duration, grace: Duration) -> 
     }
 }
 
-/// Waits for the `count`th SIGTERM or SIGINT. The first is the moment to drain; whoever sends a
-/// second one wants the process gone.
-///
-/// # Errors
-/// When the signals cannot be listened to.
-pub async fn signalled(count: usize) -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    for _ in 0..count {
+/// The signals that ask the process to end.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Listens to them from now on.
+    pub(super) fn listen() -> io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
-    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::server::connection::{House, serve};
 use crate::server::limits::Shed;
 
 /// How long nothing is accepted after accepting has failed: then file descriptors have run out,
-/// and only connections that end can help.
+/// and a connection has to end first.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Binds a socket. Where the machine knows no IPv6, all addresses of both families are those of
@@ -33,16 +33,24 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Accepts connections for as long as it is polled; all of them end with it.
 pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Seats>) {
     let mut connections = JoinSet::new();
+    let mut failing = false;
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
+                    failing = false;
                     if let Some(seat) = seat(&house, &seats, &stream) {
                         connections.spawn(serve(Arc::clone(&house), stream, seat));
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    if !failing {
+                        tracing::warn!(%error, "no connection can be accepted");
+                    }
+                    failing = true;
+                    if seats.make_room() {
+                        house.metrics.shed(Shed::Connections);
+                    }
                     sleep(PAUSE).await;
                 }
             },

@@ -32,14 +32,14 @@ pub enum Error {
 /// Sends the log to standard error, and panics into the log. `filter` is a level or directives as
 /// in `RUST_LOG`.
 ///
-/// Of the libraries only errors are told: with its warnings the Kubernetes client prints answers
-/// that it cannot read, and those are objects.
+/// The Kubernetes client is not heard: in its warnings it prints answers that it cannot read, and
+/// those are objects. What fails there is told by whoever asked.
 ///
 /// # Errors
 /// When `filter` cannot be read, or there is a log already.
 pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let mut levels = EnvFilter::try_new(filter)?;
-    for library in ["kube_client=error", "kube_runtime=error"] {
+    for library in ["kube_client=off", "kube_runtime=off"] {
         levels = levels.add_directive(library.parse()?);
     }
     let log = tracing_subscriber::fmt()

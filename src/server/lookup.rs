@@ -190,3 +190,6 @@ impl fmt::Debug for Lookups {
         f.write_str("Lookups")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use memgate::model::snapshot::Snapshot;
 use memgate::server::{Server, State, tls};
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
 use crate::client::{Connection, post, review};
@@ -21,8 +21,13 @@ struct Pair {
 }
 
 fn pair() -> Pair {
+    pair_until(4000)
+}
+
+fn pair_until(year: i32) -> Pair {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_after = date_time_ymd(year, 1, 1);
     let cert = params.self_signed(&key).unwrap();
     Pair { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
 }
@@ -89,7 +94,9 @@ async fn a_bad_pair_changes_nothing() {
     let mount = Mount::new(&old);
     let server = start(&mount);
     let failed = "memgate_cert_rotations_total{result=\"failed\"}";
+    let expired = pair_until(2020);
     let bad = [
+        ("expired", expired.cert.as_str(), expired.key.as_str()),
         ("half", new.cert.as_str(), old.key.as_str()),
         ("cut", &new.cert[..100], new.key.as_str()),
         ("empty", "", ""),
@@ -101,13 +108,26 @@ async fn a_bad_pair_changes_nothing() {
         assert!(shows(&server, &old).await, "{version}");
     }
     fs::remove_file(mount.0.path().join("tls.key")).unwrap();
-    let noticed = || async { server.metric(failed).await.as_deref() == Some("4") };
+    let noticed = || async { server.metric(failed).await.as_deref() == Some("5") };
     until("the missing file should be noticed", noticed).await;
     assert!(shows(&server, &old).await);
     fs::write(mount.0.path().join("tls.key"), &new.key).unwrap();
     fs::write(mount.0.path().join("..data/tls.crt"), &new.cert).unwrap();
     until("a good pair should be shown again", || shows(&server, &new)).await;
     assert_eq!(server.health("/readyz").await.status, 200);
+}
+
+#[tokio::test]
+async fn is_not_ready_with_a_certificate_that_has_expired() {
+    let (expired, good) = (pair_until(2020), pair());
+    let mount = Mount::new(&expired);
+    let server = start(&mount);
+    let ready = server.health("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("certificate"), "{}", ready.text());
+    mount.swap("second", &good.cert, &good.key);
+    let ready = || async { server.health("/readyz").await.status == 200 };
+    until("a good certificate should make it ready", ready).await;
 }
 
 #[tokio::test]

@@ -144,9 +144,8 @@ async fn more<S: AsyncRead + Unpin>(stream: &mut S, read: &mut Vec<u8>) -> io::R
 pub(crate) fn request(method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let headers: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let (headers, length) = (headers.concat(), body.len());
-    let head = format!(
-        "{method} {target} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n"
-    );
+    let head =
+        format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n");
     [head.as_bytes(), body].concat()
 }
 

@@ -40,7 +40,6 @@ async fn being_idle_is_no_offence() {
     let server = Running::start(|options| {
         options.timers.head = SHORT;
         options.timers.body = SHORT;
-        options.timers.handshake = SHORT;
     });
     let mut connection = server.connect().await;
     for _ in 0..3 {

@@ -67,17 +67,19 @@ impl Seats {
     pub(in crate::server) fn take(self: &Arc<Self>) -> Option<(Seat, bool)> {
         let mut taken = self.lock();
         let full = taken.len() >= self.most;
-        if full {
-            let least = least_useful(&taken)?;
-            if let Some(activity) = taken.remove(&least) {
-                activity.evicted.notify_one();
-            }
+        if full && !evict(&mut taken) {
+            return None;
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let activity = Arc::new(Activity::new());
         taken.insert(number, Arc::clone(&activity));
         drop(taken);
         Some((Seat { number, seats: Arc::clone(self), activity }, full))
+    }
+
+    /// Makes the least useful connection go, if there is one.
+    pub(in crate::server) fn make_room(&self) -> bool {
+        evict(&mut self.lock())
     }
 
     /// How many places are taken.
@@ -88,6 +90,11 @@ impl Seats {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Activity>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn evict(taken: &mut BTreeMap<u64, Arc<Activity>>) -> bool {
+    let least = least_useful(taken).and_then(|number| taken.remove(&number));
+    least.inspect(|activity| activity.evicted.notify_one()).is_some()
 }
 
 /// Numbers grow with time: the first that was never served is the oldest of them.

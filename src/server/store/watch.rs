@@ -32,9 +32,13 @@ pub(in crate::server) async fn follow(
     loop {
         match follow_until_gone(&store, client.clone(), kind).await {
             Gone::NotServed => {
-                if store.is_cold(kind) || store.snapshot().kind(kind).is_some_and(|state| !state.is_empty()) {
-                    tracing::info!(kind = kind.kind, group = kind.group, "not installed in this cluster");
-                }
+                let objects = store.snapshot().kind(kind).map_or(0, KindState::len);
+                tracing::debug!(
+                    kind = kind.kind,
+                    group = kind.group,
+                    objects,
+                    "not installed in this cluster"
+                );
                 store.apply(kind, Change::Replace(KindState::new(Coverage::Complete)));
                 tokio::time::sleep(spread(pause)).await;
             }
@@ -93,3 +97,6 @@ fn spread(duration: Duration) -> Duration {
     let permille = 800 + u32::try_from(random).unwrap_or_default();
     duration * permille / 1000
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Lookups against a stub.
+
+use std::time::Duration;
+
+use super::*;
+use crate::family::watched;
+use crate::model::kind::{Kind, SECRET};
+use crate::model::settings::Family;
+use crate::server::stub::{Asked, Reply, client, not_found};
+
+fn kind() -> &'static Kind {
+    watched(Family::ALL[0])[0]
+}
+
+fn reference(name: &str) -> Reference {
+    Reference { kind: kind(), namespace: "team".to_owned(), name: name.to_owned() }
+}
+
+fn lookups<F>(most: usize, reply: F) -> (Lookups, Asked)
+where
+    F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
+{
+    let (client, asked) = client(reply);
+    (Lookups::new(client, most, Arc::new(Metrics::new())), asked)
+}
+
+fn object(path: &str) -> Reply {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    (200, format!(r#"{{"metadata":{{"name":"{name}","namespace":"team"}}}}"#))
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(20)
+}
+
+#[tokio::test]
+async fn tells_what_exists_and_what_does_not() {
+    let (lookups, asked) = lookups(4, |path| {
+        async move { if path.ends_with("/there") { object(&path) } else { not_found() } }.boxed()
+    });
+    let answers = lookups.ask(vec![reference("there"), reference("gone")], soon()).await;
+    let found: Vec<_> = answers.iter().map(|(_, object)| object.is_some()).collect();
+    assert_eq!(found, [true, false]);
+    let base = format!("/apis/{}/{}/namespaces/team/{}", kind().group, kind().version, kind().plural);
+    assert_eq!(
+        asked.all(),
+        [format!("{base}/there?"), format!("{base}/gone?")].map(|p| p.trim_end_matches('?').to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_failure_is_no_answer() {
+    let (lookups, _) = lookups(4, |_| async { (500, "{}".to_owned()) }.boxed());
+    assert!(lookups.ask(vec![reference("a")], soon()).await.is_empty());
+    let (lookups, _) = self::lookups(4, |_| async { (200, "hello".to_owned()) }.boxed());
+    assert!(lookups.ask(vec![reference("a")], soon()).await.is_empty());
+}
+
+#[tokio::test]
+async fn does_not_wait_beyond_its_time() {
+    let (lookups, _) = lookups(4, |_| futures::future::pending().boxed());
+    let until = Instant::now() + Duration::from_millis(20);
+    assert!(lookups.ask(vec![reference("a")], until).await.is_empty());
+}
+
+#[tokio::test]
+async fn never_asks_for_a_name_that_cannot_be() {
+    let (lookups, asked) = lookups(4, |path| async move { object(&path) }.boxed());
+    for name in ["../../../../../api/v1/namespaces/team/secrets/s", "a/b", "a?b", "A", "..", "a%2f"] {
+        let answers = lookups.ask(vec![reference(name)], soon()).await;
+        assert!(matches!(answers.as_slice(), [(_, None)]), "{name}");
+    }
+    let elsewhere = Reference { namespace: "../x".to_owned(), ..reference("a") };
+    assert!(matches!(lookups.ask(vec![elsewhere], soon()).await.as_slice(), [(_, None)]));
+    assert!(asked.all().is_empty());
+}
+
+#[test]
+fn never_asks_for_a_secret() {
+    assert!(!Lookups::can_ask(&Reference { kind: &SECRET, ..reference("a") }));
+    assert!(Lookups::can_ask(&reference("a")));
+    for family in Family::ALL {
+        assert!(watched(family).iter().all(|kind| kind.plural != "secrets"));
+    }
+}
+
+#[tokio::test]
+async fn equal_questions_share_a_request_that_is_still_to_be_sent() {
+    let (lookups, asked) = lookups(8, |path| {
+        async move {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            object(&path)
+        }
+        .boxed()
+    });
+    let until = soon();
+    let ask = || lookups.ask(vec![reference("a")], until);
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // The first request is under way: its answer may be older than these questions.
+        join_all([ask(), ask(), ask()]).await
+    };
+    let (first, later) = tokio::join!(ask(), later);
+    assert_eq!(first.len() + later.iter().map(Vec::len).sum::<usize>(), 4);
+    assert_eq!(asked.all().len(), 2);
+}
+
+#[tokio::test]
+async fn asks_only_so_many_things_at_a_time() {
+    let (lookups, asked) = lookups(2, |_| futures::future::pending().boxed());
+    let names: Vec<_> = (0..10).map(|number| reference(&format!("a{number}"))).collect();
+    let answers = lookups.ask(names, Instant::now() + Duration::from_millis(50)).await;
+    assert!(answers.is_empty());
+    assert_eq!(asked.all().len(), 2);
+}

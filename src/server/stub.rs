@@ -1,0 +1,53 @@
+//! An apiserver for unit tests: a function that answers paths.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Response};
+use futures::future::BoxFuture;
+use kube::Client;
+
+/// The status and body for a path; with status 0, an answer that never ends.
+pub(super) type Reply = (u16, String);
+
+/// What was asked, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    /// All paths with their queries.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+/// A client whose requests are answered by `reply`.
+pub(super) fn client<F>(reply: F) -> (Client, Asked)
+where
+    F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
+{
+    let asked = Asked::default();
+    let noted = asked.clone();
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let path = request.uri().to_string();
+        noted.0.lock().expect("no panic").push(path.clone());
+        let reply = reply(path);
+        async move {
+            let (status, text) = reply.await;
+            let body = match status {
+                0 => Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>()),
+                _ => Body::from(text),
+            };
+            let response = Response::builder().status(if status == 0 { 200 } else { status });
+            Ok::<_, Infallible>(response.body(body).expect("a response"))
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+/// The body of a 404.
+pub(super) fn not_found() -> Reply {
+    let text = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
+    (404, text.to_owned())
+}
