@@ -15,7 +15,6 @@ use crate::cli::input::load_state;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
 use crate::offline::DEFAULT_NAMESPACE;
-use crate::server::drain::signalled;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, tls};
 
@@ -203,14 +202,5 @@ async fn serve(options: Options, state: State, args: &Args, terminal: Terminal) 
              memgate manifests --url https://127.0.0.1:{port} --ca {ca} | kubectl apply -f -"
         ));
     }
-    let first = async {
-        if let Err(error) = signalled(1).await {
-            tracing::error!(%error, "signals cannot be listened to");
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        ended = server.run(first) => ended.context("failed to serve"),
-        _ = signalled(2) => Ok(()),
-    }
+    server.run_until_signalled().await.context("failed to serve")
 }

@@ -1,5 +1,6 @@
 //! Documents: one Kubernetes object each, with a place in the text for each pointer.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -258,7 +259,7 @@ impl Document {
     /// hold it. At the root of an object the caret is at its `kind`.
     #[must_use]
     pub fn locate(&self, pointer: &Pointer) -> Place {
-        let tokens = self.prefix.tokens().chain(pointer.tokens());
+        let tokens = self.prefix.tokens().chain(pointer.tokens()).map(Cow::into_owned);
         locate::place(&self.source, &self.outline, self.root, tokens)
     }
 

@@ -98,9 +98,13 @@ fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
 
 /// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where no object decided.
 fn describe(origin: &Origin) -> String {
-    let place = [origin.resource.as_str(), origin.field.as_str()].into_iter().filter(|word| !word.is_empty());
-    let place = place.collect::<Vec<_>>().join(" ");
-    if place.is_empty() { origin.rule.to_owned() } else { place }
+    let (resource, field) = (&*origin.resource, &*origin.field);
+    let words = match resource {
+        "" if origin.rule.is_empty() => [field, ""],
+        "" => [origin.rule, ""],
+        _ => [resource, field],
+    };
+    words.join(" ").trim_end().to_owned()
 }
 
 /// The column at which the origins of one hunk stand.
@@ -141,7 +145,7 @@ mod tests {
     }
 
     fn from(resource: &str, field: &str) -> Origin {
-        Origin { resource: resource.to_owned(), field: field.to_owned(), rule: "default" }
+        Origin { resource: resource.into(), field: field.to_owned().into(), rule: "default" }
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Plan {
         let written = serde_json::to_value(&edit.value).ok()?;
         let fresh = Fresh::new(&written, edit, origins.len());
         origins.extend(edit.origins.iter().cloned());
-        let mut tokens: Vec<String> = pointer.tokens().collect();
+        let mut tokens: Vec<String> = pointer.tokens().map(Cow::into_owned).collect();
         let last = tokens.pop()?;
         let (mut cursor, mut value) = (Cursor::Piece(&mut self.piece), &self.value);
         for token in &tokens {
