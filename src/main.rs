@@ -1,3 +1,10 @@
 //! The `memgate` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Two parts of the process speak TLS, and both take the provider of the process. It can only be
+    // there already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    memgate::cli::main(std::env::args_os()).into()
+}

@@ -18,6 +18,7 @@ mod support;
 
 mod assets;
 mod control_plane;
+mod manifests;
 mod processes;
 mod serving;
 mod stub;
@@ -51,10 +52,17 @@ fn main() -> ExitCode {
 }
 
 fn cases() -> Vec<Case> {
-    [assets::cases(), processes::cases(), serving::cases(), control_plane::cases(), webhooks::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        assets::cases(),
+        processes::cases(),
+        serving::cases(),
+        control_plane::cases(),
+        webhooks::cases(),
+        manifests::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn trial(case: Case, world: &Arc<World>) -> Trial {

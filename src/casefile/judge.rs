@@ -1,0 +1,256 @@
+//! What came out against what was expected.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::casefile::expect::Expect;
+
+/// What a door answered. What a door cannot tell is `None`, and is not judged.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Whether the request is allowed.
+    pub allowed: bool,
+    /// The message of a refusal; empty otherwise.
+    pub message: String,
+    /// The warnings.
+    pub warnings: Vec<String>,
+    /// The codes of the findings.
+    pub codes: Option<Vec<String>>,
+    /// Whether the object was changed.
+    pub changed: Option<bool>,
+    /// The object as it would be stored.
+    pub after: Option<Value>,
+}
+
+impl Outcome {
+    /// Reads the AdmissionReview that answers a request for `object`, and applies its patch.
+    ///
+    /// # Errors
+    /// What is wrong with the answer, in one line.
+    pub fn from_review(answer: &Value, object: Option<&Value>) -> Result<Self, String> {
+        let response = answer.get("response").ok_or("the answer has no response")?;
+        let allowed = response.get("allowed").and_then(Value::as_bool).ok_or("the answer has no allowed")?;
+        let mut after = object.cloned();
+        let patch = patch(response)?;
+        if let (Some(after), Some(patch)) = (&mut after, &patch) {
+            json_patch::patch(after, patch).map_err(|error| format!("the patch does not apply: {error}"))?;
+        }
+        let text = |pointer| response.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let warnings = response.get("warnings").and_then(Value::as_array);
+        let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
+        Ok(Self {
+            allowed,
+            message: text("/status/message").to_owned(),
+            warnings: warnings.map(str::to_owned).collect(),
+            codes: Some(codes(text("/auditAnnotations/codes"))),
+            changed: Some(patch.is_some()),
+            after,
+        })
+    }
+}
+
+fn patch(response: &Value) -> Result<Option<json_patch::Patch>, String> {
+    let Some(patch) = response.get("patch").and_then(Value::as_str) else { return Ok(None) };
+    let bytes = STANDARD.decode(patch).map_err(|error| format!("the patch is no base64: {error}"))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("the patch is no JSON Patch: {error}"))
+}
+
+fn codes(annotation: &str) -> Vec<String> {
+    annotation.split([',', ' ']).filter(|code| !code.is_empty()).map(str::to_owned).collect()
+}
+
+/// Everything in which the outcome differs from what was expected, a line each; empty when all is
+/// as it should be.
+#[must_use]
+pub fn judge(expect: &Expect, outcome: &Outcome) -> Vec<String> {
+    let mut failures = Vec::new();
+    verdict(expect, outcome, &mut failures);
+    texts(expect, outcome, &mut failures);
+    if let Some(changed) = outcome.changed {
+        patched(expect, changed, outcome, &mut failures);
+    }
+    if let Some(after) = &outcome.after {
+        object(expect, after, &mut failures);
+        pod(expect, after, &mut failures);
+    }
+    failures
+}
+
+fn verdict(expect: &Expect, outcome: &Outcome, failures: &mut Vec<String>) {
+    match expect.allowed {
+        Some(true) if !outcome.allowed => {
+            failures.push(format!("expected allowed, got denied: {}", outcome.message));
+        }
+        Some(false) if outcome.allowed => failures.push("expected denied, got allowed".to_owned()),
+        _ => {}
+    }
+}
+
+fn texts(expect: &Expect, outcome: &Outcome, failures: &mut Vec<String>) {
+    for text in expect.message_contains.iter().filter(|text| !outcome.message.contains(text.as_str())) {
+        failures.push(format!("expected a message with \"{text}\", got \"{}\"", outcome.message));
+    }
+    for text in &expect.warnings_contain {
+        if !outcome.warnings.iter().any(|warning| warning.contains(text)) {
+            let got =
+                if outcome.warnings.is_empty() { "none".to_owned() } else { outcome.warnings.join(" | ") };
+            failures.push(format!("expected a warning with \"{text}\", got {got}"));
+        }
+    }
+    if let (Some(expected), Some(got)) = (&expect.codes, &outcome.codes) {
+        let set = |codes: &[String]| codes.iter().cloned().collect::<BTreeSet<_>>();
+        if set(expected) != set(got) {
+            failures.push(format!("expected codes {}, got {}", listed(expected), listed(got)));
+        }
+    }
+}
+
+fn listed(codes: &[String]) -> String {
+    if codes.is_empty() { "none".to_owned() } else { codes.join(", ") }
+}
+
+fn patched(expect: &Expect, changed: bool, outcome: &Outcome, failures: &mut Vec<String>) {
+    match expect.unchanged {
+        Some(true) if changed => {
+            let after = outcome.after.as_ref().map(Value::to_string).unwrap_or_default();
+            failures.push(format!("expected no patch, got {after}"));
+        }
+        Some(false) if !changed => failures.push("expected a patch, got none".to_owned()),
+        _ => {}
+    }
+}
+
+fn object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
+    for (pointer, expected) in &expect.after {
+        match after.pointer(pointer) {
+            Some(got) if got == expected => {}
+            Some(got) => failures.push(format!("expected {pointer} to be {expected}, got {got}")),
+            None => failures.push(format!("expected {pointer} to be {expected}, got nothing")),
+        }
+    }
+    for pointer in &expect.absent {
+        if let Some(got) = after.pointer(pointer) {
+            failures.push(format!("expected nothing at {pointer}, got {got}"));
+        }
+    }
+}
+
+fn pod(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
+    for (name, variables) in &expect.env {
+        match container(after, name) {
+            None => failures.push(format!("expected a container {name}, got none")),
+            Some(container) => {
+                for (variable, expected) in variables {
+                    failures.extend(wrong_variable(container, name, variable, expected));
+                }
+            }
+        }
+    }
+    for (name, variables) in &expect.env_absent {
+        match container(after, name) {
+            None => failures.push(format!("expected a container {name}, got none")),
+            Some(container) => {
+                let there = variables.iter().filter(|variable| effective(container, variable).is_some());
+                failures.extend(there.map(|variable| format!("expected no {variable} in container {name}")));
+            }
+        }
+    }
+    for name in expect.containers_present.iter().filter(|name| container(after, name).is_none()) {
+        failures.push(format!("expected a container {name}, got none"));
+    }
+}
+
+fn wrong_variable(container: &Value, name: &str, variable: &str, expected: &Value) -> Option<String> {
+    let Some(entry) = effective(container, variable) else {
+        return Some(format!("expected {variable}={expected} in container {name}, got nothing"));
+    };
+    let literal = Value::String(String::new());
+    let got = entry.get("valueFrom").or_else(|| entry.get("value")).unwrap_or(&literal);
+    (got != expected).then(|| format!("expected {variable}={expected} in container {name}, got {got}"))
+}
+
+/// The container of this name, init containers included.
+fn container<'p>(pod: &'p Value, name: &str) -> Option<&'p Value> {
+    let lists = ["/spec/containers", "/spec/initContainers"];
+    let containers = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
+    containers.into_iter().find(|container| container.get("name").and_then(Value::as_str) == Some(name))
+}
+
+/// The last entry of an environment variable: the one that a container sees.
+fn effective<'c>(container: &'c Value, variable: &str) -> Option<&'c Value> {
+    let env = container.get("env")?.as_array()?;
+    env.iter().rev().find(|entry| entry.get("name").and_then(Value::as_str) == Some(variable))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome() -> Outcome {
+        Outcome {
+            allowed: true,
+            warnings: vec!["a is odd".to_owned()],
+            codes: Some(vec!["x/a".to_owned()]),
+            changed: Some(true),
+            after: Some(json!({"spec": {"containers": [
+                {"name": "agent", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"name": "B"}]}
+            ]}})),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn says_what_differs() {
+        let agent = |variable: &str, value: &str| {
+            vec![("agent".to_owned(), vec![(variable.to_owned(), json!(value))])]
+        };
+        for (expect, failure) in [
+            (Expect { allowed: Some(false), ..Expect::default() }, "expected denied, got allowed"),
+            (Expect { codes: Some(Vec::new()), ..Expect::default() }, "expected codes none, got x/a"),
+            (
+                Expect { warnings_contain: vec!["even".into()], ..Expect::default() },
+                "expected a warning with \"even\", got a is odd",
+            ),
+            (
+                Expect { after: vec![("/spec/x".into(), json!(1))], ..Expect::default() },
+                "expected /spec/x to be 1, got nothing",
+            ),
+            (
+                Expect { env: agent("A", "1"), ..Expect::default() },
+                "expected A=\"1\" in container agent, got \"2\"",
+            ),
+        ] {
+            assert_eq!(judge(&expect, &outcome()), [failure]);
+        }
+    }
+
+    #[test]
+    fn is_content_when_all_holds() {
+        let expect = Expect {
+            allowed: Some(true),
+            warnings_contain: vec!["odd".into()],
+            codes: Some(vec!["x/a".into()]),
+            unchanged: Some(false),
+            absent: vec!["/spec/x".into()],
+            env: vec![("agent".into(), vec![("A".into(), json!("2")), ("B".into(), json!(""))])],
+            env_absent: vec![("agent".into(), vec!["C".into()])],
+            containers_present: vec!["agent".into()],
+            ..Expect::default()
+        };
+        assert_eq!(judge(&expect, &outcome()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn applies_the_patch_of_an_answer() {
+        let patch = STANDARD.encode(r#"[{"op":"add","path":"/a","value":1}]"#);
+        let answer =
+            json!({"response": {"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": patch}});
+        let outcome = Outcome::from_review(&answer, Some(&json!({}))).expect("is good");
+        assert_eq!(outcome.after, Some(json!({"a": 1})));
+    }
+}

@@ -1,0 +1,323 @@
+//! The value of a case file to cases. Every fault is reported, not just the first.
+
+use serde_json::{Map, Value};
+
+use crate::casefile::expect::Expect;
+use crate::casefile::{Case, Fault};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+
+const CASE_KEYS: [&str; 10] = [
+    "name",
+    "why",
+    "operation",
+    "state",
+    "object",
+    "oldObject",
+    "dryRun",
+    "namespace",
+    "subresource",
+    "expect",
+];
+
+const EXPECT_KEYS: [&str; 10] = [
+    "allowed",
+    "message_contains",
+    "warnings_contain",
+    "codes",
+    "unchanged",
+    "after",
+    "absent",
+    "env",
+    "env_absent",
+    "containers_present",
+];
+
+/// Reads all cases of one YAML document: a list of them, or a single one.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub fn read(value: &Value) -> Result<Vec<Case>, Vec<Fault>> {
+    let mut reader = Reader::default();
+    let root = Pointer::root();
+    let cases = match value {
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| reader.case(item, &root.index(index))).collect()
+        }
+        Value::Object(_) => vec![reader.case(value, &root)],
+        _ => {
+            reader.fault(&root, "expected a list of cases");
+            Vec::new()
+        }
+    };
+    if reader.faults.is_empty() { Ok(cases.into_iter().flatten().collect()) } else { Err(reader.faults) }
+}
+
+#[derive(Default)]
+struct Reader {
+    faults: Vec<Fault>,
+}
+
+impl Reader {
+    fn fault(&mut self, pointer: &Pointer, message: impl Into<String>) {
+        self.faults.push(Fault { pointer: pointer.clone(), message: message.into() });
+    }
+
+    fn case(&mut self, value: &Value, at: &Pointer) -> Option<Case> {
+        let Value::Object(map) = value else {
+            self.fault(at, "a case is a map with name, object and expect");
+            return None;
+        };
+        self.known_keys(map, at, &CASE_KEYS);
+        let case = Case {
+            pointer: at.clone(),
+            name: self.text(map, at, "name"),
+            why: self.text(map, at, "why"),
+            operation: self.operation(map, at),
+            state: self.state(map, at),
+            object: self.object(map, at, "object"),
+            old_object: self.object(map, at, "oldObject"),
+            dry_run: self.flag(map, at, "dryRun").unwrap_or(false),
+            namespace: given(map, "namespace").map(|_| self.text(map, at, "namespace")),
+            subresource: self.text(map, at, "subresource"),
+            expect: self.expect(map, at),
+        };
+        if case.name.is_empty() {
+            self.fault(at, "the case has no name");
+        }
+        self.objects_fit(&case);
+        Some(case)
+    }
+
+    /// The objects without which there is no request are there. An UPDATE without the stored object
+    /// and a DELETE with nothing but the name of what goes are possible.
+    fn objects_fit(&mut self, case: &Case) {
+        let (needed, there) = match case.operation {
+            Operation::Create | Operation::Update | Operation::Connect => ("object", case.object.is_some()),
+            Operation::Delete => ("oldObject", case.old_object.is_some() || case.object.is_some()),
+        };
+        if !there {
+            self.fault(&case.pointer, format!("operation {} needs {needed}", case.operation.name()));
+        }
+    }
+
+    fn operation(&mut self, map: &Map<String, Value>, at: &Pointer) -> Operation {
+        if given(map, "operation").is_none() {
+            return Operation::Create;
+        }
+        let name = self.text(map, at, "operation");
+        Operation::from_name(&name).unwrap_or_else(|| {
+            self.fault(&at.key("operation"), "operation is CREATE, UPDATE, DELETE or CONNECT");
+            Operation::Create
+        })
+    }
+
+    fn state(&mut self, map: &Map<String, Value>, at: &Pointer) -> Vec<Value> {
+        let at = at.key("state");
+        match given(map, "state") {
+            None => Vec::new(),
+            Some(Value::Array(objects)) => {
+                for (index, object) in objects.iter().enumerate() {
+                    self.is_object(object, &at.index(index));
+                }
+                objects.clone()
+            }
+            Some(_) => {
+                self.fault(&at, "state is a list of manifests");
+                Vec::new()
+            }
+        }
+    }
+
+    fn object(&mut self, map: &Map<String, Value>, at: &Pointer, key: &str) -> Option<Value> {
+        let value = given(map, key)?;
+        self.is_object(value, &at.key(key));
+        Some(value.clone())
+    }
+
+    fn is_object(&mut self, value: &Value, at: &Pointer) {
+        let text = |key| value.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        if !(text("apiVersion") && text("kind")) {
+            self.fault(at, "this is no manifest: it has no apiVersion and kind");
+        }
+    }
+
+    fn expect(&mut self, map: &Map<String, Value>, at: &Pointer) -> Expect {
+        let here = at.key("expect");
+        let Some(Value::Object(expect)) = given(map, "expect") else {
+            self.fault(at, "the case asserts nothing: it has no expect");
+            return Expect::default();
+        };
+        self.known_keys(expect, &here, &EXPECT_KEYS);
+        let read = Expect {
+            allowed: self.flag(expect, &here, "allowed"),
+            message_contains: self.texts_at(expect, &here, "message_contains"),
+            warnings_contain: self.texts_at(expect, &here, "warnings_contain"),
+            codes: given(expect, "codes").map(|_| self.texts_at(expect, &here, "codes")),
+            unchanged: self.flag(expect, &here, "unchanged"),
+            after: self.entries(expect, &here, "after", Self::value),
+            absent: self.texts_at(expect, &here, "absent"),
+            env: self.entries(expect, &here, "env", Self::variables),
+            env_absent: self.entries(expect, &here, "env_absent", Self::texts),
+            containers_present: self.texts_at(expect, &here, "containers_present"),
+        };
+        for pointer in read.after.iter().map(|(pointer, _)| pointer).chain(&read.absent) {
+            if !pointer.is_empty() && !pointer.starts_with('/') {
+                self.fault(&here, format!("\"{pointer}\" is no JSON pointer: it starts with /"));
+            }
+        }
+        if read.is_empty() {
+            self.fault(&here, "the case asserts nothing");
+        }
+        read
+    }
+
+    fn known_keys(&mut self, map: &Map<String, Value>, at: &Pointer, known: &[&str]) {
+        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
+            let near = known.iter().map(|name| (strsim::damerau_levenshtein(&fold(key), &fold(name)), name));
+            let hint = match near.min() {
+                Some((distance, name)) if distance <= 3 => format!("did you mean {name}?"),
+                _ => format!("known are {}", known.join(", ")),
+            };
+            self.fault(&at.key(key), format!("unknown key \"{key}\"; {hint}"));
+        }
+    }
+
+    fn text(&mut self, map: &Map<String, Value>, at: &Pointer, key: &str) -> String {
+        match given(map, key) {
+            None => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(_) => {
+                self.fault(&at.key(key), format!("{key} is a text; put it in quotes"));
+                String::new()
+            }
+        }
+    }
+
+    fn flag(&mut self, map: &Map<String, Value>, at: &Pointer, key: &str) -> Option<bool> {
+        let value = given(map, key)?;
+        if value.as_bool().is_none() {
+            self.fault(&at.key(key), format!("{key} is true or false"));
+        }
+        value.as_bool()
+    }
+
+    fn texts_at(&mut self, map: &Map<String, Value>, at: &Pointer, key: &str) -> Vec<String> {
+        given(map, key).map_or_else(Vec::new, |value| self.texts(value, &at.key(key)))
+    }
+
+    /// A list of texts; a single text is a list of one.
+    fn texts(&mut self, value: &Value, at: &Pointer) -> Vec<String> {
+        let texts = match value {
+            Value::String(text) => Some(vec![text.clone()]),
+            Value::Array(list) => list.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
+            _ => None,
+        };
+        texts.unwrap_or_else(|| {
+            self.fault(at, "expected a list of texts");
+            Vec::new()
+        })
+    }
+
+    fn entries<T>(
+        &mut self,
+        map: &Map<String, Value>,
+        at: &Pointer,
+        key: &str,
+        read: fn(&mut Self, &Value, &Pointer) -> T,
+    ) -> Vec<(String, T)> {
+        let at = at.key(key);
+        match given(map, key) {
+            None => Vec::new(),
+            Some(Value::Object(entries)) => {
+                entries.iter().map(|(name, value)| (name.clone(), read(self, value, &at.key(name)))).collect()
+            }
+            Some(_) => {
+                self.fault(&at, format!("{key} is a map"));
+                Vec::new()
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value, _: &Pointer) -> Value {
+        let _ = self;
+        value.clone()
+    }
+
+    fn variables(&mut self, value: &Value, at: &Pointer) -> Vec<(String, Value)> {
+        let Value::Object(variables) = value else {
+            self.fault(at, "expected a map of environment variables");
+            return Vec::new();
+        };
+        for (name, value) in variables.iter().filter(|(_, value)| !(value.is_string() || value.is_object())) {
+            self.fault(&at.key(name), format!("the value of an environment variable is a text, not {value}"));
+        }
+        variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+/// The value of a key; `null` counts as absent.
+fn given<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
+    map.get(key).filter(|value| !value.is_null())
+}
+
+/// A key as it is compared to find the one that was meant.
+fn fold(key: &str) -> String {
+    key.replace(['_', '-'], "").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(value: &Value) -> Vec<String> {
+        let faults = read(value).expect_err("is faulty");
+        faults.into_iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
+    }
+
+    fn pod() -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod"})
+    }
+
+    #[test]
+    fn reads_a_case() {
+        let value = json!([{
+            "name": "a", "state": null, "object": pod(),
+            "expect": {"codes": [], "env": {"agent": {"A": "1"}}, "warnings_contain": "one"}
+        }]);
+        let cases = read(&value).expect("is good");
+        let expect = &cases[0].expect;
+        assert_eq!(cases[0].operation, Operation::Create);
+        assert_eq!(expect.codes, Some(Vec::new()));
+        assert_eq!(expect.warnings_contain, ["one"]);
+        assert_eq!(expect.env, [("agent".to_owned(), vec![("A".to_owned(), json!("1"))])]);
+    }
+
+    #[test]
+    fn refuses_cases_that_assert_nothing() {
+        for expect in [json!({}), json!(null), json!({"message_contains": []})] {
+            let value = json!([{"name": "a", "object": pod(), "expect": expect}]);
+            assert!(faults(&value)[0].contains("asserts nothing"), "{expect}");
+        }
+    }
+
+    #[test]
+    fn suggests_the_key_that_was_meant() {
+        let value = json!([{"name": "a", "object": pod(), "oldobject": pod(), "expect": {"warningsContain": ["x"], "allowed": true}}]);
+        assert_eq!(
+            faults(&value),
+            [
+                "/0/oldobject: unknown key \"oldobject\"; did you mean oldObject?",
+                "/0/expect/warningsContain: unknown key \"warningsContain\"; did you mean warnings_contain?",
+            ]
+        );
+    }
+
+    #[test]
+    fn asks_for_the_objects_that_the_operation_needs() {
+        let value = json!({"name": "a", "operation": "DELETE", "expect": {"allowed": true}});
+        assert_eq!(faults(&value), [": operation DELETE needs oldObject"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! The command line: what can be typed, and who does it. No work is done in here.
+//!
+//! Each command has a module with its arguments and a `run` that returns how it ended. Nothing but
+//! this module and those below it prints, and nothing but `main` ends the process.
+
+pub mod certs;
+pub mod check;
+pub mod completions;
+pub mod crds;
+pub mod explain;
+pub mod explain_pod;
+pub mod families;
+pub mod findings;
+pub mod input;
+pub mod manifests;
+pub mod mutate;
+pub mod output;
+pub mod review;
+pub mod role;
+pub mod serve;
+pub mod terminal;
+pub mod test;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::cli::terminal::{Color, Terminal};
+
+/// How a run ended; the exit codes that scripts rely on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// Nothing would be denied.
+    Clean,
+    /// Something would be denied, or a case failed.
+    Denied,
+    /// Wrong usage, an input that cannot be read or parsed, or a fault of memgate's own.
+    Failed,
+    /// Nothing to check was found.
+    Nothing,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
+        Self::from(match status {
+            ExitStatus::Clean => 0,
+            ExitStatus::Denied => 1,
+            ExitStatus::Failed => 2,
+            ExitStatus::Nothing => 3,
+        })
+    }
+}
+
+/// Gives AI agents on Kubernetes their memory, or says why not
+///
+/// memgate reads the memory resources of agent platforms, refuses those that cannot work, and
+/// gives agent pods the environment that their memory needs. It does so as an admission webhook in
+/// a cluster (serve) and on manifest files (check, mutate, review), with the same verdict in both.
+#[derive(Debug, Parser)]
+#[command(name = "memgate", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Whether to use colours; auto: on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "auto|always|never",
+        value_enum,
+        default_value = "auto",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    color: Color,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  nothing would be denied
+  1  something would be denied, or a case failed
+  2  wrong usage, an input that cannot be read or parsed, or a fault of memgate's own
+  3  nothing to check was found";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Mutate(mutate::Args),
+    Review(review::Args),
+    Test(test::Args),
+    Serve(serve::Args),
+    Explain(explain::Args),
+    ExplainPod(explain_pod::Args),
+    Crds(crds::Args),
+    Manifests(manifests::Args),
+    Certs(certs::Args),
+    Completions(completions::Args),
+}
+
+/// Runs one command line, of which the first argument is the name of the program.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let terminal = Terminal::new(cli.color);
+    run(&cli.command, terminal).unwrap_or_else(|error| {
+        terminal.error(&error);
+        ExitStatus::Failed
+    })
+}
+
+fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    match command {
+        Command::Check(args) => check::run(args, terminal),
+        Command::Mutate(args) => mutate::run(args, terminal),
+        Command::Review(args) => review::run(args, terminal),
+        Command::Test(args) => test::run(args, terminal),
+        Command::Serve(args) => serve::run(args, terminal),
+        Command::Explain(args) => explain::run(args, terminal),
+        Command::ExplainPod(args) => explain_pod::run(args, terminal),
+        Command::Crds(args) => crds::run(args, terminal),
+        Command::Manifests(args) => manifests::run(args, terminal),
+        Command::Certs(args) => certs::run(args, terminal),
+        Command::Completions(args) => completions::run(args, &mut Cli::command(), terminal),
+    }
+}
+
+/// Help and the version are wanted and go to stdout; everything else is wrong usage.
+fn usage(error: &clap::Error) -> ExitStatus {
+    let wanted = !error.use_stderr();
+    // Nobody is left to tell when printing fails.
+    let _ = error.print();
+    if wanted { ExitStatus::Clean } else { ExitStatus::Failed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Cli::command().debug_assert();
+    }
+}

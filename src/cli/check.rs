@@ -1,0 +1,117 @@
+//! `memgate check`: what would be denied, and what is doubtful.
+
+use crate::cli::ExitStatus;
+use crate::cli::findings::{Judged, judge, report};
+use crate::cli::input::{Input, InputArgs, load};
+use crate::cli::output::{Output, write_all};
+use crate::cli::role::checked_kinds;
+use crate::cli::terminal::Terminal;
+use crate::model::finding::Severity;
+use crate::report::{Report, counted};
+
+/// Check manifests: what would be denied in a cluster, and why
+///
+/// Reads manifests as the apiserver would get them, judges memory resources, the agents that refer
+/// to them, pods and workloads, and shows each finding at its line. Everything else is passed over.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate check deploy/
+  helm template chart | memgate check -
+  memgate check agents/ --with cluster-state.yaml --fail-on warn
+  memgate check . -o text -o json=findings.json
+
+Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed,
+3 nothing to check was found.")]
+pub struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// How to write findings: text, concise or json; to a file with FORMAT=FILE; can be repeated
+    #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    output: Vec<Output>,
+
+    /// The least severity for which the exit code is 1
+    #[arg(long, value_name = "SEVERITY", value_enum, default_value = "deny", help_heading = "Output")]
+    fail_on: FailOn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// What would be denied
+    Deny,
+    /// Warnings too
+    Warn,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the report cannot be written, or memgate is at fault.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let input = load(&args.input)?;
+    let judged = judge(&input)?;
+    let report = report(&input, &judged);
+    write_all(&report, &args.output, terminal)?;
+    tell(&input, &report, terminal);
+    Ok(status(&report, &judged, args.fail_on))
+}
+
+/// What stays beside the format, on standard error: faults of the input, notes, the summary.
+pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
+    for fault in &report.faults {
+        terminal.fault(fault);
+    }
+    for empty in &input.empty {
+        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
+    }
+    if let Some(note) = assumed(&report.assumed) {
+        terminal.note(&note);
+    }
+    if report.objects == 0 && report.faults.is_empty() {
+        terminal.note(&nothing(input));
+    } else {
+        terminal.note(&report.summary());
+    }
+}
+
+fn status(report: &Report<'_>, judged: &[Judged<'_>], fail_on: FailOn) -> ExitStatus {
+    let warned = fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
+    if !report.faults.is_empty() {
+        ExitStatus::Failed
+    } else if report.denied > 0 || warned {
+        ExitStatus::Denied
+    } else if judged.is_empty() {
+        ExitStatus::Nothing
+    } else {
+        ExitStatus::Clean
+    }
+}
+
+/// What the inputs do not tell, in one line; the first few of a long list.
+fn assumed(names: &[String]) -> Option<String> {
+    const SHOWN: usize = 3;
+    // Whether a namespace opted out is asked of every pod; that it is unknown is the usual case.
+    let names: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| !name.starts_with("Namespace ")).collect();
+    let shown = names.get(..SHOWN.min(names.len())).unwrap_or_default().join(", ");
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let note =
+        format!("note: not among the inputs, so nothing is said of it: {shown}{more} (add it with --with)");
+    (!names.is_empty()).then_some(note)
+}
+
+/// What was looked at, and what would have counted.
+fn nothing(input: &Input) -> String {
+    let seen: Vec<String> =
+        input.passed_over.iter().map(|(what, count)| format!("{what} ({count})")).collect();
+    let seen = match (input.sources.len(), seen.as_slice()) {
+        (0, _) => "no file at all".to_owned(),
+        (files, []) => format!("{}, which hold no object", counted(files, "file")),
+        (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
+    };
+    format!("error: nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
+}

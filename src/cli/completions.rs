@@ -1,0 +1,27 @@
+//! `memgate completions`: what shells complete.
+
+use crate::cli::ExitStatus;
+use crate::cli::terminal::Terminal;
+
+/// Print the completion script of a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  source <(memgate completions bash)
+  memgate completions zsh > \"${fpath[1]}/_memgate\"
+  memgate completions fish > ~/.config/fish/completions/memgate.fish")]
+pub struct Args {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the script cannot be written.
+pub fn run(args: &Args, command: &mut clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, command, "memgate", &mut script);
+    terminal.raw(&script)?;
+    Ok(ExitStatus::Clean)
+}

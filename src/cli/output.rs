@@ -1,0 +1,87 @@
+//! `-o FORMAT[=FILE]`: which formats go where.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anstream::StripStream;
+use anyhow::Context as _;
+
+use crate::cli::terminal::Terminal;
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::report::{Format, Report, write};
+
+/// One format and where it goes; standard output without a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    format: Format,
+    file: Option<PathBuf>,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("the file is missing behind =".to_owned()),
+            Some((name, file)) => (name, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let names = Format::ALL.map(Format::name);
+        let format = Format::from_name(name).ok_or_else(|| {
+            let hint = did_you_mean(nearest(name, names));
+            format!("formats are {}{hint}", names.join(", "))
+        })?;
+        Ok(Self { format, file })
+    }
+}
+
+/// Writes the report in all formats; in text when none is asked for.
+///
+/// # Errors
+/// When two formats want standard output, or something cannot be written.
+pub fn write_all(report: &Report<'_>, outputs: &[Output], terminal: Terminal) -> anyhow::Result<()> {
+    let on_stdout = outputs.iter().filter(|output| output.file.is_none()).count();
+    anyhow::ensure!(on_stdout <= 1, "only one format can go to standard output; write -o FORMAT=FILE");
+    if outputs.is_empty() {
+        return to_stdout(report, Format::Text, terminal);
+    }
+    for output in outputs {
+        match &output.file {
+            None => to_stdout(report, output.format, terminal)?,
+            Some(path) => {
+                let mut text = StripStream::new(Vec::new());
+                write(report, output.format, &mut text).context("failed to write the report")?;
+                std::fs::write(path, text.into_inner())
+                    .with_context(|| format!("failed to write {}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn to_stdout(report: &Report<'_>, format: Format, terminal: Terminal) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    write(report, format, &mut text).context("failed to write the report")?;
+    match format {
+        Format::Text => terminal.out(&text),
+        Format::Concise | Format::Json => terminal.raw(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_formats_and_files() {
+        let file = |name: &str| Some(PathBuf::from(name));
+        for (text, expected) in [
+            ("text", Ok(Output { format: Format::Text, file: None })),
+            ("json=a=b", Ok(Output { format: Format::Json, file: file("a=b") })),
+            ("json=", Err("the file is missing behind =".to_owned())),
+            ("jsn", Err("formats are text, concise, json; did you mean \"json\"?".to_owned())),
+        ] {
+            assert_eq!(text.parse::<Output>(), expected);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `memgate serve`: the webhook.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::runtime::Runtime;
+
+use crate::cli::ExitStatus;
+use crate::cli::families::FamilyArgs;
+use crate::cli::findings::fault;
+use crate::cli::input::load_state;
+use crate::cli::terminal::Terminal;
+use crate::model::settings::Settings;
+use crate::offline::DEFAULT_NAMESPACE;
+use crate::server::options::{HEALTH_PORT, Options, PORT};
+use crate::server::{Server, State, logs, tls};
+
+/// How long a server on fixed objects goes on serving once it is to end: nobody depends on it.
+const FIXED_GRACE: Duration = Duration::from_secs(1);
+
+/// Run the webhook
+///
+/// Answers /mutate and /validate over TLS, and /livez, /readyz and /metrics in plain HTTP on a port
+/// of its own. The state comes from the cluster that the kubeconfig or the service account leads
+/// to, or from files with --state.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate serve --tls-cert tls.crt --tls-key tls.key
+  memgate serve --state manifests/                  without a cluster, with a certificate of its own
+  memgate serve --state manifests/ --listen 127.0.0.1:9443
+
+SIGTERM and SIGINT end it gently: it is no longer ready, but serves until everybody has left. A
+second one ends it at once.")]
+pub struct Args {
+    /// Take the state from these files or directories instead of a cluster; can be repeated
+    #[arg(long = "state", value_name = "PATH", help_heading = "State")]
+    state: Vec<String>,
+
+    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
+    #[arg(long, value_name = "FILE", conflicts_with = "state", help_heading = "State")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME", conflicts_with = "state", help_heading = "State")]
+    context: Option<String>,
+
+    #[command(flatten)]
+    families: FamilyArgs,
+
+    /// Where to answer reviews
+    #[arg(long, value_name = "ADDRESS", default_value_t = any(PORT), help_heading = "Network")]
+    listen: SocketAddr,
+
+    /// Where to answer /livez, /readyz and /metrics
+    #[arg(long, value_name = "ADDRESS", default_value_t = any(HEALTH_PORT), help_heading = "Network")]
+    health: SocketAddr,
+
+    /// The certificate with its chain, PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Network")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Network")]
+    tls_key: Option<PathBuf>,
+
+    /// Where to write the CA of the certificate that is made when none is given
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "memgate-ca.crt",
+        conflicts_with = "tls_cert",
+        help_heading = "Network"
+    )]
+    tls_ca_out: PathBuf,
+
+    /// A further name or address in the certificate that is made; can be repeated
+    #[arg(long = "tls-name", value_name = "NAME", conflicts_with = "tls_cert", help_heading = "Network")]
+    tls_names: Vec<String>,
+
+    /// How many seconds to go on serving, at most, once it is to end; 1 with --state
+    #[arg(long, value_name = "SECONDS", help_heading = "Network")]
+    drain: Option<u64>,
+
+    /// What to log: error, warn, info, debug, trace, or directives such as memgate=debug
+    #[arg(long, value_name = "FILTER", default_value = "info", help_heading = "Log")]
+    log: String,
+
+    /// The form of the log on standard error
+    #[arg(long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Log")]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+fn any(port: u16) -> SocketAddr {
+    SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, port))
+}
+
+/// Runs the command until a signal ends it.
+///
+/// # Errors
+/// When the state cannot be read, there is no certificate, or an address is taken.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let format = match args.log_format {
+        LogFormat::Text => logs::Format::Text,
+        LogFormat::Json => logs::Format::Json,
+    };
+    logs::init(format, &args.log).context("failed to start the log")?;
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let settings = Settings { families: args.families.chosen() };
+    let state = if args.state.is_empty() {
+        runtime.block_on(cluster(args, settings))?
+    } else {
+        match fixed(args, settings, terminal)? {
+            Some(state) => state,
+            None => return Ok(ExitStatus::Failed),
+        }
+    };
+    let ended = runtime.block_on(serve(options(args), state, args, terminal));
+    runtime.shutdown_background();
+    ended?;
+    Ok(ExitStatus::Clean)
+}
+
+fn options(args: &Args) -> Options {
+    let source = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => tls::Source::Files { cert: cert.clone(), key: key.clone() },
+        _ => tls::Source::SelfSigned { names: args.tls_names.clone(), ca: args.tls_ca_out.clone() },
+    };
+    let mut options = Options { listen: args.listen, health: args.health, ..Options::new(source) };
+    if !args.state.is_empty() {
+        options.timers.drain_grace = FIXED_GRACE;
+        options.timers.drain_quiet = Duration::ZERO;
+    }
+    if let Some(seconds) = args.drain {
+        options.timers.drain_grace = Duration::from_secs(seconds);
+    }
+    options
+}
+
+/// The state from files; `None` when one of them cannot be read, which is told.
+fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
+    let input = load_state(&args.state, DEFAULT_NAMESPACE)?;
+    for empty in &input.empty {
+        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
+    }
+    for error in &input.errors {
+        terminal.fault(&fault(error));
+    }
+    let mut snapshot = input.snapshot;
+    snapshot.settings = settings;
+    Ok(input.errors.is_empty().then_some(State::Fixed(snapshot)))
+}
+
+async fn cluster(args: &Args, settings: Settings) -> anyhow::Result<State> {
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    let config = match (&args.kubeconfig, &args.context) {
+        (Some(path), _) => {
+            let failed = || format!("failed to use the kubeconfig {}", path.display());
+            let kubeconfig = Kubeconfig::read_from(path).map_err(said).with_context(failed)?;
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            config.map_err(said).with_context(failed)?
+        }
+        (None, Some(context)) => {
+            let config = kube::Config::from_kubeconfig(&options).await;
+            config.map_err(said).with_context(|| format!("failed to use the context {context}"))?
+        }
+        (None, None) => {
+            let config = kube::Config::infer().await;
+            config.map_err(said).context("found no cluster; give --kubeconfig, or --state to do without one")?
+        }
+    };
+    let client = kube::Client::try_from(config).context("failed to make a client of the cluster")?;
+    Ok(State::Cluster { client, settings })
+}
+
+/// The text of an error that repeats its causes in it.
+fn said(error: impl std::error::Error) -> anyhow::Error {
+    anyhow::Error::msg(error.to_string())
+}
+
+async fn serve(options: Options, state: State, args: &Args, terminal: Terminal) -> anyhow::Result<()> {
+    let self_signed = args.tls_cert.is_none();
+    let server = Server::bind(options, state)?;
+    let addresses = server.addresses().context("failed to learn the addresses")?;
+    tracing::info!(webhook = %addresses.webhook, health = %addresses.health, "serving");
+    if self_signed {
+        let (port, ca) = (addresses.webhook.port(), args.tls_ca_out.display());
+        terminal.note(&format!(
+            "Serving on https://127.0.0.1:{port} with a certificate of its own; its CA is in {ca}.\n\
+             To have a cluster on this machine call it:\n  \
+             memgate manifests --url https://127.0.0.1:{port} --ca {ca} | kubectl apply -f -"
+        ));
+    }
+    server.run_until_signalled().await.context("failed to serve")
+}

@@ -1,0 +1,139 @@
+//! The Kubernetes objects that install memgate, as YAML.
+//!
+//! In goes a [`Plan`]; out comes one document per object, in the order in which they are applied.
+//! Which kinds and labels belong to a family is for the caller to say. Nothing in here talks to a
+//! cluster.
+
+pub mod rbac;
+pub mod webhooks;
+pub mod workload;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+
+use crate::model::kind::Kind;
+
+/// The name of every object that memgate installs, save where two kinds would clash.
+pub const NAME: &str = "memgate";
+
+/// What is to be installed.
+#[derive(Debug)]
+pub struct Plan {
+    /// The namespace that memgate runs in.
+    pub namespace: String,
+    /// The container image.
+    pub image: String,
+    /// How the apiserver reaches memgate.
+    pub endpoint: Endpoint,
+    /// The CA certificates, PEM, that the apiserver checks memgate's own against. Without them the
+    /// field is left out, so that another tool can own it.
+    pub ca: Option<Vec<u8>>,
+    /// The families that are switched on.
+    pub families: Vec<Rules>,
+}
+
+/// How the apiserver reaches memgate.
+#[derive(Debug)]
+pub enum Endpoint {
+    /// Through the Service that is installed with it.
+    Service,
+    /// At this URL, without a path; for development.
+    Url(String),
+}
+
+/// What an installation has to know of one family.
+#[derive(Debug)]
+pub struct Rules {
+    /// The family's name.
+    pub name: &'static str,
+    /// Labels of which each marks a pod as an agent of this family.
+    pub pod_labels: Vec<&'static str>,
+    /// Kinds that get defaults.
+    pub defaulted: Vec<&'static Kind>,
+    /// Kinds that are validated.
+    pub judged: Vec<&'static Kind>,
+    /// Kinds whose removal is looked at.
+    pub memories: Vec<&'static Kind>,
+    /// Kinds that decisions read.
+    pub watched: Vec<&'static Kind>,
+}
+
+/// One part of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The namespace.
+    Namespace,
+    /// The service account and what it may do.
+    Rbac,
+    /// The Service, the Deployment and its disruption budget.
+    Workload,
+    /// The webhook configurations.
+    Webhooks,
+}
+
+impl Part {
+    /// Every part, in the order in which they are applied.
+    pub const ALL: [Self; 4] = [Self::Namespace, Self::Rbac, Self::Workload, Self::Webhooks];
+}
+
+/// Renders the parts, in the order given, as a stream of YAML documents.
+///
+/// # Errors
+/// When an object cannot be written as YAML, which would be a fault of memgate's.
+pub fn render(plan: &Plan, parts: &[Part]) -> Result<String, serde_saphyr::SerializeError> {
+    let mut documents = Documents::default();
+    for part in parts {
+        match part {
+            Part::Namespace => documents.push(&workload::namespace(plan))?,
+            Part::Rbac => {
+                documents.push(&rbac::service_account(plan))?;
+                documents.push(&rbac::role(plan))?;
+                documents.push(&rbac::binding(plan))?;
+            }
+            Part::Workload => {
+                documents.push(&workload::service(plan))?;
+                documents.push(&workload::deployment(plan))?;
+                documents.push(&workload::disruption_budget(plan))?;
+            }
+            Part::Webhooks => {
+                documents.push(&webhooks::mutating(plan))?;
+                documents.push(&webhooks::validating(plan))?;
+            }
+        }
+    }
+    Ok(documents.0)
+}
+
+#[derive(Default)]
+struct Documents(String);
+
+impl Documents {
+    fn push(&mut self, object: &impl Serialize) -> Result<(), serde_saphyr::SerializeError> {
+        if !self.0.is_empty() {
+            self.0.push_str("---\n");
+        }
+        self.0.push_str(&serde_saphyr::to_string(object)?);
+        Ok(())
+    }
+}
+
+/// Metadata of an object in memgate's namespace.
+fn metadata(plan: &Plan) -> ObjectMeta {
+    ObjectMeta { namespace: Some(plan.namespace.clone()), ..cluster_metadata() }
+}
+
+/// Metadata of a cluster-wide object.
+fn cluster_metadata() -> ObjectMeta {
+    ObjectMeta { name: Some(NAME.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
+}
+
+/// The labels of everything that is installed; they select memgate's pods as well.
+fn labels() -> BTreeMap<String, String> {
+    texts(&[("app.kubernetes.io/name", NAME)])
+}
+
+fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}

@@ -1,0 +1,56 @@
+//! Who memgate is in a cluster and what it may read. It writes nothing and never reads Secrets.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+
+use crate::deploy::{NAME, Plan, cluster_metadata, metadata};
+
+/// The service account; its token is mounted where it is needed, with a bound audience.
+#[must_use]
+pub fn service_account(plan: &Plan) -> ServiceAccount {
+    ServiceAccount {
+        metadata: metadata(plan),
+        automount_service_account_token: Some(false),
+        ..ServiceAccount::default()
+    }
+}
+
+/// Read access to the kinds that decisions read.
+#[must_use]
+pub fn role(plan: &Plan) -> ClusterRole {
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for kind in plan.families.iter().flat_map(|family| &family.watched) {
+        let resources = groups.entry(kind.group).or_default();
+        if !resources.iter().any(|known| known == kind.plural) {
+            resources.push(kind.plural.to_owned());
+        }
+    }
+    let rules = groups.into_iter().map(|(group, resources)| PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources),
+        verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
+        ..PolicyRule::default()
+    });
+    ClusterRole { metadata: cluster_metadata(), rules: Some(rules.collect()), aggregation_rule: None }
+}
+
+/// Gives the role to the service account.
+#[must_use]
+pub fn binding(plan: &Plan) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: cluster_metadata(),
+        role_ref: RoleRef {
+            api_group: Some("rbac.authorization.k8s.io".to_owned()),
+            kind: "ClusterRole".to_owned(),
+            name: NAME.to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: NAME.to_owned(),
+            namespace: Some(plan.namespace.clone()),
+            api_group: None,
+        }]),
+    }
+}

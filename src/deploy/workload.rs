@@ -1,0 +1,258 @@
+//! What runs: the namespace, the Service, the Deployment and its disruption budget.
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
+use k8s_openapi::api::core::v1::{
+    Capabilities, Container, ContainerPort, HTTPGetAction, KeyToPath, Namespace, PodSecurityContext, PodSpec,
+    PodTemplateSpec, Probe, ProjectedVolumeSource, ResourceRequirements, SeccompProfile, SecretVolumeSource,
+    SecurityContext, Service, ServiceAccountTokenProjection, ServicePort, ServiceSpec,
+    TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
+};
+use k8s_openapi::api::core::v1::{
+    ConfigMapProjection, DownwardAPIProjection, DownwardAPIVolumeFile, ObjectFieldSelector,
+};
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::deploy::{NAME, Plan, cluster_metadata, labels, metadata, texts};
+
+/// Where the webhook listens: a port that firewalls of private clusters leave open to the
+/// apiserver, because the kubelet has it too.
+const WEBHOOK_PORT: i32 = 10250;
+/// Where probes and metrics are served.
+const HEALTH_PORT: i32 = 8081;
+/// The Secret of type `kubernetes.io/tls` that holds the certificate.
+const TLS_SECRET: &str = "memgate-tls";
+/// Where it is mounted.
+const TLS_DIRECTORY: &str = "/etc/memgate/tls";
+/// Where client libraries look for the service account.
+const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Time for a drain: the longest call is 30 s, and endpoints take a while to forget a pod.
+const GRACE_SECONDS: i64 = 120;
+
+/// The namespace, closed to anything that needs privileges.
+#[must_use]
+pub fn namespace(plan: &Plan) -> Namespace {
+    let mut labels = labels();
+    labels.extend(texts(&[("pod-security.kubernetes.io/enforce", "restricted")]));
+    Namespace {
+        metadata: ObjectMeta {
+            name: Some(plan.namespace.clone()),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    }
+}
+
+/// The Service that the apiserver calls.
+#[must_use]
+pub fn service(plan: &Plan) -> Service {
+    Service {
+        metadata: metadata(plan),
+        spec: Some(ServiceSpec {
+            selector: Some(labels()),
+            ports: Some(vec![ServicePort {
+                name: Some("webhook".to_owned()),
+                port: 443,
+                target_port: Some(IntOrString::String("webhook".to_owned())),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        ..Service::default()
+    }
+}
+
+/// Two replicas, of which one is always there.
+#[must_use]
+pub fn deployment(plan: &Plan) -> Deployment {
+    Deployment {
+        metadata: metadata(plan),
+        spec: Some(DeploymentSpec {
+            replicas: Some(2),
+            min_ready_seconds: Some(5),
+            selector: selector(),
+            strategy: Some(DeploymentStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: Some(RollingUpdateDeployment {
+                    max_unavailable: Some(IntOrString::Int(0)),
+                    max_surge: Some(IntOrString::Int(1)),
+                }),
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(labels()), ..ObjectMeta::default() }),
+                spec: Some(pod(plan)),
+            },
+            ..DeploymentSpec::default()
+        }),
+        ..Deployment::default()
+    }
+}
+
+/// Keeps one replica through node drains, and never holds up the removal of a broken one.
+#[must_use]
+pub fn disruption_budget(plan: &Plan) -> PodDisruptionBudget {
+    PodDisruptionBudget {
+        metadata: metadata(plan),
+        spec: Some(PodDisruptionBudgetSpec {
+            min_available: Some(IntOrString::Int(1)),
+            selector: Some(selector()),
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        ..PodDisruptionBudget::default()
+    }
+}
+
+fn selector() -> LabelSelector {
+    LabelSelector { match_labels: Some(labels()), match_expressions: None }
+}
+
+fn pod(plan: &Plan) -> PodSpec {
+    PodSpec {
+        service_account_name: cluster_metadata().name,
+        automount_service_account_token: Some(false),
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(65532),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".to_owned(),
+                localhost_profile: None,
+            }),
+            ..PodSecurityContext::default()
+        }),
+        topology_spread_constraints: Some(
+            ["kubernetes.io/hostname", "topology.kubernetes.io/zone"].map(spread).to_vec(),
+        ),
+        containers: vec![container(plan)],
+        volumes: Some(vec![tls_volume(), account_volume()]),
+        ..PodSpec::default()
+    }
+}
+
+fn spread(topology: &str) -> TopologySpreadConstraint {
+    TopologySpreadConstraint {
+        topology_key: topology.to_owned(),
+        max_skew: 1,
+        when_unsatisfiable: "ScheduleAnyway".to_owned(),
+        label_selector: Some(selector()),
+        ..TopologySpreadConstraint::default()
+    }
+}
+
+fn container(plan: &Plan) -> Container {
+    Container {
+        name: NAME.to_owned(),
+        image: Some(plan.image.clone()),
+        args: Some(arguments()),
+        ports: Some(vec![port("webhook", WEBHOOK_PORT), port("health", HEALTH_PORT)]),
+        liveness_probe: Some(probe("/livez")),
+        readiness_probe: Some(probe("/readyz")),
+        resources: Some(ResourceRequirements {
+            requests: Some([quantity("cpu", "20m"), quantity("memory", "32Mi")].into()),
+            limits: Some([quantity("memory", "256Mi")].into()),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            read_only_root_filesystem: Some(true),
+            capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+            ..SecurityContext::default()
+        }),
+        volume_mounts: Some(vec![mount("tls", TLS_DIRECTORY), mount("account", ACCOUNT_DIRECTORY)]),
+        ..Container::default()
+    }
+}
+
+fn arguments() -> Vec<String> {
+    vec![
+        "serve".to_owned(),
+        format!("--listen=[::]:{WEBHOOK_PORT}"),
+        format!("--health=[::]:{HEALTH_PORT}"),
+        format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
+        format!("--tls-key={TLS_DIRECTORY}/tls.key"),
+    ]
+}
+
+fn port(name: &str, port: i32) -> ContainerPort {
+    ContainerPort { name: Some(name.to_owned()), container_port: port, ..ContainerPort::default() }
+}
+
+fn probe(path: &str) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::String("health".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        ..Probe::default()
+    }
+}
+
+fn quantity(name: &str, amount: &str) -> (String, Quantity) {
+    (name.to_owned(), Quantity(amount.to_owned()))
+}
+
+fn mount(name: &str, path: &str) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: path.to_owned(),
+        read_only: Some(true),
+        ..VolumeMount::default()
+    }
+}
+
+fn tls_volume() -> Volume {
+    Volume {
+        name: "tls".to_owned(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(TLS_SECRET.to_owned()),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// What the kubelet would mount by itself, with a token that lives an hour.
+fn account_volume() -> Volume {
+    let token = VolumeProjection {
+        service_account_token: Some(ServiceAccountTokenProjection {
+            path: "token".to_owned(),
+            expiration_seconds: Some(3600),
+            audience: None,
+        }),
+        ..VolumeProjection::default()
+    };
+    let ca = VolumeProjection {
+        config_map: Some(ConfigMapProjection {
+            name: "kube-root-ca.crt".to_owned(),
+            items: Some(vec![KeyToPath { key: "ca.crt".to_owned(), path: "ca.crt".to_owned(), mode: None }]),
+            optional: None,
+        }),
+        ..VolumeProjection::default()
+    };
+    let namespace = VolumeProjection {
+        downward_api: Some(DownwardAPIProjection {
+            items: Some(vec![DownwardAPIVolumeFile {
+                path: "namespace".to_owned(),
+                field_ref: Some(ObjectFieldSelector {
+                    field_path: "metadata.namespace".to_owned(),
+                    api_version: None,
+                }),
+                ..DownwardAPIVolumeFile::default()
+            }]),
+        }),
+        ..VolumeProjection::default()
+    };
+    Volume {
+        name: "account".to_owned(),
+        projected: Some(ProjectedVolumeSource {
+            sources: Some(vec![token, ca, namespace]),
+            default_mode: None,
+        }),
+        ..Volume::default()
+    }
+}

@@ -1,0 +1,276 @@
+//! Inputs to sources: files, directories, globs and stdin.
+//!
+//! Nothing is left out because of a `.gitignore`: what is in a directory is what is checked.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, WalkBuilder};
+
+use crate::manifest::error::Error;
+use crate::manifest::source::Source;
+
+/// The largest input that is read. etcd takes objects of 1.5 MiB; a file of all the objects of a
+/// large namespace has some ten MiB.
+pub const MAX_BYTES: usize = 64 << 20;
+
+/// What the inputs led to.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// The texts, in the order of the inputs, each file once; within a directory or glob by path.
+    pub sources: Vec<Source>,
+    /// What could not be read; one of them hides no other input.
+    pub errors: Vec<Error>,
+    /// The directories and globs in which no manifest was found.
+    pub empty: Vec<String>,
+}
+
+/// Reads files, directories (`*.yaml`, `*.yml` and `*.json` at any depth, hidden ones aside), globs,
+/// and `-` for `stdin`. A file that is named is read whatever its extension.
+#[must_use]
+pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
+    let mut collector = Collector { found: Collected::default(), seen: BTreeSet::new() };
+    let mut stdin = Some(stdin);
+    for input in inputs {
+        if input == "-" {
+            if let Some(stdin) = stdin.take() {
+                collector.add("<stdin>", read_bounded(stdin));
+            }
+        } else {
+            collector.input(input);
+        }
+    }
+    collector.found
+}
+
+struct Collector {
+    found: Collected,
+    /// The files that were read, under their true names.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Collector {
+    fn input(&mut self, input: &str) {
+        match fs::metadata(input) {
+            Ok(metadata) if metadata.is_dir() => self.walk(input, Path::new(input), &is_manifest),
+            Ok(_) => self.file(Path::new(input)),
+            Err(_) if is_glob(input) => self.glob(input),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.found.errors.push(Error::Missing { path: input.to_owned() });
+            }
+            Err(source) => self.found.errors.push(Error::Read { path: input.to_owned(), source }),
+        }
+    }
+
+    fn glob(&mut self, input: &str) {
+        let matcher = match GlobBuilder::new(input).literal_separator(true).build() {
+            Ok(glob) => glob.compile_matcher(),
+            Err(error) => {
+                let (glob, message) = (input.to_owned(), error.kind().to_string());
+                return self.found.errors.push(Error::Glob { glob, message });
+            }
+        };
+        // `*.txt` is taken at its word; `dir/*` means the manifests in dir.
+        let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
+        let matches = |path: &Path| matches(&matcher, path) && (names_extension || is_manifest(path));
+        self.walk(input, &fixed_part(input), &matches);
+    }
+
+    /// Reads the files below `root` that are wanted. Symbolic links to files are followed (a mounted
+    /// ConfigMap is made of them), links to directories are not: no loops.
+    fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
+        let mut walk = WalkBuilder::new(root);
+        walk.standard_filters(false).hidden(true).sort_by_file_path(Path::cmp);
+        let mut none = true;
+        for entry in walk.build() {
+            match entry {
+                Ok(entry) if wanted(entry.path()) && is_file(&entry) => {
+                    none = false;
+                    self.file(entry.path());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    none = false;
+                    let source =
+                        error.into_io_error().unwrap_or_else(|| io::Error::other("cannot be listed"));
+                    self.found.errors.push(Error::Read { path: input.to_owned(), source });
+                }
+            }
+        }
+        if none {
+            self.found.empty.push(input.to_owned());
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        let truly = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if self.seen.insert(truly) {
+            self.add(&path.to_string_lossy(), File::open(path).and_then(read_bounded));
+        }
+    }
+
+    fn add(&mut self, name: &str, bytes: io::Result<Vec<u8>>) {
+        match source(name, bytes) {
+            Ok(source) => self.found.sources.push(source),
+            Err(error) => self.found.errors.push(error),
+        }
+    }
+}
+
+fn source(name: &str, bytes: io::Result<Vec<u8>>) -> Result<Source, Error> {
+    let path = name.to_owned();
+    match bytes {
+        Err(source) => Err(Error::Read { path, source }),
+        Ok(bytes) if bytes.len() > MAX_BYTES => Err(Error::TooLarge { path, limit: MAX_BYTES }),
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source::new(name, text)),
+            Err(error) => Err(no_utf8(path, error.as_bytes(), error.utf8_error().valid_up_to())),
+        },
+    }
+}
+
+fn no_utf8(path: String, bytes: &[u8], at: usize) -> Error {
+    let before = bytes.get(..at).unwrap_or_default();
+    let line = before.split(|byte| *byte == b'\n').count();
+    let message = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        "this is UTF-16; save it as UTF-8".to_owned()
+    } else {
+        format!("byte {at} is no UTF-8; save the file as UTF-8")
+    };
+    Error::Encoding { path, line, message }
+}
+
+/// All bytes, or one more than are allowed.
+fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
+fn is_file(entry: &DirEntry) -> bool {
+    match entry.file_type() {
+        Some(kind) if kind.is_symlink() => fs::metadata(entry.path()).is_ok_and(|target| target.is_file()),
+        Some(kind) => kind.is_file(),
+        None => false,
+    }
+}
+
+fn is_glob(input: &str) -> bool {
+    input.contains(['*', '?', '[', '{'])
+}
+
+/// The directories of a glob before its first wildcard, to start from.
+fn fixed_part(glob: &str) -> PathBuf {
+    let whole = glob.split_inclusive('/').take_while(|part| !is_glob(part) && part.ends_with('/'));
+    let fixed: String = whole.collect();
+    PathBuf::from(if fixed.is_empty() { "." } else { &fixed })
+}
+
+/// A walk from `.` gives `./a.yaml` for the glob `*.yaml`.
+fn matches(matcher: &GlobMatcher, path: &Path) -> bool {
+    matcher.is_match(path) || path.strip_prefix(".").is_ok_and(|path| matcher.is_match(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with these files, each holding its own name.
+    fn directory(files: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("temporary directory");
+        for file in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().expect("parent")).expect("directories");
+            fs::write(path, file).expect("file");
+        }
+        root
+    }
+
+    /// The names found for inputs below `root`, without it.
+    fn found(root: &Path, inputs: &[&str]) -> (Vec<String>, Vec<String>, usize) {
+        let inputs: Vec<String> = inputs
+            .iter()
+            .map(|input| if *input == "-" { "-".to_owned() } else { format!("{}/{input}", root.display()) })
+            .collect();
+        let collected = collect(&inputs, &mut "from stdin".as_bytes());
+        let short = |name: &str| name.replace(&format!("{}/", root.display()), "");
+        (
+            collected.sources.iter().map(|source| short(source.name())).collect(),
+            collected.errors.iter().map(|error| short(&error.to_string())).collect(),
+            collected.empty.len(),
+        )
+    }
+
+    #[test]
+    fn finds_manifests_in_a_fixed_order_each_once() {
+        let files = [
+            "b.yaml",
+            "a/c.yml",
+            "a/b/d.json",
+            "a-b.yaml",
+            ".hidden.yaml",
+            ".git/x.yaml",
+            "n.txt",
+            ".gitignore",
+        ];
+        let root = directory(&files);
+        fs::write(root.path().join(".gitignore"), "*.yaml").expect("file");
+        let all = ["a/b/d.json", "a/c.yml", "a-b.yaml", "b.yaml"];
+        for (inputs, expected) in [
+            (vec![""], all.to_vec()),
+            (vec!["b.yaml", "", "b.yaml"], vec!["b.yaml", "a/b/d.json", "a/c.yml", "a-b.yaml"]),
+            (vec!["n.txt", ".hidden.yaml"], vec!["n.txt", ".hidden.yaml"]),
+            (vec!["*.yaml"], vec!["a-b.yaml", "b.yaml"]),
+            (vec!["*"], vec!["a-b.yaml", "b.yaml"]),
+            (vec!["*.txt"], vec!["n.txt"]),
+            (vec!["**/*.{yml,json}"], vec!["a/b/d.json", "a/c.yml"]),
+            (vec!["a/**"], vec!["a/b/d.json", "a/c.yml"]),
+            (vec!["-", "a/c.yml", "-"], vec!["<stdin>", "a/c.yml"]),
+        ] {
+            let (names, errors, empty) = found(root.path(), &inputs);
+            let names: Vec<&str> = names.iter().map(|name| name.trim_start_matches('/')).collect();
+            assert_eq!((names, errors, empty), (expected, vec![], 0), "{inputs:?}");
+        }
+    }
+
+    #[test]
+    fn says_what_cannot_be_read_without_hiding_the_rest() {
+        let root = directory(&["good.yaml", "empty/readme.md"]);
+        fs::write(root.path().join("bad.yaml"), b"a: 1\nb: \xff\n").expect("file");
+        fs::write(root.path().join("wide.yaml"), b"\xff\xfea\0").expect("file");
+        let inputs = ["none.yaml", "bad.yaml", "wide.yaml", "empty", "no-such-*.yaml", "[", "good.yaml"];
+        let (names, errors, empty) = found(root.path(), &inputs);
+        assert_eq!(names, ["good.yaml"]);
+        assert_eq!(empty, 2);
+        assert_eq!(
+            errors,
+            [
+                "none.yaml: no such file or directory",
+                "bad.yaml:2: byte 8 is no UTF-8; save the file as UTF-8",
+                "wide.yaml:1: this is UTF-16; save it as UTF-8",
+                "[: unclosed character class; missing ']'",
+            ]
+        );
+    }
+
+    #[test]
+    fn reads_the_links_of_a_mounted_config_map() {
+        let root = directory(&["..data/a.yaml"]);
+        std::os::unix::fs::symlink("..data/a.yaml", root.path().join("a.yaml")).expect("link");
+        std::os::unix::fs::symlink(".", root.path().join("loop")).expect("link");
+        assert_eq!(found(root.path(), &[""]).0.len(), 1);
+    }
+
+    #[test]
+    fn bounds_what_it_reads() {
+        let error = source("big.yaml", read_bounded(io::repeat(b' '))).expect_err("too large");
+        assert_eq!(error.to_string(), "big.yaml: larger than 64 MiB; is this a manifest?");
+    }
+}

@@ -1,0 +1,283 @@
+//! Documents: one Kubernetes object each, with a place in the text for each pointer.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::manifest::error::{Error, Fault};
+use crate::manifest::json;
+use crate::manifest::locate;
+use crate::manifest::outline::{Id, Outline};
+use crate::manifest::source::{Source, Span};
+use crate::manifest::value::Reader;
+use crate::manifest::yaml::{self, Syntax};
+use crate::model::pointer::Pointer;
+
+/// One Kubernetes object in a source.
+#[derive(Debug, Clone)]
+pub struct Document {
+    source: Arc<Source>,
+    outline: Arc<Outline>,
+    root: Id,
+    /// Which of the YAML documents of the source, from 0.
+    index: usize,
+    /// Where in that YAML document: empty, or `/items/3` inside a List.
+    prefix: Pointer,
+    value: Value,
+}
+
+/// Where a pointer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The key; absent for a list element and for the whole document.
+    pub key: Option<Span>,
+    /// The value.
+    pub value: Span,
+    /// What a caret should underline: a plain value itself, else the key, else the first line.
+    pub caret: Span,
+    /// Whether this is what the pointer names, rather than the nearest thing that would hold it.
+    pub exact: bool,
+}
+
+/// What a source holds.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// The Kubernetes objects, in document order, Lists taken apart.
+    pub documents: Vec<Document>,
+    /// What is well-formed but no Kubernetes object.
+    pub others: Vec<Other>,
+    /// What is not well-formed; one document hides no other.
+    pub errors: Vec<Error>,
+}
+
+/// Something that is no Kubernetes object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other {
+    /// Where it stands.
+    pub span: Span,
+    /// Why it is none: "has no apiVersion", "is a list".
+    pub reason: &'static str,
+}
+
+/// The Kubernetes objects of a source: multi-document YAML, JSON, several JSON values one after
+/// another, and Lists of objects. Empty documents are passed over.
+#[must_use]
+pub fn parse(source: &Arc<Source>) -> Parsed {
+    let mut parsed = Parsed::default();
+    for document in values(source, &mut parsed.errors) {
+        flatten(document, &mut parsed);
+    }
+    parsed
+}
+
+/// The YAML or JSON documents of a source as they are, Kubernetes objects or not, Lists whole, empty
+/// ones left out. What is not well-formed goes to `errors`.
+#[must_use]
+pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
+    let (outline, roots) = read(source);
+    let mut documents = Vec::with_capacity(roots.len());
+    for (index, root) in roots.into_iter().enumerate() {
+        match root {
+            Ok((_, Value::Null)) => {}
+            Ok((root, value)) => {
+                let (source, outline) = (Arc::clone(source), Arc::clone(&outline));
+                documents.push(Document { source, outline, root, index, prefix: Pointer::root(), value });
+            }
+            Err(fault) => errors.push(Error::Text(fault)),
+        }
+    }
+    documents
+}
+
+/// A document of a source, or what is wrong with it.
+pub(super) type Root = Result<(Id, Value), Box<Fault>>;
+
+/// The outline of a source, and the value of each of its documents, empty ones too.
+pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<Root>) {
+    let syntax = syntax(source);
+    let mut reader = Reader::new(source, &syntax.outline);
+    let read = |root: Result<Id, Fault>| {
+        let root = root.map_err(Box::new)?;
+        Ok((root, reader.read(root)?))
+    };
+    let roots = syntax.roots.into_iter().map(read).collect();
+    (Arc::new(syntax.outline), roots)
+}
+
+fn syntax(source: &Arc<Source>) -> Syntax {
+    if let Some(fault) = control_character(source) {
+        return Syntax { outline: Outline::default(), roots: vec![Err(fault)] };
+    }
+    let no_json = match json::looks_like(source).then(|| json::read(source)) {
+        None => return yaml::read(source),
+        Some(Ok(syntax)) => return syntax,
+        Some(Err(fault)) => *fault,
+    };
+    let mut syntax = yaml::read(source);
+    // Neither JSON nor YAML: the one that came further was meant.
+    if let Some(Err(no_yaml)) = syntax.roots.iter_mut().find(|root| root.is_err())
+        && (no_json.span.start >= no_yaml.span.start
+            || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
+    {
+        *no_yaml = no_json;
+    }
+    syntax
+}
+
+/// Neither YAML nor JSON allows control characters; YAML parsers take NUL for the end of the text.
+fn control_character(source: &Arc<Source>) -> Option<Fault> {
+    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let at = source.text().bytes().position(control)?;
+    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
+    let message = format!("a control character (U+{code:04X}) cannot stand here");
+    Some(Fault::new(source, source.span(at, at + 1), message).help("remove it, or write it as an escape"))
+}
+
+/// Takes a document that is a List apart, and sorts out what is no object. Bounded: a value is at
+/// most [`yaml::MAX_DEPTH`] levels deep.
+fn flatten(mut document: Document, parsed: &mut Parsed) {
+    match no_object(&document.value) {
+        Some(reason) => parsed.others.push(Other { span: document.span(), reason }),
+        None if document.kind().ends_with("List") && document.value.get("items").is_some() => {
+            match document.value.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => flatten_items(&document, items, parsed),
+                Some(Value::Null) | None => {}
+                Some(_) => {
+                    let reason = "is a List whose items are no list";
+                    parsed.others.push(Other { span: document.span(), reason });
+                }
+            }
+        }
+        // `kind: List` is Kubernetes' own; other kinds may end in List and hold no items.
+        None if document.kind() == "List" => {}
+        None => parsed.documents.push(document),
+    }
+}
+
+fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
+    let below = list.prefix.key("items");
+    for (index, mut value) in items.into_iter().enumerate() {
+        complete(&mut value, list);
+        let (source, outline) = (Arc::clone(&list.source), Arc::clone(&list.outline));
+        let prefix = below.index(index);
+        flatten(Document { source, outline, root: list.root, index: list.index, prefix, value }, parsed);
+    }
+}
+
+/// The items of a typed list, such as a PodList of the API, need not say what they are.
+fn complete(item: &mut Value, list: &Document) {
+    let (Some(fields), Some(kind)) = (item.as_object_mut(), list.kind().strip_suffix("List")) else { return };
+    if !kind.is_empty() && !fields.contains_key("kind") && !fields.contains_key("apiVersion") {
+        fields.shift_insert(0, "apiVersion".to_owned(), list.api_version().into());
+        fields.shift_insert(1, "kind".to_owned(), kind.into());
+    }
+}
+
+fn no_object(value: &Value) -> Option<&'static str> {
+    let Some(fields) = value.as_object() else {
+        return Some(match value {
+            Value::Array(_) => "is a list",
+            Value::String(_) => "is plain text",
+            _ => "is a single value",
+        });
+    };
+    let text = |name: &str| fields.get(name).map(|value| value.as_str().filter(|text| !text.is_empty()));
+    match (text("apiVersion"), text("kind")) {
+        (Some(Some(_)), Some(Some(_))) => None,
+        (None, None) => Some("has no apiVersion and no kind"),
+        (None, _) => Some("has no apiVersion"),
+        (_, None) => Some("has no kind"),
+        (Some(None), _) => Some("has an apiVersion that is no text"),
+        (_, Some(None)) => Some("has a kind that is no text"),
+    }
+}
+
+impl Document {
+    /// The source it stands in.
+    #[must_use]
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// Which of the YAML documents of the source it stands in, from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Where in that YAML document it stands: empty, or `/items/3` inside a List.
+    #[must_use]
+    pub fn prefix(&self) -> &Pointer {
+        &self.prefix
+    }
+
+    /// The object as kubectl would send it.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The `apiVersion`; empty when there is none.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.text("/apiVersion").unwrap_or_default()
+    }
+
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The version without the group.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        self.api_version().split_once('/').map_or_else(|| self.api_version(), |(_, version)| version)
+    }
+
+    /// The `kind`; empty when there is none.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text("/kind").unwrap_or_default()
+    }
+
+    /// `metadata.name`; empty when there is none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name").unwrap_or_default()
+    }
+
+    /// `metadata.namespace`; `None` when it is absent or empty.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
+    }
+
+    /// Where the pointer stands; when it names nothing, where the nearest thing stands that would
+    /// hold it. At the root of an object the caret is at its `kind`.
+    #[must_use]
+    pub fn locate(&self, pointer: &Pointer) -> Place {
+        let tokens = self.prefix.tokens().chain(pointer.tokens()).map(Cow::into_owned);
+        locate::place(&self.source, &self.outline, self.root, tokens)
+    }
+
+    /// The whole object.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.locate(&Pointer::root()).value
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.value.pointer(pointer)?.as_str()
+    }
+}
+
+impl Place {
+    /// The key and the value.
+    #[must_use]
+    pub fn whole(&self) -> Span {
+        self.key.map_or(self.value, |key| Span { end: self.value.end.max(key.end), ..key })
+    }
+}

@@ -1,0 +1,125 @@
+//! What can be wrong with an input.
+
+use std::io;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::manifest::source::{Source, Span};
+
+/// Why an input, or one document in it, cannot be used.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is nothing of that name.
+    #[error("{path}: no such file or directory")]
+    Missing {
+        /// The path as the user gave it.
+        path: String,
+    },
+    /// The file or directory cannot be read.
+    #[error("failed to read {path}")]
+    Read {
+        /// The path, or `<stdin>`.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is too large to be a manifest.
+    #[error("{path}: larger than {} MiB; is this a manifest?", limit / (1 << 20))]
+    TooLarge {
+        /// The path, or `<stdin>`.
+        path: String,
+        /// The most that is read, in bytes.
+        limit: usize,
+    },
+    /// The bytes are no UTF-8 text.
+    #[error("{path}:{line}: {message}")]
+    Encoding {
+        /// The path, or `<stdin>`.
+        path: String,
+        /// The line of the first bad byte.
+        line: usize,
+        /// What stands there and what to do.
+        message: String,
+    },
+    /// The pattern is not one.
+    #[error("{glob}: {message}")]
+    Glob {
+        /// The pattern as the user gave it.
+        glob: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The text is not good YAML or JSON.
+    #[error(transparent)]
+    Text(Box<Fault>),
+    /// An edit does not fit the document; a fault of memgate's own.
+    #[error("{path}: the edit at {pointer} does not apply")]
+    Edit {
+        /// The name of the source.
+        path: String,
+        /// The pointer of the edit, in its document.
+        pointer: String,
+    },
+    /// The text with the edits does not say what it should; a fault of memgate's own.
+    #[error("{path}: the edits cannot be written into this file; write the document in another form")]
+    Rewrite {
+        /// The name of the source.
+        path: String,
+    },
+}
+
+/// A fault at one place of a text. Shown as `file:line:column: message; help`.
+#[derive(Debug, Error)]
+#[error("{}:{}:{}: {message}{}", source_text.name(), span.line, span.column, semicolon(help.as_ref()))]
+pub struct Fault {
+    /// The text.
+    pub source_text: Arc<Source>,
+    /// Where in it.
+    pub span: Span,
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// What to do, when the message does not say it already.
+    pub help: Option<String>,
+    /// The second place of a contradiction, with a word about it.
+    pub second: Option<(Span, &'static str)>,
+}
+
+impl Fault {
+    /// A fault without advice.
+    pub(super) fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
+        Self { source_text: Arc::clone(source), span, message: message.into(), help: None, second: None }
+    }
+
+    /// That collections are nested too deep.
+    pub(super) fn too_deep(source: &Arc<Source>, span: Span, limit: usize) -> Self {
+        let message = format!("nested deeper than {limit} levels");
+        Self::new(source, span, message).help("no Kubernetes object is")
+    }
+
+    /// The same fault in other words.
+    pub(super) fn say(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// The same fault with advice.
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
+fn semicolon(help: Option<&String>) -> String {
+    help.map(|help| format!("; {help}")).unwrap_or_default()
+}
+
+impl Error {
+    /// The place in the text, when there is one, for a report with the source line and a caret.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Text(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}

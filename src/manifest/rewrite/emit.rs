@@ -1,0 +1,324 @@
+//! Values to lines of YAML or JSON, each line with the origins of what it holds.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::manifest::rewrite::plan::Fresh;
+use crate::manifest::scalar::{Scalar, plain};
+
+/// The longest key that is written without `? `; YAML allows 1,024 characters with their quotes.
+const LONGEST_KEY: usize = 500;
+
+/// A line without its end, or the part of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The text.
+    pub(super) text: String,
+    /// Numbers of the origins of what it holds.
+    pub(super) origins: Vec<usize>,
+}
+
+/// How block collections are indented.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Indents {
+    /// Columns from a key to the keys of the mapping below it.
+    pub(super) map: usize,
+    /// Columns from a key to the dashes of the list below it.
+    pub(super) list: usize,
+}
+
+impl Line {
+    pub(super) fn new(text: impl Into<String>, origins: Vec<usize>) -> Self {
+        Self { text: text.into(), origins }
+    }
+}
+
+/// The entry `key: value` of a block mapping whose keys stand at column `at`.
+pub(super) fn entry(
+    lines: &mut Vec<Line>,
+    key: &str,
+    value: &Value,
+    fresh: &Fresh,
+    at: usize,
+    indents: Indents,
+) {
+    let margin = " ".repeat(at);
+    let key = text_scalar(key, false);
+    if key.len() > LONGEST_KEY {
+        lines.push(Line::new(format!("{margin}? {key}"), fresh.own()));
+        return below(lines, format!("{margin}:"), value, fresh, at, indents);
+    }
+    below(lines, format!("{margin}{key}:"), value, fresh, at, indents);
+}
+
+/// A block list whose dashes stand at column `at`.
+pub(super) fn element(lines: &mut Vec<Line>, value: &Value, fresh: &Fresh, at: usize, indents: Indents) {
+    let margin = " ".repeat(at);
+    let first = lines.len();
+    match value {
+        Value::Object(map) if !map.is_empty() => block(lines, value, fresh, at + 2, indents),
+        Value::Array(list) if !list.is_empty() => block(lines, value, fresh, at + 2, indents),
+        _ => return below(lines, format!("{margin}-"), value, fresh, at, indents),
+    }
+    if let Some(line) = lines.get_mut(first) {
+        line.text.replace_range(..at + 2, &format!("{margin}- "));
+    }
+}
+
+/// A collection that is not empty, or a scalar, as a block at column `at`. Bounded: a value is as
+/// deep as its source and one edit.
+pub(super) fn block(lines: &mut Vec<Line>, value: &Value, fresh: &Fresh, at: usize, indents: Indents) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                entry(lines, key, value, &fresh.entry(key), at, indents);
+            }
+        }
+        Value::Array(list) if !list.is_empty() => {
+            for (index, value) in list.iter().enumerate() {
+                element(lines, value, &fresh.element(index), at, indents);
+            }
+        }
+        _ => lines.push(Line::new(format!("{}{}", " ".repeat(at), scalar(value, false)), fresh.all())),
+    }
+}
+
+/// A value behind `head`, which is a key or a dash at column `at`.
+fn below(lines: &mut Vec<Line>, head: String, value: &Value, fresh: &Fresh, at: usize, indents: Indents) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            lines.push(Line::new(head, fresh.own()));
+            block(lines, value, fresh, at + indents.map, indents);
+        }
+        Value::Array(list) if !list.is_empty() => {
+            lines.push(Line::new(head, fresh.own()));
+            block(lines, value, fresh, at + indents.list, indents);
+        }
+        Value::String(text) if is_literal(text) => literal(lines, &head, text, fresh, at + 2),
+        _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), fresh.all())),
+    }
+}
+
+/// Whether a text of several lines can be a literal block as it is.
+fn is_literal(text: &str) -> bool {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    body.contains('\n')
+        && !body.starts_with([' ', '\n'])
+        && !body.ends_with('\n')
+        && text.chars().all(|character| character == '\n' || is_printable(character))
+}
+
+fn literal(lines: &mut Vec<Line>, head: &str, text: &str, fresh: &Fresh, at: usize) {
+    let (indicator, body) = match text.strip_suffix('\n') {
+        Some(body) => ("|", body),
+        None => ("|-", text),
+    };
+    lines.push(Line::new(format!("{head} {indicator}"), fresh.all()));
+    for line in body.split('\n') {
+        let margin = if line.is_empty() { String::new() } else { " ".repeat(at) };
+        lines.push(Line::new(format!("{margin}{line}"), fresh.all()));
+    }
+}
+
+/// A value in one line, as in `{name: A, value: "1"}`.
+pub(super) fn flow(value: &Value) -> String {
+    match value {
+        Value::Object(map) => braced("{", "}", map.iter().map(|(key, value)| flow_entry(key, value))),
+        Value::Array(list) => braced("[", "]", list.iter().map(flow)),
+        _ => scalar(value, true),
+    }
+}
+
+/// An entry of a mapping in one line.
+pub(super) fn flow_entry(key: &str, value: &Value) -> String {
+    format!("{}: {}", text_scalar(key, true), flow(value))
+}
+
+fn braced(open: &str, close: &str, parts: impl Iterator<Item = String>) -> String {
+    format!("{open}{}{close}", parts.collect::<Vec<_>>().join(", "))
+}
+
+/// A value as JSON in one line; `gap` stands behind colons and commas.
+pub(super) fn json(value: &Value, gap: &str) -> String {
+    let comma = format!(",{gap}");
+    match value {
+        Value::Object(map) => {
+            let entries: Vec<String> = map.iter().map(|(key, value)| json_entry(key, value, gap)).collect();
+            format!("{{{}}}", entries.join(&comma))
+        }
+        Value::Array(list) => {
+            let items: Vec<String> = list.iter().map(|value| json(value, gap)).collect();
+            format!("[{}]", items.join(&comma))
+        }
+        Value::String(text) => double_quoted(text),
+        _ => value.to_string(),
+    }
+}
+
+/// A member of a JSON object in one line.
+pub(super) fn json_entry(key: &str, value: &Value, gap: &str) -> String {
+    format!("{}:{gap}{}", double_quoted(key), json(value, gap))
+}
+
+/// A value as JSON over several lines. `head` is what stands before it on its first line, `margin`
+/// the white space before the lines that follow, `unit` one level of it.
+pub(super) fn pretty(
+    lines: &mut Vec<Line>,
+    head: String,
+    value: &Value,
+    fresh: &Fresh,
+    margin: &str,
+    unit: &str,
+) {
+    let inner = format!("{margin}{unit}");
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            lines.push(Line::new(format!("{head}{{"), fresh.own()));
+            pretty_entries(lines, map, fresh, &inner, unit);
+            lines.push(Line::new(format!("{margin}}}"), fresh.last()));
+        }
+        Value::Array(list) if !list.is_empty() => {
+            lines.push(Line::new(format!("{head}["), fresh.own()));
+            for (index, value) in list.iter().enumerate() {
+                pretty(lines, inner.clone(), value, &fresh.element(index), &inner, unit);
+                end_item(lines, index + 1 < list.len());
+            }
+            lines.push(Line::new(format!("{margin}]"), fresh.last()));
+        }
+        _ => lines.push(Line::new(format!("{head}{}", json(value, " ")), fresh.all())),
+    }
+}
+
+fn pretty_entries(lines: &mut Vec<Line>, map: &Map<String, Value>, fresh: &Fresh, inner: &str, unit: &str) {
+    for (index, (key, value)) in map.iter().enumerate() {
+        let head = format!("{inner}{}: ", double_quoted(key));
+        pretty(lines, head, value, &fresh.entry(key), inner, unit);
+        end_item(lines, index + 1 < map.len());
+    }
+}
+
+fn end_item(lines: &mut [Line], more: bool) {
+    if let Some(line) = lines.last_mut().filter(|_| more) {
+        line.text.push(',');
+    }
+}
+
+/// A scalar, or an empty collection, in one line.
+pub(super) fn scalar(value: &Value, in_flow: bool) -> String {
+    match value {
+        Value::String(text) => text_scalar(text, in_flow),
+        _ => value.to_string(),
+    }
+}
+
+/// A string that every YAML reader, of 1.1 or 1.2, takes for this string.
+fn text_scalar(text: &str, in_flow: bool) -> String {
+    if is_plain(text, in_flow) {
+        text.to_owned()
+    } else if text.contains(['"', '\\']) && text.chars().all(is_printable) {
+        format!("'{}'", text.replace('\'', "''"))
+    } else {
+        double_quoted(text)
+    }
+}
+
+/// Whether a string can do without quotes; rather too strict than too lax.
+fn is_plain(text: &str, in_flow: bool) -> bool {
+    let harmless =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | '%');
+    // Base 60 numbers, dates and everything else that some reader may take for a number.
+    let numeric = |c: char| {
+        c.is_ascii_hexdigit() || matches!(c, 'x' | 'o' | 'T' | 't' | 'Z' | '_' | ':' | '.' | '-' | '+' | ' ')
+    };
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_'))
+        && text.chars().all(|c| harmless(c) || (matches!(c, ':' | '=') && !in_flow) || c == ' ')
+        && !text.contains(": ")
+        && !text.ends_with([':', ' '])
+        && !(text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(numeric))
+        && matches!(plain(text), Scalar::Text(_))
+}
+
+/// Whether YAML allows a character as it is, and no reader takes it for a line break.
+fn is_printable(character: char) -> bool {
+    matches!(character, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}')
+        || matches!(character, '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// A string in double quotes, with escapes that YAML and JSON share.
+fn double_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            printable if is_printable(printable) => quoted.push(printable),
+            other => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(other));
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_what_any_yaml_reader_could_mistake() {
+        for (text, in_block, in_flow) in [
+            ("redis", "redis", "redis"),
+            ("some words", "some words", "some words"),
+            (
+                "http://qdrant.data.svc:6333/x",
+                "http://qdrant.data.svc:6333/x",
+                "\"http://qdrant.data.svc:6333/x\"",
+            ),
+            ("", "\"\"", "\"\""),
+            ("3600", "\"3600\"", "\"3600\""),
+            ("1e3", "\"1e3\"", "\"1e3\""),
+            ("0x1", "\"0x1\"", "\"0x1\""),
+            ("0o7", "\"0o7\"", "\"0o7\""),
+            ("1_000", "\"1_000\"", "\"1_000\""),
+            ("12:30:45", "\"12:30:45\"", "\"12:30:45\""),
+            ("2001-01-01", "\"2001-01-01\"", "\"2001-01-01\""),
+            ("10.0.0.1", "\"10.0.0.1\"", "\"10.0.0.1\""),
+            ("3-tier", "3-tier", "3-tier"),
+            ("yes", "\"yes\"", "\"yes\""),
+            ("y", "\"y\"", "\"y\""),
+            ("null", "\"null\"", "\"null\""),
+            ("~", "\"~\"", "\"~\""),
+            (".5", "\".5\"", "\".5\""),
+            ("*a", "\"*a\"", "\"*a\""),
+            ("&a", "\"&a\"", "\"&a\""),
+            ("!a", "\"!a\"", "\"!a\""),
+            ("%a", "\"%a\"", "\"%a\""),
+            ("@a", "\"@a\"", "\"@a\""),
+            ("- a", "\"- a\"", "\"- a\""),
+            ("a: b", "\"a: b\"", "\"a: b\""),
+            ("a:", "\"a:\"", "\"a:\""),
+            ("a #b", "\"a #b\"", "\"a #b\""),
+            (" a", "\" a\"", "\" a\""),
+            ("a ", "\"a \"", "\"a \""),
+            ("a\nb", "\"a\\nb\"", "\"a\\nb\""),
+            ("{\"a\":'b'}", "'{\"a\":''b''}'", "'{\"a\":''b''}'"),
+            (
+                "\u{85}\u{2028}\u{feff}\u{7f}",
+                "\"\\u0085\\u2028\\ufeff\\u007f\"",
+                "\"\\u0085\\u2028\\ufeff\\u007f\"",
+            ),
+            ("größe", "\"größe\"", "\"größe\""),
+        ] {
+            assert_eq!(
+                (text_scalar(text, false), text_scalar(text, true)),
+                (in_block.into(), in_flow.into())
+            );
+        }
+    }
+}

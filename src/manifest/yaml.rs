@@ -1,0 +1,358 @@
+//! YAML text to an [`Outline`]. The only module that knows the YAML parser.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use granit_parser::{
+    ErrorKind, Event, Options, Parser, ScalarStyle, ScanError, Span as Range, StructureStyle, options,
+};
+
+use crate::manifest::error::Fault;
+use crate::manifest::outline::{Form, Id, Kind, Node, Outline, Style, Tag, Text};
+use crate::manifest::source::Source;
+
+/// How deep collections may be nested. The deepest manifests in use, CRDs with a pod template in
+/// their schema, have about 30 levels; serde_json reads 128 at most.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// How many faults of one source are told; what has more is no manifest.
+const MAX_FAULTS: usize = 20;
+
+/// A source taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Syntax {
+    /// All nodes of all documents.
+    pub(super) outline: Outline,
+    /// The root of each document that is well-formed, the fault of each that is not.
+    pub(super) roots: Vec<Result<Id, Fault>>,
+}
+
+/// Takes a source apart. A fault ends its document; what follows the next `---` is read again.
+pub(super) fn read(source: &Arc<Source>) -> Syntax {
+    let mut builder = Builder::new(source);
+    builder.run();
+    Syntax { outline: builder.outline, roots: builder.roots }
+}
+
+struct Builder<'s> {
+    source: &'s Arc<Source>,
+    outline: Outline,
+    roots: Vec<Result<Id, Fault>>,
+    faults: usize,
+    open: Vec<Open>,
+    /// What the anchors of this document stand for, by the parser's numbers.
+    anchors: BTreeMap<usize, Id>,
+    /// The end of the event before.
+    cursor: usize,
+    /// The node that was begun last, for the anchor event that follows it.
+    last: Option<Id>,
+}
+
+/// A collection that has not ended yet.
+struct Open {
+    id: Id,
+    /// The key that awaits its value.
+    key: Option<Id>,
+}
+
+impl<'s> Builder<'s> {
+    fn new(source: &'s Arc<Source>) -> Self {
+        Self {
+            source,
+            outline: Outline::default(),
+            roots: Vec::new(),
+            faults: 0,
+            open: Vec::new(),
+            anchors: BTreeMap::new(),
+            cursor: 0,
+            last: None,
+        }
+    }
+
+    fn run(&mut self) {
+        let mut parser = Parser::new_from_str_with_options(self.source.text(), parser_options());
+        while let Some(event) = parser.next_event() {
+            let fault = match event {
+                Ok((event, range)) => match self.take(event, range) {
+                    Ok(()) => continue,
+                    Err(fault) => *fault,
+                },
+                Err(error) => self.explain(&error),
+            };
+            self.abandon(fault);
+            if self.faults >= MAX_FAULTS || !parser.proceed_next_document().unwrap_or(false) {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<Fault>> {
+        let (start, end) = bytes(range);
+        match event {
+            Event::DocumentStart(..) => {
+                self.open.clear();
+                self.anchors.clear();
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let node = self.scalar(&text, style, start, end);
+                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
+                self.add(Node { tag, ..node }, anchor, range)?;
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
+                let kind = Kind::List(form(style), Vec::new());
+                let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
+                self.enter(id, start, end)?;
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                self.check_indentation(style, start)?;
+                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
+                let kind = Kind::Map(form(style), Vec::new());
+                let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
+                self.enter(id, start, end)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(end),
+            Event::Alias(anchor) => self.alias(anchor, start, end, range)?,
+            Event::Anchor(..) => {
+                if let Some(node) = self.last.and_then(|id| self.outline.node_mut(id)) {
+                    node.start = node.start.min(start);
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.cursor = end;
+        Ok(())
+    }
+
+    /// Adds a node where the document stands: as root, list element, key or value.
+    fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<Id, Box<Fault>> {
+        if let Some(tag) = range.tag_start.and_then(|tag| tag.byte_offset()) {
+            node.start = node.start.min(tag);
+        }
+        let (start, end) = (node.start, node.end);
+        let id = self.outline.push(node);
+        self.last = Some(id);
+        if anchor != 0 {
+            self.anchors.insert(anchor, id);
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.roots.push(Ok(id));
+            return Ok(id);
+        };
+        match (self.outline.node_mut(open.id).map(|node| &mut node.kind), open.key.take()) {
+            (Some(Kind::List(_, items)), _) => items.push(id),
+            (Some(Kind::Map(_, entries)), Some(key)) => entries.push((key, id)),
+            (Some(Kind::Map(..)), None) => open.key = Some(id),
+            _ => return Err(Box::new(self.fault(start, end, "this cannot be read as YAML"))),
+        }
+        Ok(id)
+    }
+
+    fn enter(&mut self, id: Id, start: usize, end: usize) -> Result<(), Box<Fault>> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(Fault::too_deep(self.source, self.source.span(start, end), MAX_DEPTH).into());
+        }
+        self.open.push(Open { id, key: None });
+        Ok(())
+    }
+
+    /// Ends the innermost collection: at its bracket, or where the last thing in it ends.
+    fn leave(&mut self, end: usize) {
+        let Some(Open { id, .. }) = self.open.pop() else { return };
+        let node = self.outline.node(id);
+        let end = match &node.kind {
+            Kind::List(Form::Block, items) => items.last().map(|item| self.outline.node(*item).end),
+            Kind::Map(Form::Block, entries) => {
+                let last = entries.last();
+                last.map(|(key, value)| self.outline.node(*value).end.max(self.outline.node(*key).end))
+            }
+            _ => Some(end),
+        };
+        if let (Some(end), Some(node)) = (end, self.outline.node_mut(id)) {
+            node.end = end;
+        }
+    }
+
+    fn alias(&mut self, anchor: usize, start: usize, end: usize, range: Range) -> Result<(), Box<Fault>> {
+        let Some(target) = self.anchors.get(&anchor).copied() else {
+            return Err(Box::new(self.fault(start, end, "this alias has no anchor")));
+        };
+        if self.open.iter().any(|open| open.id == target) {
+            return Err(Box::new(self.fault(start, end, "this alias stands inside what it stands for")));
+        }
+        let node = Node { start, content: start, end, tag: Tag::None, kind: Kind::Alias(target) };
+        self.add(node, 0, range).map(|_| ())
+    }
+
+    fn scalar(&self, text: &str, style: ScalarStyle, start: usize, end: usize) -> Node {
+        let (style, inset) = match style {
+            ScalarStyle::Plain => (Style::Plain, 0),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, 1),
+            ScalarStyle::Literal | ScalarStyle::Folded => return self.block_scalar(text, start, end),
+        };
+        let (start, end) =
+            if start == end { (self.nothing(start), self.nothing(start)) } else { (start, end) };
+        let (from, to) = (start + inset, end.saturating_sub(inset));
+        let same = start == end || self.source.text().get(from..to) == Some(text);
+        let text = if same { Text::Slice(from, to) } else { Text::Owned(text.into()) };
+        Node { start, content: start, end, tag: Tag::None, kind: Kind::Scalar(style, text) }
+    }
+
+    /// Where an empty scalar stands: behind the colon of its key, or behind its dash. The parser puts
+    /// it before the colon, or where the next thing begins when there is no colon.
+    fn nothing(&self, at: usize) -> usize {
+        let text = self.source.text();
+        let awaited = self.open.last().is_some_and(|open| open.key.is_some());
+        let between = text.get(self.cursor..at).unwrap_or_default();
+        let lost = awaited && between.ends_with(char::is_whitespace) && !between.contains(':');
+        let at = if lost { self.cursor } else { at };
+        let rest = text.get(at..).unwrap_or_default();
+        let blanks = rest.len() - rest.trim_start_matches(' ').len();
+        let colon = awaited && !text.get(..at).is_some_and(|before| before.ends_with(':'));
+        if colon && rest.trim_start_matches(' ').starts_with(':') { at + blanks + 1 } else { at }
+    }
+
+    /// The parser's range of a block scalar lacks the header and has the blank lines behind it.
+    fn block_scalar(&self, text: &str, start: usize, end: usize) -> Node {
+        let source = self.source.text();
+        let header = block_header(source, self.cursor).unwrap_or(start);
+        let header_line = source.get(header..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let body = source.get(header..end).unwrap_or_default();
+        let keeps = header_line.split('#').next().is_some_and(|indicators| indicators.contains('+'));
+        let kept = if keeps { body.strip_suffix('\n').unwrap_or(body) } else { body.trim_end() };
+        let end = header + kept.len().max(header_line.len());
+        let kind = Kind::Scalar(Style::Block, Text::Owned(text.into()));
+        Node { start: header, content: header, end, tag: Tag::None, kind }
+    }
+
+    /// Tabs do not indent: libyaml, and with it kubectl, refuses what this parser lets pass.
+    fn check_indentation(&self, style: StructureStyle, start: usize) -> Result<(), Box<Fault>> {
+        if style == StructureStyle::Flow {
+            return Ok(());
+        }
+        let before = self.source.text().get(..start).unwrap_or_default();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        match before.get(line..).and_then(|indentation| indentation.find('\t')) {
+            None => Ok(()),
+            Some(tab) => Err(Box::new(with_tab_help(self.fault(line + tab, line + tab + 1, "")))),
+        }
+    }
+
+    /// Drops the document that is being read and notes why.
+    fn abandon(&mut self, fault: Fault) {
+        let inside = !self.open.is_empty();
+        self.open.clear();
+        self.faults += 1;
+        match self.roots.last_mut() {
+            Some(root) if inside => *root = Err(fault),
+            _ => self.roots.push(Err(fault)),
+        }
+    }
+
+    fn fault(&self, start: usize, end: usize, message: &str) -> Fault {
+        Fault::new(self.source, self.source.span(start, end), message)
+    }
+
+    /// The parser's error in words that help.
+    fn explain(&self, error: &ScanError) -> Fault {
+        let text = self.source.text();
+        let at = (error.marker().byte_offset().unwrap_or_default()).min(text.len());
+        let fault = self.fault(at, at + 1, &error.info());
+        match error.kind() {
+            ErrorKind::RecursionLimitExceeded => Fault::too_deep(self.source, fault.span, MAX_DEPTH),
+            ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar => {
+                let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+                let tab = text.get(line..).and_then(|rest| rest.find('\t')).map_or(at, |tab| line + tab);
+                with_tab_help(Fault { span: self.source.span(tab, tab + 1), ..fault })
+            }
+            ErrorKind::UnclosedQuotedScalar
+            | ErrorKind::InvalidQuotedScalarIndent
+            | ErrorKind::DocumentIndicatorInQuotedScalar => self.unclosed_quote(fault),
+            ErrorKind::UnknownAnchor => fault.say("this alias has no anchor before it in its document"),
+            ErrorKind::UnexpectedCharacter { character } => fault
+                .say(format!("a value cannot start with {character:?} without quotes"))
+                .help("put it in quotes"),
+            ErrorKind::MappingValueNotAllowed => fault
+                .say("a \":\" is not expected here")
+                .help("check the indentation of this line, or put a value with \": \" in quotes"),
+            ErrorKind::ExpectedDocumentStart
+            | ErrorKind::ExpectedBlockMappingKey
+            | ErrorKind::SimpleKeyExpected => fault
+                .say("this line fits nothing above it")
+                .help("check its indentation, and that its key ends in \":\""),
+            _ => fault,
+        }
+    }
+
+    fn unclosed_quote(&self, fault: Fault) -> Fault {
+        let from = self.source.text().get(self.cursor..).unwrap_or_default();
+        let fault = fault.say("a quote is not closed");
+        match from.find(['"', '\'']) {
+            None => fault,
+            Some(at) => {
+                let quote = self.source.span(self.cursor + at, self.cursor + at + 1);
+                Fault { span: quote, ..fault }.help("close it, and indent each of its lines")
+            }
+        }
+    }
+}
+
+fn parser_options() -> Options {
+    options! {
+        emit_comments: false,
+        emit_anchor_events: true,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    }
+}
+
+fn bytes(range: Range) -> (usize, usize) {
+    let start = range.start.byte_offset().unwrap_or_default();
+    let end = range.end.byte_offset().unwrap_or_default();
+    (start, end.max(start))
+}
+
+fn form(style: StructureStyle) -> Form {
+    match style {
+        StructureStyle::Block => Form::Block,
+        StructureStyle::Flow => Form::Flow,
+    }
+}
+
+fn known_tag(tag: &granit_parser::Tag) -> Tag {
+    let name = tag.suffix_in_namespace("tag:yaml.org,2002:").unwrap_or(Cow::Borrowed(""));
+    match &*name {
+        "null" => Tag::Null,
+        "bool" => Tag::Bool,
+        "int" => Tag::Int,
+        "float" => Tag::Float,
+        "binary" => Tag::Binary,
+        "merge" => Tag::Merge,
+        _ => Tag::Text,
+    }
+}
+
+/// The `|` or `>` behind byte `from`, past indicators, anchors, tags, comments and blanks.
+fn block_header(text: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let rest = text.get(at..)?;
+        let first = rest.chars().next()?;
+        at += match first {
+            '|' | '>' => return Some(at),
+            '#' => rest.find('\n')?,
+            '&' | '!' => rest.find(char::is_whitespace)?,
+            _ => first.len_utf8(),
+        };
+    }
+}
+
+fn with_tab_help(fault: Fault) -> Fault {
+    fault.say("a tab cannot indent").help("use spaces")
+}

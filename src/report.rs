@@ -1,0 +1,251 @@
+//! What a command found, in each of the formats.
+//!
+//! In goes a [`Report`]: findings that already know their place in a file. Out comes text on a
+//! writer, and nothing but the format: summaries and notes are for the caller to put elsewhere.
+//! Nothing in here reads a file or decides anything.
+
+pub mod concise;
+pub mod diff;
+pub mod json;
+pub mod text;
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use crate::model::finding::{Finding, Severity};
+use crate::model::pointer::Pointer;
+
+/// What one run has found.
+#[derive(Debug, Default)]
+pub struct Report<'a> {
+    /// How many files (or streams) were read.
+    pub files: usize,
+    /// How many objects were checked.
+    pub objects: usize,
+    /// How many of these would be denied.
+    pub denied: usize,
+    /// How many objects were read and are none that memgate checks.
+    pub passed_over: usize,
+    /// What could not be read or parsed.
+    pub faults: Vec<Fault<'a>>,
+    /// Everything that was found, in the order of the input.
+    pub findings: Vec<Located<'a>>,
+    /// What the inputs do not tell, as `Kind namespace/name`: nothing was concluded from it.
+    pub assumed: Vec<String>,
+}
+
+/// A finding and where it stands.
+#[derive(Debug)]
+pub struct Located<'a> {
+    /// What is wrong.
+    pub finding: &'a Finding,
+    /// Where in the object as it is written in the file: for a pod template, behind the template.
+    pub pointer: Pointer,
+    /// The object.
+    pub subject: &'a Subject,
+    /// Where in the file.
+    pub place: Place<'a>,
+    /// The other place, where two contradict each other.
+    pub other: Option<Mark<'a>>,
+}
+
+/// An input, or one document in it, that could not be used.
+#[derive(Debug)]
+pub struct Fault<'a> {
+    /// What is wrong, in one line that names the file; the place included when there is one.
+    pub line: String,
+    /// What is wrong and where, to show the source.
+    pub shown: Option<Shown<'a>>,
+}
+
+/// What is wrong with a text, at one place of it.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    /// What is wrong.
+    pub message: String,
+    /// What to do, when the message does not say it already.
+    pub help: Option<String>,
+    /// Where.
+    pub place: Place<'a>,
+    /// The other place, where two contradict each other.
+    pub other: Option<Mark<'a>>,
+}
+
+/// Another place, and what is there.
+#[derive(Debug)]
+pub struct Mark<'a> {
+    /// Where in the file.
+    pub place: Place<'a>,
+    /// What is there, in a few words.
+    pub label: String,
+}
+
+/// The object that a finding is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// Group and version, as in the manifest.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty for a cluster-wide kind.
+    pub namespace: String,
+    /// The name, or what the name starts with; empty when there is neither.
+    pub name: String,
+}
+
+/// A stretch of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The file as the user named it; `<stdin>` for standard input.
+    pub file: &'a str,
+    /// The whole text of the file.
+    pub text: &'a str,
+    /// The byte at which the stretch starts.
+    pub start: usize,
+    /// The byte behind its end.
+    pub end: usize,
+    /// The line of the start, from 1.
+    pub line: usize,
+    /// The column of the start in characters, from 1.
+    pub column: usize,
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people: the source with a caret under what is wrong.
+    Text,
+    /// One line a finding.
+    Concise,
+    /// One JSON object.
+    Json,
+}
+
+impl Format {
+    /// Every format, in the order in which help lists them.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Concise, Self::Json];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Concise => "concise",
+            Self::Json => "json",
+        }
+    }
+
+    /// The format of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+/// Writes the report in one format. Text comes with ANSI styles: a stream that shows none has to
+/// take them out.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(report: &Report<'_>, format: Format, out: &mut impl Write) -> io::Result<()> {
+    match format {
+        Format::Text => text::write(report, out),
+        Format::Concise => concise::write(report, out),
+        Format::Json => json::write(report, out),
+    }
+}
+
+impl Report<'_> {
+    /// How many findings are of this severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|located| located.finding.severity == severity).count()
+    }
+
+    /// The run in one line, such as `2 objects checked in 1 file: 1 denied, 1 warning; 3 passed over`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut line = format!(
+            "{} checked in {}: {} denied, {}",
+            counted(self.objects, "object"),
+            counted(self.files, "file"),
+            self.denied,
+            counted(self.count(Severity::Warn), "warning"),
+        );
+        if self.passed_over > 0 {
+            let _ = write!(line, "; {} passed over", self.passed_over);
+        }
+        if !self.faults.is_empty() {
+            let _ = write!(line, "; {} unreadable", self.faults.len());
+        }
+        line
+    }
+}
+
+impl Subject {
+    /// The object in a few words: `ArkMemory team-a/notes-short`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let name = if self.name.is_empty() { "(no name)" } else { &self.name };
+        if self.namespace.is_empty() {
+            format!("{} {name}", self.kind)
+        } else {
+            format!("{} {}/{name}", self.kind, self.namespace)
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Line and column (in characters, from 1) just behind the end.
+    #[must_use]
+    pub fn end_position(&self) -> (usize, usize) {
+        let stretch = self.text.get(self.start..self.end).unwrap_or_default();
+        let lines = stretch.bytes().filter(|byte| *byte == b'\n').count();
+        match stretch.rsplit_once('\n') {
+            Some((_, last)) => (self.line + lines, last.chars().count() + 1),
+            None => (self.line, self.column + stretch.chars().count()),
+        }
+    }
+}
+
+/// A number with its noun, in the plural where it must be.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Text from user input that cannot move the cursor, colour the screen or start a new line.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.chars().any(char::is_control) {
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_columns_in_characters() {
+        let text = "a: grün\nb: 2\n";
+        let place = Place { file: "x", text, start: 3, end: 8, line: 1, column: 4 };
+        assert_eq!(place.end_position(), (1, 8));
+        let place = Place { end: text.len(), ..place };
+        assert_eq!(place.end_position(), (3, 1));
+    }
+
+    #[test]
+    fn sums_up_in_one_line() {
+        let report = Report { files: 1, objects: 2, passed_over: 3, ..Report::default() };
+        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings; 3 passed over");
+    }
+
+    #[test]
+    fn keeps_the_terminal_safe() {
+        assert_eq!(plain("a\u{1b}[31mb\n"), "a [31mb ");
+    }
+}

@@ -1,0 +1,175 @@
+//! The change of one file as a unified diff in which each added line names its origin.
+//!
+//! The origins stand behind the added lines as YAML comments. They are no part of the new file.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use similar::udiff::UnifiedHunkHeader;
+use similar::{ChangeTag, DiffOp, TextDiff};
+
+use crate::model::edit::Origin;
+use crate::report::plain;
+
+/// Lines of context around a change, as `diff -u` and git have it.
+const CONTEXT: usize = 3;
+/// Lines longer than this do not push the origins of the others to the right.
+const WIDEST: usize = 72;
+
+const HEADER: Style = Style::new().bold();
+const HUNK: Style = AnsiColor::Cyan.on_default();
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+const ORIGIN: Style = Style::new().dimmed();
+
+/// The old and the new text of a file.
+#[derive(Debug)]
+pub struct Change<'a> {
+    /// The file as the user named it.
+    pub file: &'a str,
+    /// The text as it is.
+    pub before: &'a str,
+    /// The text as it would be.
+    pub after: &'a str,
+    /// Where lines of the new text come from, by their number (from 1); several for a line that
+    /// several edits touch.
+    pub origins: &'a [(usize, Origin)],
+}
+
+/// Writes the diff, with ANSI styles; nothing when the texts are equal.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(change: &Change<'_>, out: &mut impl Write) -> io::Result<()> {
+    let diff = TextDiff::from_lines(change.before, change.after);
+    let groups = diff.grouped_ops(CONTEXT);
+    if !groups.is_empty() {
+        let file = plain(change.file);
+        let file = file.trim_start_matches('/');
+        writeln!(out, "{HEADER}--- a/{file}{HEADER:#}\n{HEADER}+++ b/{file}{HEADER:#}")?;
+    }
+    for group in &groups {
+        writeln!(out, "{HUNK}{}{HUNK:#}", UnifiedHunkHeader::new(group))?;
+        let lines = lines(&diff, group, change.origins);
+        let width = width(&lines);
+        for line in &lines {
+            write_line(line, width, out)?;
+        }
+    }
+    Ok(())
+}
+
+struct Line<'d> {
+    tag: ChangeTag,
+    text: &'d str,
+    origin: String,
+    ends: bool,
+}
+
+fn lines<'d>(
+    diff: &'d TextDiff<'d, 'd, str>,
+    group: &[DiffOp],
+    origins: &[(usize, Origin)],
+) -> Vec<Line<'d>> {
+    let changes = group.iter().flat_map(|op| diff.iter_changes(op));
+    let line = |change: similar::Change<&'d str>| {
+        let added = change.new_index().filter(|_| change.tag() == ChangeTag::Insert);
+        Line {
+            tag: change.tag(),
+            text: change.value().trim_end_matches(['\r', '\n']),
+            origin: added.map(|index| origin(index + 1, origins)).unwrap_or_default(),
+            ends: !change.missing_newline(),
+        }
+    };
+    changes.map(line).collect()
+}
+
+/// Where the line of this number comes from; empty when memgate did not write it.
+fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for (_, origin) in origins.iter().filter(|(line, _)| *line == number) {
+        let word = describe(origin);
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join("; ")
+}
+
+/// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where no object decided.
+fn describe(origin: &Origin) -> String {
+    let (resource, field) = (&*origin.resource, &*origin.field);
+    let words = match resource {
+        "" if origin.rule.is_empty() => [field, ""],
+        "" => [origin.rule, ""],
+        _ => [resource, field],
+    };
+    words.join(" ").trim_end().to_owned()
+}
+
+/// The column at which the origins of one hunk stand.
+fn width(lines: &[Line<'_>]) -> usize {
+    let with_origin = lines.iter().filter(|line| !line.origin.is_empty());
+    with_origin.map(|line| line.text.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or(0)
+}
+
+fn write_line(line: &Line<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
+    let (sign, style) = match line.tag {
+        ChangeTag::Equal => (' ', Style::new()),
+        ChangeTag::Delete => ('-', REMOVED),
+        ChangeTag::Insert => ('+', ADDED),
+    };
+    write!(out, "{style}{sign}{}{style:#}", printable(line.text))?;
+    if !line.origin.is_empty() {
+        let gap = width.saturating_sub(line.text.chars().count());
+        write!(out, "{:gap$}  {ORIGIN}# ← {}{ORIGIN:#}", "", plain(&line.origin))?;
+    }
+    writeln!(out)?;
+    if line.ends { Ok(()) } else { writeln!(out, "\\ No newline at end of file") }
+}
+
+/// A source line without control characters that the terminal would obey; tabs are harmless.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diff(before: &str, after: &str, origins: &[(usize, Origin)]) -> String {
+        let mut out = Vec::new();
+        let change = Change { file: "dir/x.yaml", before, after, origins };
+        write(&change, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
+        String::from_utf8(out).expect("is UTF-8")
+    }
+
+    fn from(resource: &str, field: &str) -> Origin {
+        Origin { resource: resource.into(), field: field.to_owned().into(), rule: "default" }
+    }
+
+    #[test]
+    fn names_the_origin_of_each_added_line() {
+        let origins = [(2, from("Memory a/b", "spec.ttl")), (3, from("", "")), (3, from("Memory a/b", ""))];
+        let expected = "\
+--- a/dir/x.yaml
++++ b/dir/x.yaml
+@@ -1,2 +1,4 @@
+ a: 1
++bb: 2  # ← Memory a/b spec.ttl
++c: 3   # ← default; Memory a/b
+ d: 4
+";
+        assert_eq!(diff("a: 1\nd: 4\n", "a: 1\nbb: 2\nc: 3\nd: 4\n", &origins), expected);
+    }
+
+    #[test]
+    fn is_empty_when_nothing_changed() {
+        assert_eq!(diff("a: 1\n", "a: 1\n", &[]), "");
+    }
+
+    #[test]
+    fn says_where_the_last_newline_is_missing() {
+        assert!(diff("a: 1", "a: 2\n", &[]).contains("-a: 1\n\\ No newline at end of file\n+a: 2\n"));
+    }
+}

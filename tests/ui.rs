@@ -1,0 +1,108 @@
+//! What the commands print: one folder a case under `tests/ui/<command>/<case>/`.
+//!
+//! `cmd` holds the command line, with `< file` behind it where standard input is read. Everything
+//! else in the folder is input, save `stdout`, `stderr` (left out when empty), `code` and, below
+//! `written/`, files that the command has to write. Each case runs in a copy of its folder, with an
+//! empty environment. `BLESS=1 cargo test --test ui` writes down what came out; read the diff.
+
+#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+const EXPECTED: [&str; 5] = ["cmd", "stdout", "stderr", "code", "written"];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
+    let mut trials = Vec::new();
+    for command in folders(&root) {
+        for case in folders(&command) {
+            let name = case.strip_prefix(&root).expect("is below the root").display().to_string();
+            trials.push(Trial::test(name, move || run(&case)));
+        }
+    }
+    assert!(!trials.is_empty(), "no case in {}", root.display());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).expect("is a folder").map(|entry| entry.expect("can be read").path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn run(case: &Path) -> Result<(), Failed> {
+    let line = fs::read_to_string(case.join("cmd")).map_err(|error| format!("cmd: {error}"))?;
+    let copy = tempfile::tempdir()?;
+    copy_inputs(case, copy.path(), true)?;
+    let output = execute(&line, copy.path())?;
+    let code = output.status.code().map_or_else(|| "killed".to_owned(), |code| code.to_string());
+    let mut wrong = Vec::new();
+    compare(&case.join("stdout"), &output.stdout, &mut wrong)?;
+    compare(&case.join("stderr"), &output.stderr, &mut wrong)?;
+    compare(&case.join("code"), format!("{code}\n").as_bytes(), &mut wrong)?;
+    let written = case.join("written");
+    if written.is_dir() {
+        for entry in fs::read_dir(&written)? {
+            let name = entry?.file_name();
+            let bytes = fs::read(copy.path().join(&name)).unwrap_or_default();
+            compare(&written.join(&name), &bytes, &mut wrong)?;
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+fn execute(line: &str, folder: &Path) -> Result<Output, Failed> {
+    let (line, stdin) = match line.trim().split_once(" < ") {
+        Some((line, file)) => (line, Stdio::from(fs::File::open(folder.join(file))?)),
+        None => (line.trim(), Stdio::null()),
+    };
+    let mut words = line.split_whitespace();
+    if words.next() != Some("memgate") {
+        return Err("cmd does not start with memgate".into());
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
+    Ok(command.args(words).env_clear().current_dir(folder).stdin(stdin).output()?)
+}
+
+fn copy_inputs(from: &Path, to: &Path, top: bool) -> Result<(), Failed> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if top && EXPECTED.iter().any(|expected| name == *expected) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(to.join(&name))?;
+            copy_inputs(&entry.path(), &to.join(&name), false)?;
+        } else {
+            fs::copy(entry.path(), to.join(&name))?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(path: &Path, got: &[u8], wrong: &mut Vec<String>) -> Result<(), Failed> {
+    let expected = fs::read(path).unwrap_or_default();
+    if expected == got {
+        return Ok(());
+    }
+    if std::env::var_os("BLESS").is_some() {
+        if got.is_empty() {
+            fs::remove_file(path)?;
+        } else {
+            fs::write(path, got)?;
+        }
+        return Ok(());
+    }
+    let name = path.file_name().unwrap_or_default().display();
+    let (expected, got) = (String::from_utf8_lossy(&expected), String::from_utf8_lossy(got));
+    let diff = similar::TextDiff::from_lines(expected.as_ref(), got.as_ref());
+    wrong.push(format!("{name}:\n{}", diff.unified_diff().header("expected", "got")));
+    Ok(())
+}
