@@ -232,9 +232,8 @@ impl<'s> Builder<'s> {
         if style == StructureStyle::Flow {
             return Ok(());
         }
-        let before = self.source.text().get(..start).unwrap_or_default();
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
-        match before.get(line..).and_then(|indentation| indentation.find('\t')) {
+        let line = self.source.line_start(start);
+        match self.source.text().get(line..start).and_then(|indentation| indentation.find('\t')) {
             None => Ok(()),
             Some(tab) => Err(Box::new(with_tab_help(self.fault(line + tab, line + tab + 1, "")))),
         }
@@ -267,7 +266,7 @@ impl<'s> Builder<'s> {
             | ErrorKind::TabInIndentation
             | ErrorKind::TabAtBlockScalarStart
             | ErrorKind::TabInPlainScalar => {
-                let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+                let line = self.source.line_start(at);
                 let tab = text.get(line..).and_then(|rest| rest.find('\t')).map_or(at, |tab| line + tab);
                 with_tab_help(Fault { span: self.source.span(tab, tab + 1), ..fault })
             }

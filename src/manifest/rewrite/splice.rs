@@ -37,18 +37,18 @@ pub(super) fn splices(ground: Ground<'_>, root: Id, plan: &Plan) -> Option<Vec<S
 pub(super) fn whole(ground: Ground<'_>, root: Id, plan: &Plan) -> Splice {
     let node = ground.outline.node(root);
     let text = ground.text;
-    let line = line_start(text, node.start);
+    let line = ground.source.line_start(node.start);
     let before = text.get(line..node.start).unwrap_or_default();
     let indentation = before.trim_start_matches('\u{feff}');
     let alone = indentation.trim().is_empty();
     let start = if alone { node.start - indentation.len() } else { node.start };
-    let rest = text.get(node.end..end_of_line(text, node.end)).unwrap_or_default().trim_start();
-    let end = if rest.starts_with('#') { end_of_line(text, node.end) } else { node.end };
+    let rest = text.get(node.end..ground.source.line_end(node.end)).unwrap_or_default().trim_start();
+    let end = if rest.starts_with('#') { ground.source.line_end(node.end) } else { node.end };
     let mut lines = if alone { Vec::new() } else { vec![Line::default()] };
     let indents = Indents { map: 2, list: 0 };
     if is_flow(node) {
         lines.clear();
-        emit::pretty(&mut lines, String::new(), &plan.value, &plan.piece.fresh(), "", "  ");
+        emit::pretty(&mut lines, "", &plan.value, &plan.piece.fresh(), "", "  ");
         return Splice { start: node.start, end, lines };
     }
     emit::block(&mut lines, &plan.value, &plan.piece.fresh(), 0, indents);
@@ -84,7 +84,6 @@ impl<'s> Changes<'s> {
         match (piece, value) {
             (Piece::Kept(_) | Piece::Merged, _) => Some(()),
             (Piece::New(Some(old), fresh), _) => self.replace(self.node(*old), value, fresh, context),
-            (Piece::New(None, _), _) => None,
             (Piece::Map(id, entries), Value::Object(map)) => match self.node(*id) {
                 node if is_empty(node) => self.replace(node, value, &piece.fresh(), context),
                 node if is_flow(node) => self.flow_map(node, entries, map, context),
@@ -128,7 +127,7 @@ impl<'s> Changes<'s> {
     fn block_list(&mut self, node: &Node, items: &[Piece], list: &[Value], context: Context) -> Option<()> {
         let dash = self.dash(node, context)?;
         let text = self.ground.text;
-        let margin = text.get(line_start(text, dash)..dash)?;
+        let margin = text.get(self.ground.source.line_start(dash)..dash)?;
         let alone = margin.bytes().all(|byte| byte == b' ');
         let at = self.column(dash)?;
         let mut behind = alone.then(|| self.above(dash)).flatten();
@@ -141,7 +140,7 @@ impl<'s> Changes<'s> {
             self.insert_lines_at(behind, &mut lines)?;
             let inside = Context { key: None, block_at: None, ..context };
             self.piece(piece, value, inside)?;
-            behind = piece.node().map(|id| end_of_line(text, self.node(id).end));
+            behind = piece.node().map(|id| self.ground.source.line_end(self.node(id).end));
         }
         self.insert_lines_at(behind, &mut lines)
     }
@@ -158,7 +157,7 @@ impl<'s> Changes<'s> {
     /// Inserts lines behind the line in which `at` stands; the first of them is empty.
     fn insert_lines(&mut self, at: usize, lines: Vec<Line>) {
         if lines.len() > 1 {
-            let at = end_of_line(self.ground.text, at);
+            let at = self.ground.source.line_end(at);
             self.splices.push(Splice { start: at, end: at, lines });
         }
     }
@@ -197,7 +196,7 @@ impl<'s> Changes<'s> {
 
     fn flow_list(&mut self, node: &Node, items: &[Piece], list: &[Value], context: Context) -> Option<()> {
         let mut waiting: Vec<(&Value, &Fresh)> = Vec::new();
-        let mut last = None;
+        let mut before = None;
         for (piece, value) in items.iter().zip(list) {
             if let Piece::New(None, fresh) = piece {
                 waiting.push((value, fresh));
@@ -209,9 +208,9 @@ impl<'s> Changes<'s> {
                 self.before(old.start, value, fresh, row);
             }
             self.piece(piece, value, Context { key: None, block_at: None, ..context })?;
-            last = Some(old);
+            before = Some(old);
         }
-        let old = last.filter(|_| node.content < node.end)?;
+        let old = before.filter(|_| node.content < node.end)?;
         let row = self.row(old.start);
         for (value, fresh) in waiting {
             let mut lines = self.separator(fresh, row);
@@ -258,7 +257,7 @@ impl<'s> Changes<'s> {
     ) {
         if let (Some(margin), true) = (row, self.json) {
             let head = key.map_or_else(String::new, |key| format!("{}: ", emit::json(&key.into(), "")));
-            return emit::pretty(lines, format!("{margin}{head}"), value, fresh, margin, self.unit(margin));
+            return emit::pretty(lines, &format!("{margin}{head}"), value, fresh, margin, self.unit(margin));
         }
         let gap = self.comma.trim_start_matches(',');
         let member = match (key, self.json) {
@@ -270,7 +269,7 @@ impl<'s> Changes<'s> {
         match (row, lines.last_mut()) {
             (None, Some(line)) => line.text.push_str(&member),
             (margin, _) => {
-                lines.push(Line::new(format!("{}{member}", margin.unwrap_or_default()), fresh.all()))
+                lines.push(Line::new(format!("{}{member}", margin.unwrap_or_default()), fresh.all()));
             }
         }
     }
@@ -320,7 +319,7 @@ impl<'s> Changes<'s> {
         let mut lines = Vec::new();
         let row = context.key.and_then(|key| self.row(self.node(key).start));
         if let (true, Some(margin)) = (self.json, row) {
-            emit::pretty(&mut lines, String::new(), value, fresh, margin, self.unit(margin));
+            emit::pretty(&mut lines, "", value, fresh, margin, self.unit(margin));
         } else {
             let in_flow = context.block_at.is_none() && context.key.is_some();
             let written = match value {
@@ -349,7 +348,7 @@ impl<'s> Changes<'s> {
 
     /// The column of a byte: how many characters stand before it on its line. No tabs.
     fn column(&self, at: usize) -> Option<usize> {
-        let before = self.ground.text.get(line_start(self.ground.text, at)..at)?;
+        let before = self.ground.text.get(self.ground.source.line_start(at)..at)?;
         let before = before.trim_start_matches('\u{feff}');
         (!before.contains('\t')).then(|| before.chars().count())
     }
@@ -373,13 +372,13 @@ impl<'s> Changes<'s> {
     /// The end of the line above, past comments and blank lines.
     fn above(&self, at: usize) -> Option<usize> {
         let text = self.ground.text;
-        let mut start = line_start(text, at);
+        let mut start = self.ground.source.line_start(at);
         loop {
             let end = start.checked_sub(1)?;
-            start = line_start(text, end);
+            start = self.ground.source.line_start(end);
             let line = text.get(start..end)?.trim();
             if !line.is_empty() && !line.starts_with('#') {
-                return Some(end_of_line(text, start));
+                return Some(self.ground.source.line_end(start));
             }
         }
     }
@@ -394,7 +393,7 @@ impl<'s> Changes<'s> {
     /// The white space before an element or entry that begins its line.
     fn row(&self, start: usize) -> Option<&'s str> {
         let text = self.ground.text;
-        let line = line_start(text, start);
+        let line = self.ground.source.line_start(start);
         let before = text.get(line..start)?;
         (line > 0 && before.bytes().all(|byte| matches!(byte, b' ' | b'\t'))).then_some(before)
     }
@@ -440,7 +439,7 @@ fn map_indent(ground: Ground<'_>, node: &Node) -> usize {
     let Kind::Map(Form::Block, entries) = &node.kind else { return 2 };
     let inner = entries.iter().map(|(_, value)| ground.outline.node(*value));
     let inner = inner.filter(|value| matches!(value.kind, Kind::Map(Form::Block, _)));
-    let column = |at: usize| at - line_start(ground.text, at);
+    let column = |at: usize| at - ground.source.line_start(at);
     let indents = inner.map(|value| column(value.content).saturating_sub(column(node.content)));
     indents.filter(|indent| *indent > 0).min().unwrap_or(2)
 }
@@ -456,14 +455,4 @@ fn is_empty(node: &Node) -> bool {
         Kind::List(_, items) => items.is_empty(),
         _ => false,
     }
-}
-
-fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
-}
-
-fn end_of_line(text: &str, at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    let line = rest.split('\n').next().unwrap_or_default();
-    at + line.strip_suffix('\r').unwrap_or(line).len()
 }
