@@ -4,6 +4,7 @@
 //! not say what it should is written anew from its value, without its comments.
 
 mod emit;
+mod flow;
 mod plan;
 mod splice;
 
