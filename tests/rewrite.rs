@@ -1,5 +1,8 @@
 //! Edits in the user's own text: what changes, what stays, and which line comes from where.
 
+#![expect(clippy::expect_used, reason = "a test may end where it cannot go on")]
+
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use memgate::manifest::document::{Document, parse, values};
@@ -376,6 +379,10 @@ fn refuses_an_edit_that_does_not_apply() {
     assert_eq!(rewrite(&source, &[]).expect("nothing to do").text, source.text());
 }
 
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a String takes all");
+}
+
 /// How a value is written in a property test.
 #[derive(Debug, Clone, Copy)]
 struct Look {
@@ -402,16 +409,16 @@ impl Look {
             Value::Object(map) => {
                 for (key, value) in map {
                     if self.comments && self.pick(4) == 0 {
-                        out.push_str(&format!("{margin}# - about: this\n\n"));
+                        put(out, format_args!("{margin}# - about: this\n\n"));
                     }
-                    out.push_str(&format!("{margin}{}:", serde_json::to_string(key).expect("JSON")));
+                    put(out, format_args!("{margin}{}:", serde_json::to_string(key).expect("JSON")));
                     self.below(value, at, out);
                 }
             }
             Value::Array(list) => {
                 for value in list {
                     if self.comments && self.pick(4) == 0 {
-                        out.push_str(&format!("{margin}# the next one\n"));
+                        put(out, format_args!("{margin}# the next one\n"));
                     }
                     let mut inner = String::new();
                     if is_long(value) && self.pick(2) == 0 {
@@ -419,23 +426,23 @@ impl Look {
                         let skip =
                             if inner.trim_start().starts_with('#') { None } else { inner.get(at + 2..) };
                         match skip {
-                            Some(inner) => out.push_str(&format!("{margin}- {inner}")),
-                            None => out.push_str(&format!("{margin}-\n{inner}")),
+                            Some(inner) => put(out, format_args!("{margin}- {inner}")),
+                            None => put(out, format_args!("{margin}-\n{inner}")),
                         }
                     } else {
                         let comment = self.comment();
-                        out.push_str(&format!("{margin}- {}{comment}\n", self.flow(value)));
+                        put(out, format_args!("{margin}- {}{comment}\n", self.flow(value)));
                     }
                 }
             }
-            _ => out.push_str(&format!("{margin}{value}\n")),
+            _ => put(out, format_args!("{margin}{value}\n")),
         }
     }
 
     fn below(&mut self, value: &Value, at: usize, out: &mut String) {
         if is_long(value) && self.pick(4) != 0 {
             let comment = self.comment();
-            out.push_str(&format!("{comment}\n"));
+            put(out, format_args!("{comment}\n"));
             let indent = if value.is_array() && self.indentless { 0 } else { self.indent };
             return self.block(value, at + indent, out);
         }
@@ -448,7 +455,7 @@ impl Look {
             }
             _ => format!(" {}{}", self.flow(value), self.comment()),
         };
-        out.push_str(&format!("{written}\n"));
+        put(out, format_args!("{written}\n"));
     }
 
     fn flow(&mut self, value: &Value) -> String {
@@ -496,9 +503,8 @@ fn tree() -> impl Strategy<Value = Value> {
 
 fn object() -> impl Strategy<Value = Value> {
     prop::collection::vec(("[a-e]", tree()), 0..4).prop_map(|entries| {
-        let mut object = json!({"apiVersion": "v1", "kind": "A"});
-        object["spec"] = Value::Object(entries.into_iter().collect());
-        object
+        let spec = Value::Object(entries.into_iter().collect());
+        json!({"apiVersion": "v1", "kind": "A", "spec": spec})
     })
 }
 

@@ -66,7 +66,7 @@ impl Collector {
     }
 
     fn glob(&mut self, input: &str) {
-        let matcher = match GlobBuilder::new(input).literal_separator(true).build() {
+        let glob = match GlobBuilder::new(input).literal_separator(true).build() {
             Ok(glob) => glob.compile_matcher(),
             Err(error) => {
                 let (glob, message) = (input.to_owned(), error.kind().to_string());
@@ -75,8 +75,8 @@ impl Collector {
         };
         // `*.txt` is taken at its word; `dir/*` means the manifests in dir.
         let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
-        let matches = |path: &Path| matches(&matcher, path) && (names_extension || is_manifest(path));
-        self.walk(input, &fixed_part(input), &matches);
+        let wanted = |path: &Path| matches(&glob, path) && (names_extension || is_manifest(path));
+        self.walk(input, &fixed_part(input), &wanted);
     }
 
     /// Reads the files below `root` that are wanted. Symbolic links to files are followed (a mounted
@@ -174,8 +174,8 @@ fn fixed_part(glob: &str) -> PathBuf {
 }
 
 /// A walk from `.` gives `./a.yaml` for the glob `*.yaml`.
-fn matches(matcher: &GlobMatcher, path: &Path) -> bool {
-    matcher.is_match(path) || path.strip_prefix(".").is_ok_and(|path| matcher.is_match(path))
+fn matches(glob: &GlobMatcher, path: &Path) -> bool {
+    glob.is_match(path) || path.strip_prefix(".").is_ok_and(|path| glob.is_match(path))
 }
 
 #[cfg(test)]

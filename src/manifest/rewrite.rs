@@ -4,6 +4,7 @@
 //! not say what it should is written anew from its value, without its comments.
 
 mod emit;
+mod flow;
 mod plan;
 mod splice;
 
@@ -38,7 +39,7 @@ pub struct Rewritten {
 /// When an edit does not apply to its document.
 pub fn rewrite(source: &Arc<Source>, edits: &[(&Document, &[Edit])]) -> Result<Rewritten, Error> {
     let (outline, roots) = read(source);
-    let ground = Ground { text: source.text(), outline: &outline };
+    let ground = Ground { source, text: source.text(), outline: &outline };
     let mut origins = Vec::new();
     let plans = plans(source, ground, &roots, edits, &mut origins)?;
     let mut reformatted = BTreeSet::new();

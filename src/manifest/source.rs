@@ -7,7 +7,13 @@ pub struct Source {
     text: String,
     /// The byte at which each line starts.
     lines: Vec<usize>,
+    /// How many characters stand before each [`STRIDE`] bytes: minified JSON has lines of megabytes,
+    /// and a column there must not mean counting them all.
+    characters: Vec<usize>,
 }
+
+/// How many bytes lie between two counts of characters.
+const STRIDE: usize = 4096;
 
 /// A stretch of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +36,13 @@ impl Source {
         let text = text.into();
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
-        Self { name: name.into(), text, lines }
+        let mut count = 0;
+        let mut characters = vec![0];
+        for stride in text.as_bytes().chunks(STRIDE) {
+            count += starts(stride);
+            characters.push(count);
+        }
+        Self { name: name.into(), text, lines, characters }
     }
 
     /// The name: the path as the user gave it, or `<stdin>`.
@@ -50,10 +62,10 @@ impl Source {
     pub fn span(&self, start: usize, end: usize) -> Span {
         let start = self.text.floor_char_boundary(start);
         let end = self.text.ceil_char_boundary(end).max(start);
-        let line = self.lines.partition_point(|line_start| *line_start <= start);
-        let line_start = line.checked_sub(1).and_then(|index| self.lines.get(index)).copied().unwrap_or(0);
-        let before = self.text.get(line_start..start).unwrap_or_default();
-        let column = before.trim_start_matches('\u{feff}').chars().count() + 1;
+        let line = self.line(start);
+        let line_start = self.line_start(start);
+        let mark = usize::from(line == 1 && start > 0 && self.text.starts_with('\u{feff}'));
+        let column = self.characters_before(start) - self.characters_before(line_start) - mark + 1;
         Span { start, end, line, column }
     }
 
@@ -61,5 +73,57 @@ impl Source {
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// The first byte of the line in which a byte stands.
+    pub(super) fn line_start(&self, at: usize) -> usize {
+        self.line(at).checked_sub(1).and_then(|index| self.lines.get(index)).copied().unwrap_or(0)
+    }
+
+    /// The byte behind the last one of that line, its end not counted.
+    pub(super) fn line_end(&self, at: usize) -> usize {
+        let next = self.lines.get(self.line(at)).map_or(self.text.len(), |next| next - 1);
+        let line = self.text.get(at..next).unwrap_or_default();
+        at + line.strip_suffix('\r').unwrap_or(line).len()
+    }
+
+    /// The number of the line in which a byte stands, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|start| *start <= at)
+    }
+
+    fn characters_before(&self, at: usize) -> usize {
+        let stride = at / STRIDE;
+        let counted = self.characters.get(stride).copied().unwrap_or_default();
+        counted + self.text.as_bytes().get(stride * STRIDE..at).map_or(0, starts)
+    }
+}
+
+/// How many characters start in a part of UTF-8 text.
+fn starts(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_columns_on_long_lines() {
+        let source = Source::new("a", format!("x\n{}!\n!", "äb€".repeat(5_000)));
+        for (needle, line, column) in [(source.text().find('!'), 2, 15_001), (source.text().rfind('!'), 3, 1)]
+        {
+            let span = needle.map(|at| source.span(at, at + 1)).expect("there");
+            assert_eq!((span.line, span.column), (line, column));
+        }
+    }
+
+    #[test]
+    fn brings_any_range_within_the_text() {
+        let source = Source::new("a", "\u{feff}ä");
+        for (start, end) in [(0, 0), (1, 2), (3, 4), (4, 4), (9, 3), (100, 200)] {
+            let span = source.span(start, end);
+            assert!(source.text().get(span.start..span.end).is_some() && span.column <= 2, "{span:?}");
+        }
     }
 }

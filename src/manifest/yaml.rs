@@ -1,16 +1,17 @@
 //! YAML text to an [`Outline`]. The only module that knows the YAML parser.
 
+mod explain;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use granit_parser::{
-    ErrorKind, Event, Options, Parser, ScalarStyle, ScanError, Span as Range, StructureStyle, options,
-};
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span as Range, StructureStyle, options};
 
 use crate::manifest::error::Fault;
 use crate::manifest::outline::{Form, Id, Kind, Node, Outline, Style, Tag, Text};
 use crate::manifest::source::Source;
+use crate::manifest::yaml::explain::with_tab_help;
 
 /// How deep collections may be nested. The deepest manifests in use, CRDs with a pod template in
 /// their schema, have about 30 levels; serde_json reads 128 at most.
@@ -232,9 +233,8 @@ impl<'s> Builder<'s> {
         if style == StructureStyle::Flow {
             return Ok(());
         }
-        let before = self.source.text().get(..start).unwrap_or_default();
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
-        match before.get(line..).and_then(|indentation| indentation.find('\t')) {
+        let line = self.source.line_start(start);
+        match self.source.text().get(line..start).and_then(|indentation| indentation.find('\t')) {
             None => Ok(()),
             Some(tab) => Err(Box::new(with_tab_help(self.fault(line + tab, line + tab + 1, "")))),
         }
@@ -253,53 +253,6 @@ impl<'s> Builder<'s> {
 
     fn fault(&self, start: usize, end: usize, message: &str) -> Fault {
         Fault::new(self.source, self.source.span(start, end), message)
-    }
-
-    /// The parser's error in words that help.
-    fn explain(&self, error: &ScanError) -> Fault {
-        let text = self.source.text();
-        let at = (error.marker().byte_offset().unwrap_or_default()).min(text.len());
-        let fault = self.fault(at, at + 1, &error.info());
-        match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Fault::too_deep(self.source, fault.span, MAX_DEPTH),
-            ErrorKind::TabNotAllowed
-            | ErrorKind::TabInBlockIndentation
-            | ErrorKind::TabInIndentation
-            | ErrorKind::TabAtBlockScalarStart
-            | ErrorKind::TabInPlainScalar => {
-                let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
-                let tab = text.get(line..).and_then(|rest| rest.find('\t')).map_or(at, |tab| line + tab);
-                with_tab_help(Fault { span: self.source.span(tab, tab + 1), ..fault })
-            }
-            ErrorKind::UnclosedQuotedScalar
-            | ErrorKind::InvalidQuotedScalarIndent
-            | ErrorKind::DocumentIndicatorInQuotedScalar => self.unclosed_quote(fault),
-            ErrorKind::UnknownAnchor => fault.say("this alias has no anchor before it in its document"),
-            ErrorKind::UnexpectedCharacter { character } => fault
-                .say(format!("a value cannot start with {character:?} without quotes"))
-                .help("put it in quotes"),
-            ErrorKind::MappingValueNotAllowed => fault
-                .say("a \":\" is not expected here")
-                .help("check the indentation of this line, or put a value with \": \" in quotes"),
-            ErrorKind::ExpectedDocumentStart
-            | ErrorKind::ExpectedBlockMappingKey
-            | ErrorKind::SimpleKeyExpected => fault
-                .say("this line fits nothing above it")
-                .help("check its indentation, and that its key ends in \":\""),
-            _ => fault,
-        }
-    }
-
-    fn unclosed_quote(&self, fault: Fault) -> Fault {
-        let from = self.source.text().get(self.cursor..).unwrap_or_default();
-        let fault = fault.say("a quote is not closed");
-        match from.find(['"', '\'']) {
-            None => fault,
-            Some(at) => {
-                let quote = self.source.span(self.cursor + at, self.cursor + at + 1);
-                Fault { span: quote, ..fault }.help("close it, and indent each of its lines")
-            }
-        }
     }
 }
 
@@ -351,8 +304,4 @@ fn block_header(text: &str, from: usize) -> Option<usize> {
             _ => first.len_utf8(),
         };
     }
-}
-
-fn with_tab_help(fault: Fault) -> Fault {
-    fault.say("a tab cannot indent").help("use spaces")
 }

@@ -165,7 +165,7 @@ pub(super) fn json_entry(key: &str, value: &Value, gap: &str) -> String {
 /// the white space before the lines that follow, `unit` one level of it.
 pub(super) fn pretty(
     lines: &mut Vec<Line>,
-    head: String,
+    head: &str,
     value: &Value,
     fresh: &Fresh,
     margin: &str,
@@ -181,7 +181,7 @@ pub(super) fn pretty(
         Value::Array(list) if !list.is_empty() => {
             lines.push(Line::new(format!("{head}["), fresh.own()));
             for (index, value) in list.iter().enumerate() {
-                pretty(lines, inner.clone(), value, &fresh.element(index), &inner, unit);
+                pretty(lines, &inner, value, &fresh.element(index), &inner, unit);
                 end_item(lines, index + 1 < list.len());
             }
             lines.push(Line::new(format!("{margin}]"), fresh.last()));
@@ -193,7 +193,7 @@ pub(super) fn pretty(
 fn pretty_entries(lines: &mut Vec<Line>, map: &Map<String, Value>, fresh: &Fresh, inner: &str, unit: &str) {
     for (index, (key, value)) in map.iter().enumerate() {
         let head = format!("{inner}{}: ", double_quoted(key));
-        pretty(lines, head, value, &fresh.entry(key), inner, unit);
+        pretty(lines, &head, value, &fresh.entry(key), inner, unit);
         end_item(lines, index + 1 < map.len());
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::manifest::locate::step;
 use crate::manifest::outline::{Id, Kind, Outline};
+use crate::manifest::source::Source;
 use crate::manifest::value::{is_merge, key_name};
 use crate::model::edit::{Edit, Op, Origin};
 use crate::model::pointer::Pointer;
@@ -60,6 +61,7 @@ enum Parts {
 /// The text that a plan is made on.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'s> {
+    pub(super) source: &'s Source,
     pub(super) text: &'s str,
     pub(super) outline: &'s Outline,
 }
@@ -82,7 +84,7 @@ impl Plan {
         let fresh = Fresh::new(&written, edit, origins.len());
         origins.extend(edit.origins.iter().cloned());
         let mut tokens: Vec<String> = pointer.tokens().map(Cow::into_owned).collect();
-        let last = tokens.pop()?;
+        let target = tokens.pop()?;
         let (mut cursor, mut value) = (Cursor::Piece(&mut self.piece), &self.value);
         for token in &tokens {
             self.odd |= cursor.open(ground, value);
@@ -94,8 +96,10 @@ impl Plan {
         }
         self.odd |= cursor.open(ground, value);
         match cursor {
-            Cursor::Piece(Piece::New(_, whole)) | Cursor::Fresh(whole) => whole.put(&last, edit.op, fresh)?,
-            Cursor::Piece(piece) => piece.put(&last, edit.op, fresh)?,
+            Cursor::Piece(Piece::New(_, whole)) | Cursor::Fresh(whole) => {
+                whole.put(&target, edit.op, fresh)?;
+            }
+            Cursor::Piece(piece) => piece.put(&target, edit.op, fresh)?,
         }
         let patch = json!([{"op": edit.op.name(), "path": pointer.as_str(), "value": written}]);
         let patch: Patch = serde_json::from_value(patch).ok()?;
@@ -109,7 +113,7 @@ enum Cursor<'p> {
     Fresh(&'p mut Fresh),
 }
 
-impl<'p> Cursor<'p> {
+impl Cursor<'_> {
     fn open(&mut self, ground: Ground<'_>, value: &Value) -> bool {
         match self {
             Self::Piece(piece) => piece.open(ground, value),

@@ -4,7 +4,7 @@
 //! element stays with it. What does not fit these ways gives `None`, and the document is written
 //! anew.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::manifest::outline::{Form, Id, Kind, Node};
 use crate::manifest::rewrite::emit::{self, Indents, Line};
@@ -26,7 +26,8 @@ pub(super) fn splices(ground: Ground<'_>, root: Id, plan: &Plan) -> Option<Vec<S
     }
     let node = ground.outline.node(root);
     let json = is_flow(node);
-    let comma = if json && !ground.text.contains(": ") && !ground.text.contains(", ") { "," } else { ", " };
+    let own = ground.text.get(node.content..node.end).unwrap_or_default();
+    let comma = if json && !own.contains(": ") && !own.contains(", ") { "," } else { ", " };
     let mut changes = Changes { ground, json, comma, splices: Vec::new() };
     let indents = Indents { map: map_indent(ground, node), list: 2 };
     changes.piece(&plan.piece, &plan.value, Context { key: None, indents, block_at: None })?;
@@ -37,54 +38,54 @@ pub(super) fn splices(ground: Ground<'_>, root: Id, plan: &Plan) -> Option<Vec<S
 pub(super) fn whole(ground: Ground<'_>, root: Id, plan: &Plan) -> Splice {
     let node = ground.outline.node(root);
     let text = ground.text;
-    let line = line_start(text, node.start);
+    let line = ground.source.line_start(node.start);
     let before = text.get(line..node.start).unwrap_or_default();
     let indentation = before.trim_start_matches('\u{feff}');
     let alone = indentation.trim().is_empty();
     let start = if alone { node.start - indentation.len() } else { node.start };
-    let rest = text.get(node.end..end_of_line(text, node.end)).unwrap_or_default().trim_start();
-    let end = if rest.starts_with('#') { end_of_line(text, node.end) } else { node.end };
+    let rest = text.get(node.end..ground.source.line_end(node.end)).unwrap_or_default().trim_start();
+    let end = if rest.starts_with('#') { ground.source.line_end(node.end) } else { node.end };
     let mut lines = if alone { Vec::new() } else { vec![Line::default()] };
     let indents = Indents { map: 2, list: 0 };
     if is_flow(node) {
         lines.clear();
-        emit::pretty(&mut lines, String::new(), &plan.value, &plan.piece.fresh(), "", "  ");
+        emit::pretty(&mut lines, "", &plan.value, &plan.piece.fresh(), "", "  ");
         return Splice { start: node.start, end, lines };
     }
     emit::block(&mut lines, &plan.value, &plan.piece.fresh(), 0, indents);
     Splice { start, end, lines }
 }
 
-struct Changes<'s> {
-    ground: Ground<'s>,
+/// The changes of one document.
+pub(super) struct Changes<'s> {
+    pub(super) ground: Ground<'s>,
     /// Whether flow is JSON, with all keys in quotes.
-    json: bool,
+    pub(super) json: bool,
     /// The comma between elements of one line; minified JSON has no space behind it.
-    comma: &'static str,
-    splices: Vec<Splice>,
+    pub(super) comma: &'static str,
+    pub(super) splices: Vec<Splice>,
 }
 
 /// Where a piece stands.
 #[derive(Clone, Copy)]
-struct Context {
+pub(super) struct Context {
     /// The key it is the value of.
-    key: Option<Id>,
+    pub(super) key: Option<Id>,
     /// How the collections around it are indented.
-    indents: Indents,
+    pub(super) indents: Indents,
     /// The column of the block mapping it is an entry of, when it is.
-    block_at: Option<usize>,
+    pub(super) block_at: Option<usize>,
 }
 
 impl<'s> Changes<'s> {
-    fn node(&self, id: Id) -> &'s Node {
+    pub(super) fn node(&self, id: Id) -> &'s Node {
         self.ground.outline.node(id)
     }
 
-    fn piece(&mut self, piece: &Piece, value: &Value, context: Context) -> Option<()> {
+    pub(super) fn piece(&mut self, piece: &Piece, value: &Value, context: Context) -> Option<()> {
         match (piece, value) {
             (Piece::Kept(_) | Piece::Merged, _) => Some(()),
             (Piece::New(Some(old), fresh), _) => self.replace(self.node(*old), value, fresh, context),
-            (Piece::New(None, _), _) => None,
             (Piece::Map(id, entries), Value::Object(map)) => match self.node(*id) {
                 node if is_empty(node) => self.replace(node, value, &piece.fresh(), context),
                 node if is_flow(node) => self.flow_map(node, entries, map, context),
@@ -103,7 +104,7 @@ impl<'s> Changes<'s> {
         &mut self,
         node: &Node,
         entries: &[(String, Piece)],
-        map: &serde_json::Map<String, Value>,
+        map: &Map<String, Value>,
         context: Context,
     ) -> Option<()> {
         let Kind::Map(_, own) = &node.kind else { return None };
@@ -128,7 +129,7 @@ impl<'s> Changes<'s> {
     fn block_list(&mut self, node: &Node, items: &[Piece], list: &[Value], context: Context) -> Option<()> {
         let dash = self.dash(node, context)?;
         let text = self.ground.text;
-        let margin = text.get(line_start(text, dash)..dash)?;
+        let margin = text.get(self.ground.source.line_start(dash)..dash)?;
         let alone = margin.bytes().all(|byte| byte == b' ');
         let at = self.column(dash)?;
         let mut behind = alone.then(|| self.above(dash)).flatten();
@@ -141,7 +142,7 @@ impl<'s> Changes<'s> {
             self.insert_lines_at(behind, &mut lines)?;
             let inside = Context { key: None, block_at: None, ..context };
             self.piece(piece, value, inside)?;
-            behind = piece.node().map(|id| end_of_line(text, self.node(id).end));
+            behind = piece.node().map(|id| self.ground.source.line_end(self.node(id).end));
         }
         self.insert_lines_at(behind, &mut lines)
     }
@@ -158,120 +159,8 @@ impl<'s> Changes<'s> {
     /// Inserts lines behind the line in which `at` stands; the first of them is empty.
     fn insert_lines(&mut self, at: usize, lines: Vec<Line>) {
         if lines.len() > 1 {
-            let at = end_of_line(self.ground.text, at);
+            let at = self.ground.source.line_end(at);
             self.splices.push(Splice { start: at, end: at, lines });
-        }
-    }
-
-    fn flow_map(
-        &mut self,
-        node: &Node,
-        entries: &[(String, Piece)],
-        map: &serde_json::Map<String, Value>,
-        context: Context,
-    ) -> Option<()> {
-        let Kind::Map(_, own) = &node.kind else { return None };
-        if !self.ground.text.get(node.content..)?.starts_with('{') {
-            return None;
-        }
-        let (last_key, last_value) = own.last().map(|(key, value)| (self.node(*key), self.node(*value)))?;
-        let row = self.row(last_key.start);
-        let end = last_value.end.max(last_key.end);
-        for (key, piece) in entries {
-            let value = map.get(key)?;
-            match piece {
-                Piece::Kept(_) | Piece::Merged => {}
-                Piece::New(None, fresh) => {
-                    let mut lines = self.separator(fresh, row);
-                    self.flow_member(&mut lines, Some(key), value, fresh, row);
-                    self.splices.push(Splice { start: end, end, lines });
-                }
-                _ => {
-                    let key = piece_key(own, piece);
-                    self.piece(piece, value, Context { key, block_at: None, ..context })?;
-                }
-            }
-        }
-        Some(())
-    }
-
-    fn flow_list(&mut self, node: &Node, items: &[Piece], list: &[Value], context: Context) -> Option<()> {
-        let mut waiting: Vec<(&Value, &Fresh)> = Vec::new();
-        let mut last = None;
-        for (piece, value) in items.iter().zip(list) {
-            if let Piece::New(None, fresh) = piece {
-                waiting.push((value, fresh));
-                continue;
-            }
-            let old = self.node(piece.node()?);
-            let row = self.row(old.start);
-            for (value, fresh) in waiting.drain(..) {
-                self.before(old.start, value, fresh, row);
-            }
-            self.piece(piece, value, Context { key: None, block_at: None, ..context })?;
-            last = Some(old);
-        }
-        let old = last.filter(|_| node.content < node.end)?;
-        let row = self.row(old.start);
-        for (value, fresh) in waiting {
-            let mut lines = self.separator(fresh, row);
-            self.flow_member(&mut lines, None, value, fresh, row);
-            self.splices.push(Splice { start: old.end, end: old.end, lines });
-        }
-        Some(())
-    }
-
-    /// Inserts an element before the one at `start`.
-    fn before(&mut self, start: usize, value: &Value, fresh: &Fresh, row: Option<&str>) {
-        let mut lines = Vec::new();
-        self.flow_member(&mut lines, None, value, fresh, row);
-        if let (Some(first), Some(margin)) = (lines.first_mut(), row) {
-            first.text = first.text.strip_prefix(margin).unwrap_or(&first.text).to_owned();
-        }
-        if let Some(last) = lines.last_mut() {
-            last.text.push_str(if row.is_some() { "," } else { self.comma });
-        }
-        if let Some(margin) = row {
-            lines.push(Line::new(margin, Vec::new()));
-        }
-        self.splices.push(Splice { start, end: start, lines });
-    }
-
-    /// What stands between the element before and a new one: the new one starts a line (its margin
-    /// comes with it) or goes on in this one.
-    fn separator(&self, fresh: &Fresh, row: Option<&str>) -> Vec<Line> {
-        match row {
-            Some(_) => vec![Line::new(",", fresh.own())],
-            None => vec![Line::new(self.comma, fresh.all())],
-        }
-    }
-
-    /// A new element, or with a key an entry; on lines of its own when there is a `row`, which is
-    /// its margin, else at the end of the last line.
-    fn flow_member(
-        &self,
-        lines: &mut Vec<Line>,
-        key: Option<&str>,
-        value: &Value,
-        fresh: &Fresh,
-        row: Option<&str>,
-    ) {
-        if let (Some(margin), true) = (row, self.json) {
-            let head = key.map_or_else(String::new, |key| format!("{}: ", emit::json(&key.into(), "")));
-            return emit::pretty(lines, format!("{margin}{head}"), value, fresh, margin, self.unit(margin));
-        }
-        let gap = self.comma.trim_start_matches(',');
-        let member = match (key, self.json) {
-            (Some(key), true) => emit::json_entry(key, value, gap),
-            (None, true) => emit::json(value, gap),
-            (Some(key), false) => emit::flow_entry(key, value),
-            (None, false) => emit::flow(value),
-        };
-        match (row, lines.last_mut()) {
-            (None, Some(line)) => line.text.push_str(&member),
-            (margin, _) => {
-                lines.push(Line::new(format!("{}{member}", margin.unwrap_or_default()), fresh.all()))
-            }
         }
     }
 
@@ -320,7 +209,7 @@ impl<'s> Changes<'s> {
         let mut lines = Vec::new();
         let row = context.key.and_then(|key| self.row(self.node(key).start));
         if let (true, Some(margin)) = (self.json, row) {
-            emit::pretty(&mut lines, String::new(), value, fresh, margin, self.unit(margin));
+            emit::pretty(&mut lines, "", value, fresh, margin, self.unit(margin));
         } else {
             let in_flow = context.block_at.is_none() && context.key.is_some();
             let written = match value {
@@ -349,7 +238,7 @@ impl<'s> Changes<'s> {
 
     /// The column of a byte: how many characters stand before it on its line. No tabs.
     fn column(&self, at: usize) -> Option<usize> {
-        let before = self.ground.text.get(line_start(self.ground.text, at)..at)?;
+        let before = self.ground.text.get(self.ground.source.line_start(at)..at)?;
         let before = before.trim_start_matches('\u{feff}');
         (!before.contains('\t')).then(|| before.chars().count())
     }
@@ -373,13 +262,13 @@ impl<'s> Changes<'s> {
     /// The end of the line above, past comments and blank lines.
     fn above(&self, at: usize) -> Option<usize> {
         let text = self.ground.text;
-        let mut start = line_start(text, at);
+        let mut start = self.ground.source.line_start(at);
         loop {
             let end = start.checked_sub(1)?;
-            start = line_start(text, end);
+            start = self.ground.source.line_start(end);
             let line = text.get(start..end)?.trim();
             if !line.is_empty() && !line.starts_with('#') {
-                return Some(end_of_line(text, start));
+                return Some(self.ground.source.line_end(start));
             }
         }
     }
@@ -389,26 +278,6 @@ impl<'s> Changes<'s> {
         let rest = self.ground.text.get(end..)?;
         let blanks = rest.len() - rest.trim_start().len();
         rest.trim_start().starts_with(':').then_some(end + blanks + 1)
-    }
-
-    /// The white space before an element or entry that begins its line.
-    fn row(&self, start: usize) -> Option<&'s str> {
-        let text = self.ground.text;
-        let line = line_start(text, start);
-        let before = text.get(line..start)?;
-        (line > 0 && before.bytes().all(|byte| matches!(byte, b' ' | b'\t'))).then_some(before)
-    }
-
-    /// One level of JSON indentation, judged from a margin.
-    fn unit(&self, margin: &'s str) -> &'s str {
-        if margin.starts_with('\t') {
-            return "\t";
-        }
-        // The members of the outermost value stand one level in.
-        let text = self.ground.text;
-        let indented = text.lines().skip(1).find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let width = indented.len() - indented.trim_start_matches(' ').len();
-        indented.get(..width).filter(|unit| !unit.is_empty()).unwrap_or("  ")
     }
 
     /// How collections below a block mapping are indented: as they are there, else as around it.
@@ -430,7 +299,7 @@ impl<'s> Changes<'s> {
 }
 
 /// The key of the entry that a piece stands for.
-fn piece_key(entries: &[(Id, Id)], piece: &Piece) -> Option<Id> {
+pub(super) fn piece_key(entries: &[(Id, Id)], piece: &Piece) -> Option<Id> {
     let id = piece.node()?;
     entries.iter().find(|(_, value)| *value == id).map(|(key, _)| *key)
 }
@@ -440,7 +309,7 @@ fn map_indent(ground: Ground<'_>, node: &Node) -> usize {
     let Kind::Map(Form::Block, entries) = &node.kind else { return 2 };
     let inner = entries.iter().map(|(_, value)| ground.outline.node(*value));
     let inner = inner.filter(|value| matches!(value.kind, Kind::Map(Form::Block, _)));
-    let column = |at: usize| at - line_start(ground.text, at);
+    let column = |at: usize| at - ground.source.line_start(at);
     let indents = inner.map(|value| column(value.content).saturating_sub(column(node.content)));
     indents.filter(|indent| *indent > 0).min().unwrap_or(2)
 }
@@ -456,14 +325,4 @@ fn is_empty(node: &Node) -> bool {
         Kind::List(_, items) => items.is_empty(),
         _ => false,
     }
-}
-
-fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
-}
-
-fn end_of_line(text: &str, at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    let line = rest.split('\n').next().unwrap_or_default();
-    at + line.strip_suffix('\r').unwrap_or(line).len()
 }
