@@ -43,28 +43,35 @@ fn misfit(pointer: &Pointer) -> Misfit {
 /// The tokens of all pointers, by their common starts.
 #[derive(Default)]
 struct Trie<'t> {
-    children: Vec<(&'t str, Self)>,
+    children: Vec<Branch<'t>>,
+}
+
+struct Branch<'t> {
+    token: &'t str,
+    /// The token as the index of a list, if it is one.
+    index: Option<usize>,
+    below: Trie<'t>,
 }
 
 impl<'t> Trie<'t> {
     fn add(&mut self, tokens: &'t [Cow<'_, str>]) {
-        let Some((first, rest)) = tokens.split_first() else { return };
-        match self.children.iter_mut().find(|(token, _)| token == first) {
-            Some((_, child)) => child.add(rest),
+        let Some((token, rest)) = tokens.split_first() else { return };
+        match self.children.iter_mut().find(|branch| branch.token == token) {
+            Some(branch) => branch.below.add(rest),
             None => {
-                let mut child = Self::default();
-                child.add(rest);
-                self.children.push((first, child));
+                let mut below = Self::default();
+                below.add(rest);
+                self.children.push(Branch { token, index: index(token), below });
             }
         }
     }
 
     fn child(&self, token: &str) -> Option<&Self> {
-        self.children.iter().find(|(known, _)| *known == token).map(|(_, child)| child)
+        self.children.iter().find(|branch| branch.token == token).map(|branch| &branch.below)
     }
 
     fn element(&self, position: usize) -> Option<&Self> {
-        self.children.iter().find(|(token, _)| index(token) == Some(position)).map(|(_, child)| child)
+        self.children.iter().find(|branch| branch.index == Some(position)).map(|branch| &branch.below)
     }
 }
 

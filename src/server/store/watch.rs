@@ -39,7 +39,7 @@ pub(in crate::server) async fn follow(
                     objects,
                     "not installed in this cluster"
                 );
-                store.apply(kind, Change::Replace(KindState::new(Coverage::Complete)));
+                store.apply(kind, Change::Replace(KindState::new(Coverage::Watched)));
                 tokio::time::sleep(spread(pause)).await;
             }
             Gone::Perhaps => {}
