@@ -52,8 +52,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let verdicts = judge(&input);
     let report = report(&input, &verdicts);
     if report.faults.is_empty() {
-        let texts =
-            input.sources.iter().map(|source| rewritten(source, &verdicts.judged)).collect::<Result<Vec<_>, _>>()?;
+        let texts = input
+            .sources
+            .iter()
+            .map(|source| rewritten(source, &verdicts.judged))
+            .collect::<Result<Vec<_>, _>>()?;
         let texts: Vec<(&Source, &Rewritten)> = input.sources.iter().map(Arc::as_ref).zip(&texts).collect();
         if args.diff { diffs(&texts, args.no_origins, terminal)? } else { whole(&texts, terminal)? }
     }

@@ -177,7 +177,9 @@ async fn cluster(args: &Args, settings: Settings) -> anyhow::Result<State> {
         }
         (None, None) => {
             let config = kube::Config::infer().await;
-            config.map_err(said).context("found no cluster; give --kubeconfig, or --state to do without one")?
+            config
+                .map_err(said)
+                .context("found no cluster; give --kubeconfig, or --state to do without one")?
         }
     };
     let client = kube::Client::try_from(config).context("failed to make a client of the cluster")?;
