@@ -95,39 +95,47 @@ pub fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
 fn agent_pods(plan: &Plan, family: &str, label: &str) -> MutatingWebhook {
     let platform = label.split(['.', '/']).next().unwrap_or(label);
     let entry = if platform == family { family.to_owned() } else { format!("{family}-{platform}") };
-    let selector = LabelSelector {
-        match_expressions: Some(vec![
-            requirement(label, "Exists", &[]),
-            requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]),
-        ]),
-        match_labels: None,
-    };
-    pods(mutating_webhook(plan, &format!("{entry}.pods"), Failure::Ignore, 2), plan, selector)
+    let pods = vec![
+        requirement(label, "Exists", &[]),
+        requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]),
+    ];
+    let mut namespaces = outside_the_system(plan);
+    namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
+    MutatingWebhook {
+        object_selector: Some(expressions(pods)),
+        namespace_selector: Some(expressions(namespaces)),
+        ..pods_webhook(plan, &format!("{entry}.pods"), Failure::Ignore, 2)
+    }
 }
 
-/// Pods that ask to be refused rather than started without their memory.
+/// Pods that ask to be refused rather than started without their memory. What a pod says of itself
+/// counts more than what its namespace says, so that one cannot switch it off.
 fn required_pods(plan: &Plan) -> MutatingWebhook {
-    let selector =
-        LabelSelector { match_labels: Some(texts(&[(INJECT_LABEL, "required")])), match_expressions: None };
-    pods(mutating_webhook(plan, "required.pods", Failure::Fail, 5), plan, selector)
+    let required = texts(&[(INJECT_LABEL, "required")]);
+    MutatingWebhook {
+        object_selector: Some(LabelSelector { match_labels: Some(required), match_expressions: None }),
+        namespace_selector: Some(expressions(outside_the_system(plan))),
+        ..pods_webhook(plan, "required.pods", Failure::Fail, 5)
+    }
 }
 
-fn pods(webhook: MutatingWebhook, plan: &Plan, selector: LabelSelector) -> MutatingWebhook {
-    let mut spared = SYSTEM_NAMESPACES.to_vec();
-    spared.push(&plan.namespace);
+fn pods_webhook(plan: &Plan, name: &str, failure: Failure, seconds: i32) -> MutatingWebhook {
     MutatingWebhook {
         rules: Some(vec![rule("", "v1", vec!["pods".to_owned()], &["CREATE"])]),
-        object_selector: Some(selector),
-        namespace_selector: Some(LabelSelector {
-            match_expressions: Some(vec![
-                requirement("kubernetes.io/metadata.name", "NotIn", &spared),
-                requirement(INJECT_LABEL, "NotIn", &["disabled"]),
-            ]),
-            match_labels: None,
-        }),
         match_conditions: Some(conditions(&[NOT_NODE, NOT_MIRROR])),
-        ..webhook
+        ..mutating_webhook(plan, name, failure, seconds)
     }
+}
+
+/// Every namespace but those of the control plane and memgate's own.
+fn outside_the_system(plan: &Plan) -> Vec<LabelSelectorRequirement> {
+    let mut spared = SYSTEM_NAMESPACES.to_vec();
+    spared.push(&plan.namespace);
+    vec![requirement("kubernetes.io/metadata.name", "NotIn", &spared)]
+}
+
+fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelSelector {
+    LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
 fn mutating_webhook(plan: &Plan, name: &str, failure: Failure, seconds: i32) -> MutatingWebhook {
