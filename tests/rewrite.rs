@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn origin(rule: &'static str) -> Origin {
-    Origin { resource: "ArkMemory team/notes".into(), field: String::new(), rule }
+    Origin { resource: "ArkMemory team/notes".into(), field: "".into(), rule }
 }
 
 fn edit(op: Op, pointer: &str, value: Written) -> Edit {

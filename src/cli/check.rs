@@ -1,7 +1,7 @@
 //! `memgate check`: what would be denied, and what is doubtful.
 
 use crate::cli::ExitStatus;
-use crate::cli::findings::{Judged, judge, report};
+use crate::cli::findings::{judge, report};
 use crate::cli::input::{Input, InputArgs, load};
 use crate::cli::output::{Output, write_all};
 use crate::cli::role::checked_kinds;
@@ -50,11 +50,11 @@ enum FailOn {
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let input = load(&args.input)?;
-    let judged = judge(&input)?;
-    let report = report(&input, &judged);
+    let verdicts = judge(&input);
+    let report = report(&input, &verdicts);
     write_all(&report, &args.output, terminal)?;
     tell(&input, &report, terminal);
-    Ok(status(&report, &judged, args.fail_on))
+    Ok(status(&report, args.fail_on))
 }
 
 /// What stays beside the format, on standard error: faults of the input, notes, the summary.
@@ -75,13 +75,13 @@ pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
     }
 }
 
-fn status(report: &Report<'_>, judged: &[Judged<'_>], fail_on: FailOn) -> ExitStatus {
+fn status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
     if !report.faults.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned {
         ExitStatus::Denied
-    } else if judged.is_empty() {
+    } else if report.objects == 0 {
         ExitStatus::Nothing
     } else {
         ExitStatus::Clean

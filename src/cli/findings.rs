@@ -1,13 +1,20 @@
 //! Requests to decisions, and decisions to a report.
 
-use anyhow::Context as _;
-
-use crate::admission::{Admitted, admit};
+use crate::admission::{self, Admitted, admit};
 use crate::cli::input::{Input, Task};
 use crate::manifest;
 use crate::manifest::source::{Source, Span};
 use crate::model::snapshot::Reference;
 use crate::report::{Fault, Located, Mark, Place, Report, Shown};
+
+/// What was decided about everything that was asked.
+#[derive(Debug, Default)]
+pub struct Verdicts<'i> {
+    /// The decisions, in the order of the input.
+    pub judged: Vec<Judged<'i>>,
+    /// Objects that cannot be decided about, and why.
+    pub unread: Vec<(&'i Task, admission::Fault)>,
+}
 
 /// A task and what was decided about it.
 #[derive(Debug)]
@@ -18,22 +25,23 @@ pub struct Judged<'i> {
     pub admitted: Admitted,
 }
 
-/// Decides about every task.
-///
-/// # Errors
-/// When an edit of memgate's own does not apply.
-pub fn judge(input: &Input) -> anyhow::Result<Vec<Judged<'_>>> {
-    let judge = |task| {
-        let admitted = admit(&Task::request(task), &input.snapshot)
-            .with_context(|| format!("failed to judge {}", task.subject.title()))?;
-        Ok(Judged { task, admitted })
-    };
-    input.tasks.iter().map(judge).collect()
+/// Decides about every task. One that cannot be decided hides no other.
+#[must_use]
+pub fn judge(input: &Input) -> Verdicts<'_> {
+    let mut verdicts = Verdicts::default();
+    for task in &input.tasks {
+        match admit(&task.request(), &input.snapshot) {
+            Ok(admitted) => verdicts.judged.push(Judged { task, admitted }),
+            Err(error) => verdicts.unread.push((task, error)),
+        }
+    }
+    verdicts
 }
 
 /// Everything that was found, with its place.
 #[must_use]
-pub fn report<'r>(input: &'r Input, judged: &'r [Judged<'r>]) -> Report<'r> {
+pub fn report<'r>(input: &'r Input, verdicts: &'r Verdicts<'r>) -> Report<'r> {
+    let judged = &verdicts.judged;
     let mut assumed: Vec<String> =
         judged.iter().flat_map(|judged| &judged.admitted.decision.unknown).map(named).collect();
     assumed.sort();
@@ -43,7 +51,7 @@ pub fn report<'r>(input: &'r Input, judged: &'r [Judged<'r>]) -> Report<'r> {
         objects: judged.len(),
         denied: judged.iter().filter(|judged| !judged.admitted.allowed()).count(),
         passed_over: input.passed_over.values().sum(),
-        faults: input.errors.iter().map(fault).collect(),
+        faults: input.errors.iter().map(fault).chain(verdicts.unread.iter().map(unread)).collect(),
         findings: judged.iter().flat_map(located).collect(),
         assumed,
     }
@@ -67,6 +75,13 @@ fn named(reference: &Reference) -> String {
     let place = [reference.namespace.as_str(), reference.name.as_str()];
     let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     format!("{} {place}", reference.kind.kind)
+}
+
+fn unread<'r>((task, error): &'r (&'r Task, admission::Fault)) -> Fault<'r> {
+    let place = place(task.document.source(), task.document.locate(&task.template).caret);
+    let message = format!("{}: {error}", task.subject.title());
+    let line = format!("{}:{}:{}: {message}", place.file, place.line, place.column);
+    Fault { line, shown: Some(Shown { message, help: None, place, other: None }) }
 }
 
 /// An error of an input, with its source where the place is known.

@@ -49,11 +49,14 @@ pub struct Args {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let input = load(&args.input)?;
-    let judged = judge(&input)?;
-    let report = report(&input, &judged);
+    let verdicts = judge(&input);
+    let report = report(&input, &verdicts);
     if report.faults.is_empty() {
-        let texts =
-            input.sources.iter().map(|source| rewritten(source, &judged)).collect::<Result<Vec<_>, _>>()?;
+        let texts = input
+            .sources
+            .iter()
+            .map(|source| rewritten(source, &verdicts.judged))
+            .collect::<Result<Vec<_>, _>>()?;
         let texts: Vec<(&Source, &Rewritten)> = input.sources.iter().map(Arc::as_ref).zip(&texts).collect();
         if args.diff { diffs(&texts, args.no_origins, terminal)? } else { whole(&texts, terminal)? }
     }
@@ -63,7 +66,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         ExitStatus::Failed
     } else if report.denied > 0 {
         ExitStatus::Denied
-    } else if judged.is_empty() {
+    } else if report.objects == 0 {
         ExitStatus::Nothing
     } else {
         ExitStatus::Clean

@@ -63,7 +63,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
     let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
-    let review = admission::parse(body).context("standard input holds no good AdmissionReview")?;
+    let review = admission::parse(body.trim_start_matches('\u{feff}'))
+        .context("standard input holds no good AdmissionReview")?;
     let answer = match args.phase {
         None => admission::review(&review, &input.snapshot),
         Some(call) => {
