@@ -62,8 +62,9 @@ fn located<'r>(judged: &'r Judged<'r>) -> Vec<Located<'r>> {
     let task = judged.task;
     let located = judged.admitted.decision.findings.iter().map(|finding| {
         let pointer = task.template.join(&finding.pointer);
-        let caret = task.document.locate(&pointer).caret;
-        let place = place(task.document.source(), caret);
+        let found = task.document.locate(&pointer);
+        let key = found.key.filter(|_| finding.at_key && found.exact);
+        let place = place(task.document.source(), key.unwrap_or(found.caret));
         Located { finding, pointer, subject: &task.subject, place, other: None }
     });
     let mut located: Vec<_> = located.collect();

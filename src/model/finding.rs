@@ -98,6 +98,8 @@ pub struct Finding {
     /// The values that the finding rests on. Two findings of one code and pointer with the same
     /// basis are the same complaint; ratcheting compares it. Never shown.
     pub basis: String,
+    /// Whether the key itself is wrong, rather than what stands behind it.
+    pub at_key: bool,
     /// Whether this is about what the change does once it is allowed: not said of a refused one.
     pub when_allowed: bool,
 }
@@ -113,6 +115,7 @@ impl Finding {
             message: message.into(),
             help: None,
             basis: String::new(),
+            at_key: false,
             when_allowed: false,
         }
     }
@@ -133,6 +136,12 @@ impl Finding {
     #[must_use]
     pub fn basis(self, basis: impl Into<String>) -> Self {
         Self { basis: basis.into(), ..self }
+    }
+
+    /// The same finding, pointing at the key.
+    #[must_use]
+    pub fn at_key(self) -> Self {
+        Self { at_key: true, ..self }
     }
 
     /// The same finding, said only when nothing else refuses the request.
