@@ -99,10 +99,11 @@ fn inject(
     }
     let mut edits = Vec::new();
     if !injection.edits.is_empty() {
-        let marker = pods::marker(pod, family, &injection);
+        let marker = pods::marker(pod, family, &injection.added);
         edits = injection.edits;
         edits.push(marker);
     }
+    let required = required && family::honours_required(family);
     let unmet = injection.unmet.filter(|_| required || !injection.quiet).map(|finding| Finding {
         severity: if required { Severity::Deny } else { Severity::Warn },
         ..finding
@@ -188,8 +189,11 @@ fn judge(family: Family, subject: &Subject<'_>, snapshot: &Snapshot) -> Decision
     let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
     findings.retain(|finding| !(denied && finding.when_allowed));
     findings.sort_by_cached_key(|finding| subject.object.document_position(&finding.pointer));
-    let edits =
-        if subject.operation == Operation::Delete { Vec::new() } else { family::default(family, subject) };
+    let edits = if subject.operation == Operation::Delete {
+        Vec::new()
+    } else {
+        family::default(family, subject, &mut questions)
+    };
     let reason = match (denied, edits.is_empty()) {
         (true, _) => Reason::Invalid,
         (false, false) => Reason::Defaulted,

@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 
 use crate::model::kind::Kind;
+use crate::model::selector::PodSelector;
 
 /// The name of every object that memgate installs, save where two kinds would clash.
 pub const NAME: &str = "memgate";
@@ -48,16 +49,20 @@ pub enum Endpoint {
 pub struct Rules {
     /// The family's name.
     pub name: &'static str,
-    /// Labels of which each marks a pod as an agent of this family.
-    pub pod_labels: Vec<&'static str>,
+    /// How its agent pods are told from all others.
+    pub pods: &'static [PodSelector],
+    /// Whether its resources are admitted when memgate does not answer.
+    pub fail_open: bool,
     /// Kinds that get defaults.
     pub defaulted: Vec<&'static Kind>,
     /// Kinds that are validated.
     pub judged: Vec<&'static Kind>,
     /// Kinds whose removal is looked at.
     pub memories: Vec<&'static Kind>,
-    /// Kinds that decisions read.
-    pub watched: Vec<&'static Kind>,
+    /// Kinds that decisions look up, and all of whose objects are watched.
+    pub watched: &'static [&'static Kind],
+    /// Kinds of which single objects are looked up.
+    pub asked: &'static [&'static Kind],
 }
 
 /// One part of an installation.

@@ -4,12 +4,16 @@
 //! until it is handled everywhere. A family never uses another one; what they share stands in
 //! [`schema`], [`suggest`], [`url`] and [`pod`].
 
+pub mod ark;
 pub mod arkonis;
 pub mod codes;
 pub mod common;
+pub mod orka;
+pub mod orloj;
 pub mod pod;
 pub mod schema;
 pub mod suggest;
+pub mod sympozium;
 pub mod url;
 
 use crate::model::edit::Edit;
@@ -17,6 +21,7 @@ use crate::model::finding::{Code, Finding};
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::pod::Pod;
 use crate::model::request::Operation;
+use crate::model::selector::PodSelector;
 use crate::model::settings::Family;
 use crate::model::snapshot::Questions;
 use crate::model::tree::Tree;
@@ -45,6 +50,10 @@ pub struct Subject<'t> {
 pub fn judged(family: Family) -> &'static [&'static Kind] {
     match family {
         Family::Arkonis => &arkonis::api::KINDS,
+        Family::Ark => &ark::api::KINDS,
+        Family::Orloj => &orloj::api::KINDS,
+        Family::Orka => &orka::api::KINDS,
+        Family::Sympozium => &sympozium::api::KINDS,
     }
 }
 
@@ -54,6 +63,33 @@ pub fn judged(family: Family) -> &'static [&'static Kind] {
 pub fn watched(family: Family) -> &'static [&'static Kind] {
     match family {
         Family::Arkonis => &arkonis::api::KINDS,
+        Family::Ark => &ark::api::WATCHED,
+        Family::Orloj => &orloj::api::WATCHED,
+        Family::Orka => &orka::api::WATCHED,
+        Family::Sympozium => &sympozium::api::WATCHED,
+    }
+}
+
+/// The kinds of which a family's decisions look up single objects in a cluster without watching all
+/// of them; RBAC rules allow `get` only.
+#[must_use]
+pub fn asked(family: Family) -> &'static [&'static Kind] {
+    match family {
+        Family::Arkonis => &[],
+        Family::Ark => &ark::api::ASKED,
+        Family::Orloj => &orloj::api::ASKED,
+        Family::Orka => &orka::api::ASKED,
+        Family::Sympozium => &sympozium::api::ASKED,
+    }
+}
+
+/// Whether a pod of this family can ask to be refused rather than started without its memory.
+#[must_use]
+pub const fn honours_required(family: Family) -> bool {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => true,
+        // Nothing is ever mandatory there: a Task without durable memory is a good Task.
+        Family::Orka => false,
     }
 }
 
@@ -62,6 +98,10 @@ pub fn watched(family: Family) -> &'static [&'static Kind] {
 pub fn defaulted(family: Family) -> Vec<&'static Kind> {
     match family {
         Family::Arkonis => arkonis::api::DIALECTS.iter().map(|dialect| &dialect.memory).collect(),
+        Family::Ark => ark::api::DEFAULTED.to_vec(),
+        Family::Orloj => orloj::api::DEFAULTED.to_vec(),
+        Family::Orka => orka::api::DEFAULTED.to_vec(),
+        Family::Sympozium => sympozium::api::DEFAULTED.to_vec(),
     }
 }
 
@@ -70,14 +110,32 @@ pub fn defaulted(family: Family) -> Vec<&'static Kind> {
 pub fn memories(family: Family) -> Vec<&'static Kind> {
     match family {
         Family::Arkonis => arkonis::api::DIALECTS.iter().map(|dialect| &dialect.memory).collect(),
+        Family::Ark => ark::api::MEMORIES.to_vec(),
+        Family::Orloj => orloj::api::MEMORIES.to_vec(),
+        Family::Orka => orka::api::MEMORIES.to_vec(),
+        Family::Sympozium => sympozium::api::MEMORIES.to_vec(),
     }
 }
 
-/// The labels by which a family knows its agent pods, each once.
+/// How a family's agent pods are told from all others, before anything is read of them.
 #[must_use]
-pub fn pod_labels(family: Family) -> &'static [&'static str] {
+pub fn pod_selectors(family: Family) -> &'static [PodSelector] {
     match family {
-        Family::Arkonis => &arkonis::api::POD_LABELS,
+        Family::Arkonis => &arkonis::api::POD_SELECTORS,
+        Family::Ark => &ark::api::POD_SELECTORS,
+        Family::Orloj => &orloj::api::POD_SELECTORS,
+        Family::Orka => &orka::api::POD_SELECTORS,
+        Family::Sympozium => &sympozium::api::POD_SELECTORS,
+    }
+}
+
+/// Whether a family's own resources are admitted when memgate does not answer: so it is where
+/// nothing but advice is given.
+#[must_use]
+pub const fn resources_fail_open(family: Family) -> bool {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => false,
+        Family::Orka => true,
     }
 }
 
@@ -91,6 +149,10 @@ pub fn all_codes() -> impl Iterator<Item = &'static Code> {
 pub fn codes(family: Family) -> &'static [&'static Code] {
     match family {
         Family::Arkonis => &arkonis::codes::ALL,
+        Family::Ark => &ark::codes::ALL,
+        Family::Orloj => &orloj::codes::ALL,
+        Family::Orka => &orka::codes::ALL,
+        Family::Sympozium => &sympozium::codes::ALL,
     }
 }
 
@@ -99,6 +161,10 @@ pub fn codes(family: Family) -> &'static [&'static Code] {
 pub fn inject_label_unknown(family: Family) -> &'static Code {
     match family {
         Family::Arkonis => &arkonis::codes::INJECT_LABEL_UNKNOWN,
+        Family::Ark => &ark::codes::INJECT_LABEL_UNKNOWN,
+        Family::Orloj => &orloj::codes::INJECT_LABEL_UNKNOWN,
+        Family::Orka => &orka::codes::INJECT_LABEL_UNKNOWN,
+        Family::Sympozium => &sympozium::codes::INJECT_LABEL_UNKNOWN,
     }
 }
 
@@ -115,14 +181,20 @@ pub fn judging(families: &[Family], group: &str, kind: &str) -> Option<(Family, 
 /// family can ask for it.
 #[must_use]
 pub fn state_kind(group: &str, kind: &str) -> Option<&'static Kind> {
-    let watched = Family::ALL.into_iter().flat_map(watched).copied();
-    watched.chain([&SECRET, &NAMESPACE]).find(|known| known.is(group, kind))
+    state_kinds().find(|known| known.is(group, kind))
+}
+
+/// Every kind of which objects enter the state; some come more than once.
+pub fn state_kinds() -> impl Iterator<Item = &'static Kind> {
+    let looked_up = |family| watched(family).iter().chain(asked(family)).copied();
+    Family::ALL.into_iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }
 
 /// Kinds in a group that nothing serves, which people write by mistake.
 fn misnamed(family: Family) -> &'static [&'static Kind] {
     match family {
         Family::Arkonis => &arkonis::api::MISNAMED,
+        Family::Ark | Family::Orloj | Family::Orka | Family::Sympozium => &[],
     }
 }
 
@@ -132,14 +204,22 @@ fn misnamed(family: Family) -> &'static [&'static Kind] {
 pub fn validate(family: Family, subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Finding> {
     match family {
         Family::Arkonis => arkonis::validate::validate(subject, questions),
+        Family::Ark => ark::validate::validate(subject, questions),
+        Family::Orloj => orloj::validate::validate(subject, questions),
+        Family::Orka => orka::validate::validate(subject, questions),
+        Family::Sympozium => sympozium::validate::validate(subject, questions),
     }
 }
 
 /// The defaults that an object of one of the family's kinds lacks.
 #[must_use]
-pub fn default(family: Family, subject: &Subject<'_>) -> Vec<Edit> {
+pub fn default(family: Family, subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Edit> {
     match family {
         Family::Arkonis => arkonis::default::default(subject),
+        Family::Ark => ark::default::default(subject, questions),
+        Family::Orloj => orloj::default::default(subject, questions),
+        Family::Orka => orka::default::default(subject, questions),
+        Family::Sympozium => sympozium::default::default(subject, questions),
     }
 }
 
@@ -153,5 +233,9 @@ pub fn inject(
 ) -> Option<Injection> {
     match family {
         Family::Arkonis => arkonis::inject::inject(pod, namespace, questions),
+        Family::Ark => ark::inject::inject(pod, namespace, questions),
+        Family::Orloj => orloj::inject::inject(pod, namespace, questions),
+        Family::Orka => orka::inject::inject(pod, namespace, questions),
+        Family::Sympozium => sympozium::inject::inject(pod, namespace, questions),
     }
 }

@@ -14,6 +14,7 @@ pub mod name;
 pub mod pod;
 pub mod pointer;
 pub mod request;
+pub mod selector;
 pub mod settings;
 pub mod shape;
 pub mod snapshot;

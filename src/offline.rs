@@ -6,8 +6,6 @@
 use serde_json::Value;
 
 use crate::family;
-use crate::model::kind::{Kind, NAMESPACE, SECRET};
-use crate::model::settings::Family;
 use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
 
 /// The namespace of objects that name none, as kubectl has it.
@@ -18,11 +16,10 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 #[must_use]
 pub fn empty() -> Snapshot {
     let mut snapshot = Snapshot::default();
-    for kind in Family::ALL.into_iter().flat_map(family::watched) {
-        snapshot.set(kind, KindState::new(Coverage::Complete));
-    }
-    for kind in [&SECRET, &NAMESPACE] {
-        snapshot.set(kind, KindState::new(Coverage::PerNamespace));
+    for kind in family::state_kinds() {
+        let is_core = kind.group.is_empty();
+        let coverage = if is_core { Coverage::PerNamespace } else { Coverage::Complete };
+        snapshot.set(kind, KindState::new(coverage));
     }
     snapshot
 }
@@ -37,15 +34,11 @@ pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_jso
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let Some(kind) = family::state_kind(group, text("/kind")) else { return Ok(()) };
     let Some(mut object) = Object::read(kind, value)? else { return Ok(()) };
-    if is_cluster_wide(kind) {
+    if !kind.namespaced {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
         namespace.clone_into(&mut object.namespace);
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(())
-}
-
-fn is_cluster_wide(kind: &Kind) -> bool {
-    *kind == NAMESPACE
 }

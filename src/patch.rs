@@ -32,7 +32,13 @@ pub struct Patch<'e>(pub &'e [Edit]);
 struct Operation<'e> {
     op: &'static str,
     path: &'e str,
+    #[serde(skip_serializing_if = "is_nothing")]
     value: &'e Value,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+const fn is_nothing(value: &&Value) -> bool {
+    matches!(value, Value::Nothing)
 }
 
 impl Serialize for Patch<'_> {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test may end where it cannot go on")]
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -20,10 +21,18 @@ fn origin(rule: &'static str) -> Origin {
     Origin { resource: "ArkMemory team/notes".into(), field: "".into(), rule }
 }
 
+/// The origin of a variable bears its name.
+fn of(variable: &EnvVar) -> Origin {
+    match variable.name {
+        Cow::Borrowed(name) => origin(name),
+        Cow::Owned(_) => origin("owned"),
+    }
+}
+
 fn edit(op: Op, pointer: &str, value: Written) -> Edit {
     let origins = match &value {
-        Written::EnvList(list) => list.iter().map(|variable| origin(variable.name)).collect(),
-        Written::Env(variable) => vec![origin(variable.name)],
+        Written::EnvList(list) => list.iter().map(of).collect(),
+        Written::Env(variable) => vec![of(variable)],
         _ => vec![origin("rule")],
     };
     Edit { op, pointer: Pointer::new(pointer), value, origins }
@@ -38,12 +47,12 @@ fn replace(pointer: &str, value: Written) -> Edit {
 }
 
 fn variable(name: &'static str, value: &str) -> EnvVar {
-    EnvVar { name, source: EnvSource::Value(value.into()) }
+    EnvVar { name: name.into(), source: EnvSource::Value(value.into()) }
 }
 
 fn secret(name: &'static str) -> EnvVar {
-    let secret_key_ref = SecretKeyRef { name: "notes-redis".into(), key: "URL" };
-    EnvVar { name, source: EnvSource::ValueFrom(ValueFrom { secret_key_ref }) }
+    let secret_key_ref = SecretKeyRef { name: "notes-redis".into(), key: "URL".into(), optional: None };
+    EnvVar { name: name.into(), source: EnvSource::ValueFrom(ValueFrom { secret_key_ref }) }
 }
 
 fn env(name: &'static str, value: &str) -> Written {

@@ -41,6 +41,10 @@ fn files(family: Family) -> &'static [&'static str] {
             include_str!("../../deploy/crds/arkonis-older.yaml"),
             include_str!("../../deploy/crds/arkonis-successor.yaml"),
         ],
+        Family::Ark => &[include_str!("../../deploy/crds/ark.yaml")],
+        Family::Orloj => &[include_str!("../../deploy/crds/orloj.yaml")],
+        Family::Orka => &[include_str!("../../deploy/crds/orka.yaml")],
+        Family::Sympozium => &[include_str!("../../deploy/crds/sympozium.yaml")],
     }
 }
 

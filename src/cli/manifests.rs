@@ -104,11 +104,13 @@ impl Only {
 fn rules(family: Family) -> Rules {
     Rules {
         name: family.name(),
-        pod_labels: family::pod_labels(family).to_vec(),
+        pods: family::pod_selectors(family),
+        fail_open: family::resources_fail_open(family),
         defaulted: family::defaulted(family),
         judged: family::judged(family).to_vec(),
         memories: family::memories(family),
-        watched: family::watched(family).to_vec(),
+        watched: family::watched(family),
+        asked: family::asked(family),
     }
 }
 

@@ -127,7 +127,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         certificate,
         "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
     );
-    let settings = Settings { families: args.families.chosen() };
+    let settings = Settings { families: args.families.chosen(), ..Settings::default() };
     let state = if args.state.is_empty() {
         runtime.block_on(cluster(args, settings))?
     } else {

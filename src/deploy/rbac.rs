@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
 
 use crate::deploy::{NAME, Plan, cluster_metadata, metadata};
+use crate::model::kind::Kind;
 
 /// The service account; its token is mounted where it is needed, with a bound audience.
 #[must_use]
@@ -17,23 +18,33 @@ pub fn service_account(plan: &Plan) -> ServiceAccount {
     }
 }
 
-/// Read access to the kinds that decisions read.
+/// Read access to the kinds that decisions look up, and no more than they need of each.
 #[must_use]
 pub fn role(plan: &Plan) -> ClusterRole {
+    let watched = plan.families.iter().flat_map(|family| family.watched).copied();
+    let asked = plan.families.iter().flat_map(|family| family.asked).copied();
+    let also_watched: Vec<&Kind> = watched.clone().collect();
+    let mut rules = rules(watched, &["get", "list", "watch"]);
+    rules.extend(self::rules(asked.filter(|kind| !also_watched.contains(kind)), &["get"]));
+    ClusterRole { metadata: cluster_metadata(), rules: Some(rules), aggregation_rule: None }
+}
+
+/// One rule for each API group.
+fn rules(kinds: impl Iterator<Item = &'static Kind>, verbs: &[&str]) -> Vec<PolicyRule> {
     let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for kind in plan.families.iter().flat_map(|family| &family.watched) {
+    for kind in kinds {
         let resources = groups.entry(kind.group).or_default();
         if !resources.iter().any(|known| known == kind.plural) {
             resources.push(kind.plural.to_owned());
         }
     }
-    let rules = groups.into_iter().map(|(group, resources)| PolicyRule {
+    let rule = |(group, resources): (&str, Vec<String>)| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(resources),
-        verbs: ["get", "list", "watch"].map(str::to_owned).to_vec(),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
-    });
-    ClusterRole { metadata: cluster_metadata(), rules: Some(rules.collect()), aggregation_rule: None }
+    };
+    groups.into_iter().map(rule).collect()
 }
 
 /// Gives the role to the service account.

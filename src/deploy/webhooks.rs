@@ -11,8 +11,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::deploy::{Endpoint, NAME, Plan, cluster_metadata, texts};
+use crate::deploy::{Endpoint, NAME, Plan, Rules, cluster_metadata, texts};
 use crate::model::kind::Kind;
+use crate::model::selector::PodSelector;
 
 /// The label by which pods and namespaces opt out and pods insist.
 const INJECT_LABEL: &str = "memgate.dev/inject";
@@ -53,18 +54,19 @@ impl Failure {
 pub fn mutating(plan: &Plan) -> MutatingWebhookConfiguration {
     let mut webhooks = Vec::new();
     for family in &plan.families {
-        for label in &family.pod_labels {
-            webhooks.push(agent_pods(plan, family.name, label));
-        }
+        webhooks.extend(family.pods.iter().map(|pods| agent_pods(plan, pods)));
     }
     webhooks.push(required_pods(plan));
-    let defaulted = rules(plan.families.iter().flat_map(|family| &family.defaulted), &["CREATE", "UPDATE"]);
-    if !defaulted.is_empty() {
-        webhooks.push(MutatingWebhook {
-            rules: Some(defaulted),
-            match_conditions: Some(conditions(&[NOT_DELETING])),
-            ..mutating_webhook(plan, "resources", Failure::Fail, 5)
-        });
+    for (fail_open, families) in by_policy(plan) {
+        let rules = rules(families.iter().flat_map(|family| &family.defaulted), &["CREATE", "UPDATE"]);
+        if !rules.is_empty() {
+            let (name, failure, seconds) = resources(fail_open);
+            webhooks.push(MutatingWebhook {
+                rules: Some(rules),
+                match_conditions: Some(conditions(&[NOT_DELETING])),
+                ..mutating_webhook(plan, name, failure, seconds)
+            });
+        }
     }
     MutatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
 }
@@ -72,15 +74,18 @@ pub fn mutating(plan: &Plan) -> MutatingWebhookConfiguration {
 /// The configuration of the validating calls: the families' own resources.
 #[must_use]
 pub fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
-    let judged = rules(plan.families.iter().flat_map(|family| &family.judged), &["CREATE", "UPDATE"]);
     let memories = rules(plan.families.iter().flat_map(|family| &family.memories), &["DELETE"]);
     let mut webhooks = Vec::new();
-    if !judged.is_empty() {
-        webhooks.push(ValidatingWebhook {
-            rules: Some(judged),
-            match_conditions: Some(conditions(&[NOT_DELETING])),
-            ..validating_webhook(plan, "resources", Failure::Fail, 5)
-        });
+    for (fail_open, families) in by_policy(plan) {
+        let rules = rules(families.iter().flat_map(|family| &family.judged), &["CREATE", "UPDATE"]);
+        if !rules.is_empty() {
+            let (name, failure, seconds) = resources(fail_open);
+            webhooks.push(ValidatingWebhook {
+                rules: Some(rules),
+                match_conditions: Some(conditions(&[NOT_DELETING])),
+                ..validating_webhook(plan, name, failure, seconds)
+            });
+        }
     }
     if !memories.is_empty() {
         webhooks.push(ValidatingWebhook {
@@ -91,20 +96,38 @@ pub fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
     ValidatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
 }
 
-/// Pods that bear `label`. A selector knows no "or", so each label has an entry of its own.
-fn agent_pods(plan: &Plan, family: &str, label: &str) -> MutatingWebhook {
-    let platform = label.split(['.', '/']).next().unwrap_or(label);
-    let entry = if platform == family { family.to_owned() } else { format!("{family}-{platform}") };
-    let pods = vec![
-        requirement(label, "Exists", &[]),
-        requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]),
-    ];
+/// The families whose resources are refused when memgate does not answer, then the others.
+fn by_policy(plan: &Plan) -> [(bool, Vec<&Rules>); 2] {
+    [false, true].map(|open| (open, plan.families.iter().filter(|family| family.fail_open == open).collect()))
+}
+
+/// The entry for resources: its name, and what happens when memgate does not answer in so many
+/// seconds.
+const fn resources(fail_open: bool) -> (&'static str, Failure, i32) {
+    if fail_open { ("advice", Failure::Ignore, 2) } else { ("resources", Failure::Fail, 5) }
+}
+
+/// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own.
+fn agent_pods(plan: &Plan, selector: &PodSelector) -> MutatingWebhook {
+    let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
+    let labels = selector.labels.iter();
+    let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
+    pods.push(requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
+    let webhook = pods_webhook(plan, &format!("{}.pods", selector.name), Failure::Ignore, 2);
+    let mut conditions = webhook.match_conditions.clone().unwrap_or_default();
+    conditions.extend(selector.annotation.map(|annotation| MatchCondition {
+        name: "opted-in".to_owned(),
+        expression: format!(
+            "has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations"
+        ),
+    }));
     MutatingWebhook {
         object_selector: Some(expressions(pods)),
         namespace_selector: Some(expressions(namespaces)),
-        ..pods_webhook(plan, &format!("{entry}.pods"), Failure::Ignore, 2)
+        match_conditions: Some(conditions),
+        ..webhook
     }
 }
 
@@ -190,18 +213,24 @@ fn client_config(plan: &Plan, path: &str) -> WebhookClientConfig {
     }
 }
 
-/// One rule for each group and version, in the order in which the kinds come.
+/// One rule for each group, version and scope, in the order in which the kinds come.
 fn rules<'k>(kinds: impl Iterator<Item = &'k &'static Kind>, operations: &[&str]) -> Vec<RuleWithOperations> {
-    let mut groups: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(&Kind, Vec<String>)> = Vec::new();
     for kind in kinds {
         let plural = kind.plural.to_owned();
-        match groups.iter_mut().find(|(group, version, _)| *group == kind.group && *version == kind.version) {
-            Some((.., plurals)) => plurals.push(plural),
-            None => groups.push((kind.group, kind.version, vec![plural])),
+        let alike = |first: &Kind| {
+            (first.group, first.version, first.namespaced) == (kind.group, kind.version, kind.namespaced)
+        };
+        match groups.iter_mut().find(|(first, _)| alike(first)) {
+            Some((_, plurals)) => plurals.push(plural),
+            None => groups.push((kind, vec![plural])),
         }
     }
-    let groups = groups.into_iter();
-    groups.map(|(group, version, plurals)| rule(group, version, plurals, operations)).collect()
+    let rule = |(kind, plurals): (&Kind, Vec<String>)| RuleWithOperations {
+        scope: Some(if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned()),
+        ..rule(kind.group, kind.version, plurals, operations)
+    };
+    groups.into_iter().map(rule).collect()
 }
 
 fn rule(group: &str, version: &str, resources: Vec<String>, operations: &[&str]) -> RuleWithOperations {

@@ -1,4 +1,10 @@
-//! What families share on pods: the one place that inserts env, and the marker annotation.
+//! What families share on pods: the one place that inserts env, containers, volumes and mounts, and
+//! the marker annotation.
+//!
+//! Everything is added and nothing replaced. Edits come in an order in which each one's pointer is
+//! right when its turn comes; edits inside a list element come before inserts into that list.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 
@@ -24,28 +30,67 @@ pub struct Injection {
     pub unmet: Option<Finding>,
     /// Whether `unmet` is worth a word to a pod that does not require memory.
     pub quiet: bool,
-    /// What is worth a warning although the pod has its memory.
+    /// What is worth a warning, whether the pod has its memory or not.
     pub warnings: Vec<Finding>,
     /// The changes, in the order in which they apply.
     pub edits: Vec<Edit>,
-    /// The memory resource, as `Kind/name`.
-    pub memory: String,
-    /// The container that gets the env, and the names.
-    pub env: Option<(&'static str, Vec<&'static str>)>,
+    /// What the edits add, as the marker annotation says it.
+    pub added: Added,
+}
+
+/// What was added to a pod; the marker annotation says it as compact JSON.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Added {
+    /// The memory resources, each as `Kind/name`, or as the family's facts have it.
+    #[serde(serialize_with = "one_or_many")]
+    pub memory: Vec<String>,
+    /// The variables, by container.
+    #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, Vec<Cow<'static, str>>)>,
+    /// The init containers, native sidecars among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub init_containers: Vec<String>,
+    /// The volumes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<String>,
+    /// The paths of mounts, by container.
+    #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<(String, Vec<Cow<'static, str>>)>,
+}
+
+/// One memory resource is a string, several are a list.
+fn one_or_many<S: serde::Serializer>(memory: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    match memory {
+        [one] => serializer.serialize_str(one),
+        many => serializer.collect_seq(many),
+    }
+}
+
+fn by_key<S: serde::Serializer>(
+    lists: &[(String, Vec<Cow<'static, str>>)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(lists.iter().map(|(key, list)| (key, list)))
 }
 
 impl Injection {
     /// Nothing is changed, because of `finding`.
     #[must_use]
-    pub const fn unmet(reason: Reason, finding: Finding) -> Self {
+    pub fn unmet(reason: Reason, finding: Finding) -> Self {
+        Self { unmet: Some(finding), ..Self::nothing(reason) }
+    }
+
+    /// Nothing is changed and there is nothing to say.
+    #[must_use]
+    pub fn nothing(reason: Reason) -> Self {
         Self {
             reason,
-            unmet: Some(finding),
+            unmet: None,
             quiet: false,
             warnings: Vec::new(),
             edits: Vec::new(),
-            memory: String::new(),
-            env: None,
+            added: Added::default(),
         }
     }
 }
@@ -68,26 +113,48 @@ pub fn insert_env(
     block: Vec<(EnvVar, Origin)>,
     place: Place,
 ) -> Vec<Edit> {
-    if block.is_empty() {
-        return Vec::new();
-    }
     let list = env_pointer(container);
     let Some(existing) = existing else {
-        let (variables, origins) = block.into_iter().unzip();
-        return vec![Edit { op: Op::Add, pointer: list, value: Value::EnvList(variables), origins }];
+        let (variables, origins): (Vec<_>, Vec<_>) = block.into_iter().unzip();
+        let whole = Edit { op: Op::Add, pointer: list, value: Value::EnvList(variables), origins };
+        return if whole.origins.is_empty() { Vec::new() } else { vec![whole] };
     };
     let start = match place {
         Place::Front => 0,
         Place::End => existing.len(),
     };
-    let numbered = (start..).zip(block);
     let add = |(index, (variable, origin))| Edit {
         op: Op::Add,
         pointer: list.index(index),
         value: Value::Env(variable),
         origins: vec![origin],
     };
-    numbered.map(add).collect()
+    (start..).zip(block).map(add).collect()
+}
+
+/// The edits that insert trees (containers, volumes, mounts) into the list at `list`, before the
+/// element of index `start`: one `add` each, or one for the whole list where there is none
+/// (`existing` is `None`).
+#[must_use]
+pub fn insert_trees(
+    list: &Pointer,
+    existing: Option<usize>,
+    start: usize,
+    block: Vec<(serde_json::Value, Origin)>,
+) -> Vec<Edit> {
+    if existing.is_none() {
+        let (trees, origins): (Vec<_>, Vec<_>) = block.into_iter().unzip();
+        let value = Value::Tree(serde_json::Value::Array(trees));
+        let whole = Edit { op: Op::Add, pointer: list.clone(), value, origins };
+        return if whole.origins.is_empty() { Vec::new() } else { vec![whole] };
+    }
+    let add = |(index, (tree, origin))| Edit {
+        op: Op::Add,
+        pointer: list.index(index),
+        value: Value::Tree(tree),
+        origins: vec![origin],
+    };
+    (start..).zip(block).map(add).collect()
 }
 
 /// The pointer to the `env` of the container of this index.
@@ -96,33 +163,19 @@ pub fn env_pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/env"))
 }
 
-/// What the marker annotation says, as compact JSON.
+/// The marker annotation: which memgate, and what it added.
 #[derive(Serialize)]
 struct Marker<'a> {
     version: &'static str,
     family: &'static str,
-    memory: &'a str,
-    #[serde(serialize_with = "one_entry", skip_serializing_if = "Option::is_none")]
-    env: &'a Option<(&'static str, Vec<&'static str>)>,
-}
-
-#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
-fn one_entry<S: serde::Serializer>(
-    entry: &Option<(&'static str, Vec<&'static str>)>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(entry.iter().map(|(container, names)| (container, names)))
+    #[serde(flatten)]
+    added: &'a Added,
 }
 
 /// The edit that writes the marker annotation of an injection.
 #[must_use]
-pub fn marker(pod: &pod::Pod<'_>, family: Family, injection: &Injection) -> Edit {
-    let marker = Marker {
-        version: env!("CARGO_PKG_VERSION"),
-        family: family.name(),
-        memory: &injection.memory,
-        env: &injection.env,
-    };
+pub fn marker(pod: &pod::Pod<'_>, family: Family, added: &Added) -> Edit {
+    let marker = Marker { version: env!("CARGO_PKG_VERSION"), family: family.name(), added };
     let text = serde_json::to_string(&marker).unwrap_or_default();
     let annotations = Pointer::new("/metadata/annotations");
     let origins =

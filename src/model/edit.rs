@@ -15,6 +15,8 @@ pub enum Op {
     Add,
     /// Sets a field or list element that exists.
     Replace,
+    /// Takes away a field that exists.
+    Remove,
 }
 
 impl Op {
@@ -24,6 +26,7 @@ impl Op {
         match self {
             Self::Add => "add",
             Self::Replace => "replace",
+            Self::Remove => "remove",
         }
     }
 }
@@ -42,13 +45,17 @@ pub enum Value {
     EnvList(Vec<EnvVar>),
     /// An object with one string entry, where the map did not exist.
     Entry(Entry),
+    /// A whole container, volume or other tree, or a list of them where there was none.
+    Tree(serde_json::Value),
+    /// Nothing: the edit takes something away.
+    Nothing,
 }
 
 /// An environment variable of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvVar {
     /// The name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The literal or the reference.
     pub source: EnvSource,
 }
@@ -65,7 +72,7 @@ pub enum EnvSource {
 impl Serialize for EnvVar {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut variable = serializer.serialize_struct("EnvVar", 2)?;
-        variable.serialize_field("name", self.name)?;
+        variable.serialize_field("name", &self.name)?;
         match &self.source {
             EnvSource::Value(value) => variable.serialize_field("value", value)?,
             EnvSource::ValueFrom(value_from) => variable.serialize_field("valueFrom", value_from)?,
@@ -88,7 +95,10 @@ pub struct SecretKeyRef {
     /// The name of the Secret.
     pub name: String,
     /// The key in its data.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
+    /// Whether the container starts without it; `None` leaves the field out, which means no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
 }
 
 /// A map with one entry.

@@ -17,6 +17,8 @@ pub struct Kind {
     pub kind: &'static str,
     /// The plural resource name, as in a URL and in RBAC rules.
     pub plural: &'static str,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
     /// What is read of an object of this kind, metadata included.
     pub shape: Shape,
 }
@@ -66,6 +68,7 @@ pub static SECRET: Kind = Kind {
     version: "v1",
     kind: "Secret",
     plural: "secrets",
+    namespaced: true,
     shape: Shape::Open(&[
         Field::new("metadata", METADATA),
         Field::new("data", Shape::Keys),
@@ -79,5 +82,6 @@ pub static NAMESPACE: Kind = Kind {
     version: "v1",
     kind: "Namespace",
     plural: "namespaces",
+    namespaced: false,
     shape: Shape::Open(&[Field::new("metadata", METADATA_WITH_LABELS)]),
 };

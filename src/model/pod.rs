@@ -25,6 +25,8 @@ view! {
         namespace: Text<'a> = "namespace",
         /// When the pod was asked to go; present only while it is being deleted.
         deletion_timestamp: Text<'a> = "deletionTimestamp",
+        /// The owners, unread.
+        owner_references: &'a RawValue = "ownerReferences",
         /// All labels.
         labels: Texts<'a> = "labels",
         /// The annotations that memgate reads; `None` when there is no such map at all.
@@ -37,6 +39,18 @@ view! {
     Spec {
         /// The ordinary containers.
         containers: Vec<Container<'a>> = "containers",
+        /// The init containers, native sidecars among them; unread, since few families look at them.
+        init_containers: &'a RawValue = "initContainers",
+        /// The volumes, unread.
+        volumes: &'a RawValue = "volumes",
+        /// The pod's security context, unread.
+        security_context: &'a RawValue = "securityContext",
+        /// Whether the pod uses the network of its node.
+        host_network: bool = "hostNetwork",
+        /// How names are resolved.
+        dns_policy: Text<'a> = "dnsPolicy",
+        /// Whether the service account's token is mounted.
+        automount_service_account_token: bool = "automountServiceAccountToken",
     }
 }
 
@@ -48,6 +62,14 @@ view! {
         /// The environment; `None` when there is no list at all, which a patch must tell from an
         /// empty one.
         env: Vec<EnvVar<'a>> = "env",
+        /// Where more variables come from; unread.
+        env_from: &'a RawValue = "envFrom",
+        /// The entry point, unread.
+        command: &'a RawValue = "command",
+        /// Its arguments, unread.
+        args: &'a RawValue = "args",
+        /// The mounts, unread.
+        volume_mounts: &'a RawValue = "volumeMounts",
     }
 }
 
@@ -120,14 +142,14 @@ impl EnvVar<'_> {
     /// The Secret and key that the value comes from; `None` for a literal or another reference.
     #[must_use]
     pub fn secret_key_ref(&self) -> Option<(String, String)> {
-        let reference = ValueFrom::of(self.value_from?)?.secret_key_ref?;
+        let reference = read::<ValueFrom<'_>>(self.value_from)?.secret_key_ref?;
         let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
         Some((text(reference.name), text(reference.key)))
     }
 }
 
-impl<'a> ValueFrom<'a> {
-    fn of(raw: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(raw.get()).ok()
-    }
+/// Reads a part of a pod that was left unread; `None` when it is absent or of another form.
+#[must_use]
+pub fn read<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
 }

@@ -245,6 +245,28 @@ impl<'s> Questions<'s> {
         names.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref)
     }
 
+    /// All objects of a kind, by namespace and name. Empty, and noted, when the kind is unknown.
+    pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let state = self.snapshot.kinds.get(kind);
+        if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
+            self.note(kind, "", "");
+        }
+        let namespaces = state.into_iter().flat_map(|state| state.namespaces.values());
+        namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
+    }
+
+    /// Whether at least one object of a kind is known, wherever.
+    #[must_use]
+    pub fn holds_any(&self, kind: &Kind) -> bool {
+        self.snapshot.kinds.get(kind).is_some_and(|state| !state.is_empty())
+    }
+
+    /// What whoever runs memgate chose.
+    #[must_use]
+    pub const fn settings(&self) -> &'s Settings {
+        &self.snapshot.settings
+    }
+
     /// The first other namespace that holds an object of this name, for a hint.
     #[must_use]
     pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {

@@ -78,6 +78,11 @@ pub(crate) use view;
 pub struct Texts<'a>(Vec<(Text<'a>, Option<Text<'a>>)>);
 
 impl Texts<'_> {
+    /// All keys, in document order; one that is repeated comes more than once.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| &**key)
+    }
+
     /// The value of `key`; a `null` reads as the empty string, as in Go.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {

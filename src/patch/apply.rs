@@ -49,7 +49,7 @@ fn in_list(
     match (rest.is_empty(), op) {
         (true, Op::Add) if at <= texts.len() => texts.insert(at, value),
         (true, Op::Replace) => *texts.get_mut(at)? = value,
-        (true, Op::Add) => return None,
+        (true, Op::Add | Op::Remove) => return None,
         (false, _) => {
             inner = below(texts.get(at)?, rest, op, value)?;
             *texts.get_mut(at)? = &inner;
@@ -96,8 +96,9 @@ fn in_object(
     let position = members.iter().rposition(|(known, _)| &**known == key);
     let old = position.and_then(|position| members.get(position)).map(|(_, value)| value.get());
     let new = match (old, rest.is_empty(), op) {
-        (Some(_), true, _) | (None, true, Op::Add) => value.to_owned(),
-        (Some(old), false, _) => below(old, rest, op, value)?,
+        (Some(_), true, Op::Remove) => None,
+        (Some(_), true, _) | (None, true, Op::Add) => Some(value.to_owned()),
+        (Some(old), false, _) => Some(below(old, rest, op, value)?),
         (None, ..) => return None,
     };
     let mut object = String::from("{");
@@ -106,10 +107,15 @@ fn in_object(
         write!(object, "{comma}{}:{value}", serde_json::Value::from(key)).ok()
     };
     for (index, (known, value)) in members.iter().enumerate() {
-        write(known, if position == Some(index) { &new } else { value.get() })?;
+        match &new {
+            // Removing means all of the equal keys: the last one only would bring an earlier one back.
+            None if &**known == key => {}
+            Some(new) if position == Some(index) => write(known, new)?,
+            _ => write(known, value.get())?,
+        }
     }
-    if position.is_none() {
-        write(key, &new)?;
+    if let (None, Some(new)) = (position, &new) {
+        write(key, new)?;
     }
     object.push('}');
     Some(object)

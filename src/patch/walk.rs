@@ -86,9 +86,23 @@ enum Sparse {
 impl Sparse {
     fn of(value: &Value) -> Self {
         match value {
-            Value::Text(_) | Value::Integer(_) | Value::Env(_) => Self::Leaf,
+            Value::Text(_) | Value::Integer(_) | Value::Env(_) | Value::Nothing => Self::Leaf,
+            Value::Tree(tree) => Self::of_tree(tree),
             Value::EnvList(list) => Self::List { len: list.len(), kept: Vec::new() },
             Value::Entry(entry) => Self::Map(vec![(entry.0.clone(), Self::Leaf)]),
+        }
+    }
+
+    /// What is written is never deeper than the few levels of a container.
+    fn of_tree(tree: &serde_json::Value) -> Self {
+        match tree {
+            serde_json::Value::Array(list) => {
+                Self::List { len: list.len(), kept: list.iter().map(Self::of_tree).enumerate().collect() }
+            }
+            serde_json::Value::Object(fields) => {
+                Self::Map(fields.iter().map(|(key, value)| (key.clone(), Self::of_tree(value))).collect())
+            }
+            _ => Self::Leaf,
         }
     }
 
@@ -113,10 +127,14 @@ impl Sparse {
         match self {
             Self::Leaf => None,
             Self::Map(fields) => {
-                match (fields.iter_mut().find(|(key, _)| key == token), op) {
-                    (Some((_, child)), _) => *child = new,
+                let known = fields.iter().position(|(key, _)| key == token);
+                match (known, op) {
+                    (Some(known), Op::Remove) => {
+                        fields.remove(known);
+                    }
+                    (Some(known), Op::Add | Op::Replace) => fields.get_mut(known)?.1 = new,
                     (None, Op::Add) => fields.push((token.to_owned(), new)),
-                    (None, Op::Replace) => return None,
+                    (None, Op::Replace | Op::Remove) => return None,
                 }
                 Some(())
             }
@@ -146,7 +164,8 @@ fn set_element(
             kept.push((position, new));
             Some(())
         }
-        Op::Add | Op::Replace => None,
+        // Nothing that a user wrote is ever taken out of a list.
+        Op::Add | Op::Replace | Op::Remove => None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Asks the apiserver for single objects that the watches have not delivered (yet).
 //!
-//! Only for kinds that are watched anyway and that belong to a family: core kinds are never asked
-//! for, so there is no way from here to a Secret. Names come from users and become part of a URL,
+//! Only for kinds that a family's tables name, and never for a Secret. Names come from users and become part of a URL,
 //! so one that no object can have is answered without asking.
 //!
 //! Bounded: so many requests at a time, and equal questions share one. A question never shares a
@@ -21,6 +20,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::model::kind::SECRET;
 use crate::model::name::is_dns_subdomain;
 use crate::model::snapshot::{Object, Reference};
 use crate::server::metrics::{LookedUp, Metrics};
@@ -74,9 +74,9 @@ impl Lookups {
         Self { client, room, latest: Mutex::default(), metrics }
     }
 
-    /// Whether this can be asked at all: one object of a family's own kind.
+    /// Whether this can be asked at all: one object, and never a Secret, whatever a table says.
     pub(super) fn can_ask(reference: &Reference) -> bool {
-        !reference.kind.group.is_empty() && !reference.name.is_empty()
+        *reference.kind != SECRET && !reference.name.is_empty()
     }
 
     /// The answers that came in time.

@@ -124,8 +124,8 @@ impl Desk {
         if unknown.iter().any(|reference| self.store.is_cold(reference.kind)) {
             return Err(Refusal::Cold);
         }
-        let watched = |reference: &&Reference| self.store.is_watched(reference.kind);
-        let open = unknown.iter().filter(watched).filter(|reference| Lookups::can_ask(reference));
+        let known = |reference: &&Reference| self.store.can_look_up(reference.kind);
+        let open = unknown.iter().filter(known).filter(|reference| Lookups::can_ask(reference));
         Ok(open.cloned().collect())
     }
 }

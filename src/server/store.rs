@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use crate::family::watched;
+use crate::family::{asked, watched};
 use crate::model::kind::Kind;
 use crate::model::settings::{Family, Settings};
-use crate::model::snapshot::{KindState, Snapshot};
+use crate::model::snapshot::{Coverage, KindState, Snapshot};
 use crate::server::store::fold::Change;
 
 /// After so long without another error a watch counts as well again: its errors come at least
@@ -59,6 +59,10 @@ impl Store {
     pub(super) fn watching(settings: Settings) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
+        for kind in snapshot.settings.families.clone().into_iter().flat_map(asked) {
+            // Nothing is watched: every object is looked up when it is asked for.
+            snapshot.set(kind, KindState::new(Coverage::Watched));
+        }
         Self::new(snapshot, false)
     }
 
@@ -84,9 +88,10 @@ impl Store {
         self.watches().keys().copied().collect()
     }
 
-    /// Whether the kind is one of those.
-    pub(super) fn is_watched(&self, kind: &Kind) -> bool {
-        self.watches().contains_key(kind)
+    /// Whether single objects of the kind may be looked up: it is one of those, or one that is only
+    /// looked up.
+    pub(super) fn can_look_up(&self, kind: &Kind) -> bool {
+        self.watches().contains_key(kind) || self.families.iter().any(|family| asked(*family).contains(&kind))
     }
 
     /// Whether the kind is watched and nothing is known of it yet.

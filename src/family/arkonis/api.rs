@@ -11,6 +11,7 @@
 //! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
 
 use crate::model::kind::Kind;
+use crate::model::selector::PodSelector;
 use crate::model::shape::{Field, METADATA, Shape};
 use crate::model::tree::Tree;
 
@@ -114,9 +115,12 @@ pub static KINDS: [&Kind; 12] = [
     &AGENTOPS.settings,
 ];
 
-/// The labels of [`DIALECTS`], each once.
-pub static POD_LABELS: [&str; 3] =
-    ["arkonis.dev/deployment", "kubeswarm/deployment", "agentops.io/deployment"];
+/// The pods of [`DIALECTS`], each label once.
+pub static POD_SELECTORS: [PodSelector; 3] = [
+    PodSelector::labelled("arkonis", &[("arkonis.dev/deployment", &[])]),
+    PodSelector::labelled("arkonis-kubeswarm", &[("kubeswarm/deployment", &[])]),
+    PodSelector::labelled("arkonis-agentops", &[("agentops.io/deployment", &[])]),
+];
 
 /// The API group that kubeswarm's own samples use by mistake; nothing serves it.
 pub const MISNAMED_GROUP: &str = "kubeswarm";
@@ -131,7 +135,7 @@ pub static MISNAMED: [&Kind; 3] = [
 const PROVIDERS: &[&str] = &["qdrant", "pinecone", "weaviate"];
 
 const fn kind(group: &'static str, kind: &'static str, plural: &'static str, shape: Shape) -> Kind {
-    Kind { group, version: "v1alpha1", kind, plural, shape }
+    Kind { group, version: "v1alpha1", kind, plural, namespaced: true, shape }
 }
 
 const NAME_ONLY: Shape = Shape::Object(&[Field::new("name", Shape::Text)]);

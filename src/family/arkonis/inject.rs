@@ -5,7 +5,9 @@
 
 mod env;
 
-use crate::family::pod::{Injection, Place, env_pointer, insert_env};
+use std::borrow::Cow;
+
+use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Value};
 use crate::model::finding::{Code, Finding, quoted};
@@ -220,7 +222,8 @@ impl<'s> Plan<'s> {
     /// The `replace` comes first: the `add`s shift what stands behind them.
     fn carry_out(self, container: &Container<'_>) -> Injection {
         let rewritten = self.rewrite.iter().map(|(_, variable)| variable.name);
-        let names: Vec<_> = rewritten.chain(self.missing.iter().map(|variable| variable.name)).collect();
+        let names: Vec<_> =
+            rewritten.chain(self.missing.iter().map(|variable| variable.name)).map(Cow::from).collect();
         let place = if env::refers_to_others(self.dialect, self.memory) { Place::End } else { Place::Front };
         let memory =
             format!("{} {}/{}", self.dialect.memory.kind, self.memory.namespace, self.memory.name).into();
@@ -241,14 +244,9 @@ impl<'s> Plan<'s> {
             (true, true) => Reason::Conflict,
             (true, false) => Reason::Complete,
         };
-        Injection {
-            reason,
-            unmet: None,
-            quiet: false,
-            warnings: self.warnings,
-            edits,
-            memory: format!("{}/{}", self.dialect.memory.kind, self.memory.name),
-            env: Some((AGENT_CONTAINER, names)),
-        }
+        let env = if names.is_empty() { Vec::new() } else { vec![(AGENT_CONTAINER.to_owned(), names)] };
+        let memory = vec![format!("{}/{}", self.dialect.memory.kind, self.memory.name)];
+        let added = Added { memory, env, ..Added::default() };
+        Injection { warnings: self.warnings, edits, added, ..Injection::nothing(reason) }
     }
 }

@@ -96,6 +96,8 @@ impl Plan {
         }
         self.odd |= cursor.open(ground, value);
         match cursor {
+            // Taking something away has no place in the new text; the document is written anew.
+            _ if edit.op == Op::Remove => self.odd = true,
             Cursor::Piece(Piece::New(_, whole)) | Cursor::Fresh(whole) => {
                 whole.put(&target, edit.op, fresh)?;
             }

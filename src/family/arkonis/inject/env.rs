@@ -62,7 +62,7 @@ impl Variable {
     }
 
     fn secret(name: &'static str, secret: &str, key: &'static str, field: &'static str) -> Self {
-        let secret_key_ref = SecretKeyRef { name: secret.to_owned(), key };
+        let secret_key_ref = SecretKeyRef { name: secret.to_owned(), key: key.into(), optional: None };
         Self { name, source: EnvSource::ValueFrom(ValueFrom { secret_key_ref }), field, or_empty: false }
     }
 
@@ -75,7 +75,7 @@ impl Variable {
     }
 
     pub(super) fn env_var(&self) -> EnvVar {
-        EnvVar { name: self.name, source: self.source.clone() }
+        EnvVar { name: self.name.into(), source: self.source.clone() }
     }
 
     /// The origin, given the memory as `Kind namespace/name`.

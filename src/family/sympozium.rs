@@ -1,0 +1,7 @@
+//! Persistent and shared memory of sympozium.ai.
+
+pub mod api;
+pub mod codes;
+pub mod default;
+pub mod inject;
+pub mod validate;
