@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use crate::family;
+use crate::model::settings::Settings;
 use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
 
 /// The namespace of objects that name none, as kubectl has it.
@@ -14,8 +15,9 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// A state in which nothing exists: the families' kinds are known to be absent, those of the core
 /// are unknown wherever no object of the kind says otherwise.
 #[must_use]
-pub fn empty() -> Snapshot {
+pub fn empty(settings: Settings) -> Snapshot {
     let mut snapshot = Snapshot::default();
+    snapshot.settings = settings;
     for kind in family::state_kinds() {
         let is_core = kind.group.is_empty();
         let coverage = if is_core { Coverage::PerNamespace } else { Coverage::Complete };

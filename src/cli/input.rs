@@ -14,12 +14,14 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use crate::cli::role::{Role, role};
+use crate::cli::settings::SettingsArgs;
 use crate::manifest;
 use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
+use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline;
 use crate::report::Subject;
@@ -54,6 +56,10 @@ pub struct StateArgs {
         help_heading = "Input"
     )]
     pub namespace: String,
+
+    /// What decisions depend on besides objects.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 /// Everything that was read.
@@ -111,10 +117,11 @@ impl Task {
 /// Reads everything that the arguments name.
 ///
 /// # Errors
-/// When standard input is named twice. What cannot be read is part of the result.
+/// When standard input is named twice, or the settings are no good. What cannot be read is part of
+/// the result.
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
-    let mut input = Input { snapshot: offline::empty(), ..Input::default() };
+    let mut input = Input { snapshot: offline::empty(args.state.settings.settings()?), ..Input::default() };
     let namespace = &args.state.namespace;
     read_state(&args.state.with, namespace, &mut input)?;
     for source in read(&args.paths, &mut input) {
@@ -136,9 +143,9 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
 ///
 /// # Errors
 /// When standard input is named twice. What cannot be read is part of the result.
-pub fn load_state(paths: &[String], namespace: &str) -> anyhow::Result<Input> {
+pub fn load_state(paths: &[String], namespace: &str, settings: Settings) -> anyhow::Result<Input> {
     stdin_once(paths.iter())?;
-    let mut input = Input { snapshot: offline::empty(), ..Input::default() };
+    let mut input = Input { snapshot: offline::empty(settings), ..Input::default() };
     read_state(paths, namespace, &mut input)?;
     Ok(input)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use memgate::model::settings::Settings;
 use memgate::offline;
 use memgate::server::State;
 use serde_json::json;
@@ -113,7 +114,7 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 }
 
 fn state() -> State {
-    let mut snapshot = offline::empty();
+    let mut snapshot = offline::empty(Settings::default());
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),
         ("ArkMemory", "notes", json!({"backend": "in-context"})),
