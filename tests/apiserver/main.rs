@@ -17,16 +17,19 @@
 mod support;
 
 mod assets;
+mod cases;
 mod control_plane;
+mod installed;
 mod manifests;
 mod processes;
-mod serving;
+mod request;
 mod stub;
 mod webhooks;
 mod world;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
 
+use anyhow::Result;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use world::{Case, World};
@@ -34,9 +37,9 @@ use world::{Case, World};
 /// Trials mostly wait for others, but each wait takes some of the processor.
 const THREADS: RangeInclusive<usize> = 2..=4;
 
-fn main() -> ExitCode {
-    if let Some(role) = processes::role().or_else(serving::role) {
-        return role();
+fn main() -> Result<ExitCode> {
+    if let Some(role) = processes::role() {
+        return Ok(role());
     }
     let mut arguments = Arguments::from_args();
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -44,25 +47,26 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(threads);
 
     let world = Arc::new(World::default());
-    let trials = cases().into_iter().map(|case| trial(case, &world));
+    let trials = cases()?.into_iter().map(|case| trial(case, &world));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    if let Some(summary) = cases::summary() {
+        println!("{summary}\n");
+    }
     // The last owner: this ends the cluster.
     drop(world);
-    conclusion.exit_code()
+    Ok(conclusion.exit_code())
 }
 
-fn cases() -> Vec<Case> {
-    [
+fn cases() -> Result<Vec<Case>> {
+    let modules = [
         assets::cases(),
         processes::cases(),
-        serving::cases(),
         control_plane::cases(),
         webhooks::cases(),
         manifests::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        cases::cases()?,
+    ];
+    Ok(modules.into_iter().flatten().collect())
 }
 
 fn trial(case: Case, world: &Arc<World>) -> Trial {
