@@ -21,8 +21,10 @@ mod cases;
 mod control_plane;
 mod installed;
 mod manifests;
+mod pods;
 mod processes;
 mod request;
+mod scene;
 mod stub;
 mod webhooks;
 mod world;
@@ -64,6 +66,7 @@ fn cases() -> Result<Vec<Case>> {
         control_plane::cases(),
         webhooks::cases(),
         manifests::cases(),
+        pods::cases(),
         cases::cases()?,
     ];
     Ok(modules.into_iter().flatten().collect())
