@@ -18,7 +18,8 @@ use memgate::manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
 
 use crate::{
-    request,
+    request::create,
+    scene::{memory_of, pod},
     support::{
         control_plane::ControlPlane,
         wait,
@@ -118,25 +119,20 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
 /// Waits until the apiserver asks memgate about a namespace: configurations reach the admission
 /// chain through a watch, the mutating and the validating ones each by itself.
 pub(crate) fn wait_until_asked(cluster: &ControlPlane, namespace: &str) -> Result<()> {
-    let refused = [
-        json!({
-            "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
-            "metadata": {"name": "asked"}, "spec": {"backend": "redis"},
-        }),
-        json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "asked", "labels": {"memgate.dev/inject": "required"}},
-            "spec": {"containers": [{"name": "agent", "image": "agent"}]},
-        }),
-    ];
-    let client = cluster.client();
-    for object in &refused {
-        wait::until("memgate to be asked", || {
-            let answer = cluster.block_on(request::create(&client, namespace, object, "?dryRun=All"))?;
-            Ok(answer.webhook_message().map(|_| ()))
-        })?;
-    }
-    Ok(())
+    wait_until_asked_about_pods(cluster, namespace)?;
+    wait_until_refused(cluster, namespace, &memory_of("asked", &json!({"backend": "redis"})))
+}
+
+/// The same for the mutating calls, which need no CRDs.
+pub(crate) fn wait_until_asked_about_pods(cluster: &ControlPlane, namespace: &str) -> Result<()> {
+    wait_until_refused(cluster, namespace, &pod("asked", "nobody", &[("memgate.dev/inject", "required")]))
+}
+
+fn wait_until_refused(cluster: &ControlPlane, namespace: &str, object: &Value) -> Result<()> {
+    wait::until("memgate to be asked", || {
+        let answer = cluster.block_on(create(&cluster.client(), namespace, object, "?dryRun=All"))?;
+        Ok(answer.webhook_message().map(|_| ()))
+    })
 }
 
 /// A client that may do anything, and about whose requests memgate is not asked.

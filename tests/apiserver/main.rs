@@ -16,17 +16,21 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod access;
 mod assets;
 mod cases;
 mod control_plane;
+mod crds;
 mod installed;
 mod manifests;
 mod pods;
 mod processes;
 mod request;
+mod resources;
 mod scene;
 mod stub;
 mod webhooks;
+mod words;
 mod world;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
@@ -67,6 +71,10 @@ fn cases() -> Result<Vec<Case>> {
         webhooks::cases(),
         manifests::cases(),
         pods::cases(),
+        crds::cases(),
+        access::cases(),
+        resources::cases(),
+        words::cases(),
         cases::cases()?,
     ];
     Ok(modules.into_iter().flatten().collect())
