@@ -13,7 +13,7 @@ use crate::{
     support::{
         control_plane::ControlPlane,
         wait,
-        webhook::{Serve, Webhook},
+        webhook::{Serve, Webhook, push},
     },
     world::{Case, World},
 };
@@ -27,6 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("pods::get_a_memory_that_was_made_a_moment_before", made_a_moment_before),
         Case::new("pods::keep_their_memory_when_another_webhook_reorders", another_webhook_reorders),
         Case::new("pods::get_their_memory_back_when_another_webhook_drops_it", another_webhook_drops),
+        Case::new("pods::can_be_applied_again", applied_again),
         Case::new("pods::opt_out", opt_out),
         Case::new("pods::that_require_memory_are_refused_without_it", refused_without_it),
         Case::new("pods::of_no_family_are_none_of_our_business", none_of_our_business),
@@ -187,6 +188,33 @@ fn beside(world: &World, prefix: &str, patch: fn(&Value) -> Value) -> Result<Val
         .any(|(key, value)| key.contains("/round_1_index_") && value.contains("arkonis.pods.memgate.dev"));
     ensure!(again, "memgate was not asked a second time: {annotations:?}\n{}", memgate.webhook.log());
     answer.object()
+}
+
+/// What was added is not the user's, so applying the same manifest again leaves it where it is;
+/// were it to move, the apiserver would refuse, since a pod's variables cannot change.
+fn applied_again(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let kubectl = cluster.admin();
+    let rows: [(&str, &[&str]); 2] = [("applied", &[]), ("merged", &["--server-side"])];
+    for (prefix, flags) in rows {
+        let namespace = world.namespace(prefix, &[])?;
+        let mut pod = pod("scout", "scout", &[]);
+        push(&mut pod["spec"]["containers"][0]["env"], json!({"name": "AGENT_TIMEOUT", "value": "60"}));
+        let items = json!([memory("notes"), agent("scout", "notes"), pod]);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        let apply = [&["apply", "-n", &namespace, "-f", "-"], flags].concat();
+        let spec = || -> Result<Value> {
+            let output = kubectl.run_with_input(&apply, &list)?.ok()?;
+            ensure!(output.stderr.is_empty(), "{prefix}: {}", output.stderr);
+            let get = ["get", "pod", "scout", "-n", &namespace, "--output=json"];
+            let pod: Value = serde_json::from_str(&kubectl.run(&get)?.ok()?.stdout)?;
+            ensure!(env_names(&pod) == [&COMPLETE[..], &["AGENT_TIMEOUT"]].concat(), "{prefix}: {pod}");
+            Ok(pod["spec"].clone())
+        };
+        let first = spec()?;
+        ensure!(spec()? == first, "{prefix}: the second time was not like {first}");
+    }
+    Ok(())
 }
 
 fn opt_out(world: &World) -> Result<()> {
