@@ -62,9 +62,15 @@ fn located<'r>(judged: &'r Judged<'r>) -> Vec<Located<'r>> {
     let task = judged.task;
     let located = judged.admitted.decision.findings.iter().map(|finding| {
         let pointer = task.template.join(&finding.pointer);
-        let caret = task.document.locate(&pointer).caret;
-        let place = place(task.document.source(), caret);
-        Located { finding, pointer, subject: &task.subject, place, other: None }
+        let found = task.document.locate(&pointer);
+        let key = found.key.filter(|_| finding.at_key && found.exact);
+        let place = place(task.document.source(), key.unwrap_or(found.caret));
+        let other = finding.related.as_ref().and_then(|(pointer, label)| {
+            let found = task.document.locate(&task.template.join(pointer));
+            let place = self::place(task.document.source(), found.caret);
+            found.exact.then(|| Mark { place, label: (*label).to_owned() })
+        });
+        Located { finding, pointer, subject: &task.subject, place, other }
     });
     let mut located: Vec<_> = located.collect();
     located.sort_by_key(|located| located.place.start);

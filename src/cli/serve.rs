@@ -30,6 +30,7 @@ const FIXED_GRACE: Duration = Duration::from_secs(1);
 #[command(after_help = "\
 Examples:
   memgate serve --tls-cert tls.crt --tls-key tls.key
+  memgate serve --self-signed --kubeconfig ~/.kube/config
   memgate serve --state manifests/                  without a cluster, with a certificate of its own
   memgate serve --state manifests/ --listen 127.0.0.1:9443
 
@@ -67,7 +68,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Network")]
     tls_key: Option<PathBuf>,
 
-    /// Where to write the CA of the certificate that is made when none is given
+    /// Make a CA and a certificate at the start; so it is with --state when none is given
+    #[arg(long, conflicts_with = "tls_cert", help_heading = "Network")]
+    self_signed: bool,
+
+    /// Where to write the CA of the certificate that is made
     #[arg(
         long,
         value_name = "FILE",
@@ -117,6 +122,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = Runtime::new().context("failed to start the runtime")?;
+    let certificate = args.tls_cert.is_some() || args.self_signed || !args.state.is_empty();
+    anyhow::ensure!(
+        certificate,
+        "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
+    );
     let settings = Settings { families: args.families.chosen() };
     let state = if args.state.is_empty() {
         runtime.block_on(cluster(args, settings))?

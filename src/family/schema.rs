@@ -95,7 +95,7 @@ fn unknown_field(name: &str, shape: &Shape, here: &Pointer, codes: Codes) -> Opt
     let shown = quoted(&field);
     let message =
         format!("{}: unknown field, it will be dropped{}", shown.trim_matches('"'), did_you_mean(meant));
-    Some(Finding::warn(codes.unknown_field, pointer, message))
+    Some(Finding::warn(codes.unknown_field, pointer, message).at_key())
 }
 
 fn field_or_object(pointer: &Pointer) -> String {

@@ -98,6 +98,10 @@ pub struct Finding {
     /// The values that the finding rests on. Two findings of one code and pointer with the same
     /// basis are the same complaint; ratcheting compares it. Never shown.
     pub basis: String,
+    /// The other place in the same object that the finding is about, and what it is.
+    pub related: Option<(Pointer, &'static str)>,
+    /// Whether the key itself is wrong, rather than what stands behind it.
+    pub at_key: bool,
     /// Whether this is about what the change does once it is allowed: not said of a refused one.
     pub when_allowed: bool,
 }
@@ -113,6 +117,8 @@ impl Finding {
             message: message.into(),
             help: None,
             basis: String::new(),
+            related: None,
+            at_key: false,
             when_allowed: false,
         }
     }
@@ -133,6 +139,18 @@ impl Finding {
     #[must_use]
     pub fn basis(self, basis: impl Into<String>) -> Self {
         Self { basis: basis.into(), ..self }
+    }
+
+    /// The same finding with its other place.
+    #[must_use]
+    pub fn related(self, pointer: Pointer, label: &'static str) -> Self {
+        Self { related: Some((pointer, label)), ..self }
+    }
+
+    /// The same finding, pointing at the key.
+    #[must_use]
+    pub fn at_key(self) -> Self {
+        Self { at_key: true, ..self }
     }
 
     /// The same finding, said only when nothing else refuses the request.

@@ -29,10 +29,10 @@ async fn both_calls(case: &Case) -> Result<Outcome> {
     if !first.allowed {
         return Ok(first);
     }
-    if let (Some(after), Some(object)) = (&first.after, review.pointer_mut("/request/object")) {
-        if !object.is_null() {
-            *object = after.clone();
-        }
+    if let (Some(after), Some(object @ Value::Object(_))) =
+        (&first.after, review.pointer_mut("/request/object"))
+    {
+        *object = after.clone();
     }
     let validated = call(&router, "/validate", &review).await?;
     let second = Outcome::from_review(&validated, first.after.as_ref()).map_err(anyhow::Error::msg)?;

@@ -13,6 +13,7 @@ mod client;
 mod deciding;
 mod drain;
 mod limits;
+mod objects;
 mod running;
 mod timers;
 mod wire;

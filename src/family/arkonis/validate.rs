@@ -1,7 +1,7 @@
 //! What is wrong with a memory resource, an agent or settings.
 //!
-//! Rules that the CRD's schema enforces in a cluster ([`schema_rules`]) stand in for it outside;
-//! the conditional ones ([`conditional_rules`]) are enforced nowhere else; warnings about things
+//! Rules that the CRD's schema enforces in a cluster (`schema_rules`) stand in for it outside;
+//! the conditional ones (`conditional_rules`) are enforced nowhere else; warnings about things
 //! that work but hardly as they are meant stand in the modules below.
 
 mod advice;

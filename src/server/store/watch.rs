@@ -1,7 +1,9 @@
 //! Follows one kind in the cluster for as long as the server runs.
 //!
 //! Whether the kind exists is learned from the list itself: 404 means that its CRD is not
-//! installed. Then there are no objects of it, and the list is asked for again every few seconds.
+//! installed. Then there are no objects of it, and the list is asked for again every few seconds; in
+//! between, a single object is looked up like any other that a watch has not delivered, so that
+//! whoever installs the CRD and uses it at once is served.
 //! So nothing but get, list and watch on the kind is needed, no rule for CRDs or discovery. When a
 //! CRD is removed its objects are deleted one by one, the watch ends, and the list answers 404.
 //!

@@ -14,6 +14,7 @@ use super::super::codes::{
     COLLECTION_EMPTY, EMBEDDING_MISSING, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET,
     NUMBER_NEGATIVE, SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
 };
+use super::memory::for_backend;
 use super::role;
 
 /// Where the vector databases live that ask every caller for an API key.
@@ -71,7 +72,7 @@ fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
     let unused = sections.into_iter().filter(|(name, present)| *present && backend.section() != Some(*name));
     let finding = |(name, _)| {
         let message = format!("spec.{name} is ignored when backend is \"{}\"", backend.name());
-        Finding::warn(&SECTION_UNUSED, Pointer::new("/spec").key(name), message)
+        for_backend(Finding::warn(&SECTION_UNUSED, Pointer::new("/spec").key(name), message))
     };
     unused.map(finding).collect()
 }

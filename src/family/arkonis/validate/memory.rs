@@ -133,7 +133,8 @@ fn forbidden_sections(memory: &Memory<'_>) -> Vec<Finding> {
     };
     let finding = |(_, section, backend): (bool, &str, Backend)| {
         let message = format!("{section} config can only be set when backend is {}", backend.name());
-        Finding::deny(&SECTION_UNUSED, Pointer::new("/spec").key(section), message).basis(basis(memory, ""))
+        for_backend(Finding::deny(&SECTION_UNUSED, Pointer::new("/spec").key(section), message))
+            .basis(basis(memory, ""))
     };
     sections.into_iter().filter(forbidden).map(finding).collect()
 }
@@ -142,7 +143,7 @@ fn redis_in_use(memory: &Memory<'_>) -> Vec<Finding> {
     let Some(redis) = &memory.redis else {
         let message = "spec.redis is required when backend is \"redis\"";
         return vec![
-            Finding::deny(&REDIS_REQUIRED, Pointer::new("/spec/redis"), message)
+            for_backend(Finding::deny(&REDIS_REQUIRED, Pointer::new("/spec/redis"), message))
                 .basis(basis(memory, "absent")),
         ];
     };
@@ -157,7 +158,10 @@ fn vector_store_in_use(memory: &Memory<'_>) -> Vec<Finding> {
     let Some(store) = &memory.vector_store else {
         let message = "spec.vectorStore is required when backend is \"vector-store\"";
         let pointer = Pointer::new("/spec/vectorStore");
-        return vec![Finding::deny(&VECTOR_STORE_REQUIRED, pointer, message).basis(basis(memory, "absent"))];
+        return vec![
+            for_backend(Finding::deny(&VECTOR_STORE_REQUIRED, pointer, message))
+                .basis(basis(memory, "absent")),
+        ];
     };
     let mut findings = Vec::new();
     if let Some(endpoint) = store.endpoint.filter(|endpoint| endpoint.trim().is_empty()) {
@@ -188,6 +192,11 @@ fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
     let pointer = Pointer::new(pointer);
     let message = format!("{}: {} is not a valid Secret name", pointer.field(), quoted(name));
     Some(Finding::deny(&SECRET_NAME_INVALID, pointer, message).basis(name))
+}
+
+/// A finding that is there because of the backend.
+pub(super) fn for_backend(finding: Finding) -> Finding {
+    finding.related(Pointer::new("/spec/backend"), "because of this backend")
 }
 
 /// A required value rests on the backend as well as on what stands in its place.

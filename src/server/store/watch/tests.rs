@@ -47,11 +47,12 @@ fn lookup_is(store: &Store, kind: &'static Kind, expected: fn(&Lookup<'_>) -> bo
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_served_is_known_to_be_empty_until_it_is() {
+async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     let status = Arc::new(AtomicU16::new(404));
     let (store, kind, _) = follow_first(&status);
     until(|| !store.is_cold(kind)).await;
-    assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Absent)));
+    assert!(store.snapshot().kind(kind).is_some_and(KindState::is_empty));
+    assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Unknown)), "it may be installed now");
     status.store(200, Ordering::SeqCst);
     until(|| lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_)))).await;
     let state = store.snapshot();
