@@ -2,9 +2,19 @@
 //! serves it all. The cluster starts with the first trial that asks for it: `--list` and a filter
 //! that leaves only trials without it start none.
 //!
+//! ```text
+//! assets, processes, control_plane, webhooks, stub   the cluster is what trials take it for
+//! installed                                          memgate in it, as its own commands install it
+//! manifests, access                                  what it takes, and no more
+//! cases                                              every case of tests/cases
+//! pods, resources, words, crds                       scenarios of several steps
+//! request, scene                                     what they are written with
+//! ```
+//!
 //! To add a trial, write a function `fn name(world: &World) -> anyhow::Result<()>` in one of the
 //! modules, or a new one, and name it in that module's `cases`. A trial works in a namespace of
-//! its own and leaves everything else alone; one that cannot is a [`Case::alone`].
+//! its own ([`World::namespace`] if memgate is to be asked about it) and leaves everything else
+//! alone; one that cannot is a [`Case::alone`].
 
 #![allow(
     clippy::expect_used,
