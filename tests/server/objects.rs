@@ -92,7 +92,7 @@ fn rows() -> Vec<(&'static str, (&'static str, &'static str), String, Answered)>
             memory(&format!(r#"{{{in_context},"redis":{}}}"#, nested(100_000))),
             Refused("arkonis/field-type"),
         ),
-        ("a memory of many keys", MEMORY, memory(&format!(r#"{{{in_context},{}"#, &keys[1..])), LeftAlone),
+        ("a memory of many keys", MEMORY, memory(&format!("{{{in_context},{}", &keys[1..])), LeftAlone),
         (
             "a memory whose last backend counts",
             MEMORY,
