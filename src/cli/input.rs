@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::cli::role::{Role, role};
 use crate::manifest;
 use crate::manifest::collect::collect;
-use crate::manifest::document::{Document, parse, values};
+use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -169,14 +169,19 @@ fn read_state(paths: &[String], input: &mut Input) -> anyhow::Result<()> {
 
 /// Adds an object, or each of a List or of a plain list of objects.
 fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
         Value::Array(items) => Some(items),
-        _ => value.get("items").and_then(Value::as_array),
+        _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
-    match items {
-        Some(items) => items.iter().try_for_each(|item| add_state(item, snapshot)),
-        None => offline::add(snapshot, value).context("failed to read an object"),
-    }
+    let Some(items) = items else {
+        return offline::add(snapshot, value).context("failed to read an object");
+    };
+    items.iter().cloned().try_for_each(|mut item| {
+        complete(&mut item, api_version, kind);
+        add_state(&item, snapshot)
+    })
 }
 
 fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Result<()> {
