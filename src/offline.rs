@@ -14,10 +14,12 @@ use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// A state in which nothing exists: the families' kinds are known to be absent, those of the core
-/// are unknown wherever no object of the kind says otherwise.
+/// are unknown wherever no object of the kind says otherwise. `namespace` is that of objects and
+/// requests that name none.
 #[must_use]
-pub fn empty() -> Snapshot {
+pub fn empty(namespace: &str) -> Snapshot {
     let mut snapshot = Snapshot::default();
+    namespace.clone_into(&mut snapshot.settings.namespace);
     for kind in Family::ALL.into_iter().flat_map(family::watched) {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }
@@ -32,7 +34,7 @@ pub fn empty() -> Snapshot {
 ///
 /// # Errors
 /// When a value that is read is out of all bounds.
-pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_json::Result<()> {
+pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let Some(kind) = family::state_kind(group, text("/kind")) else { return Ok(()) };
@@ -40,7 +42,7 @@ pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_jso
     if is_cluster_wide(kind) {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
-        namespace.clone_into(&mut object.namespace);
+        object.namespace.clone_from(&snapshot.settings.namespace);
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(())

@@ -19,9 +19,9 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a value of an object is out of all bounds.
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
-    let mut snapshot = offline::empty();
+    let mut snapshot = offline::empty(offline::DEFAULT_NAMESPACE);
     for object in &case.state {
-        offline::add(&mut snapshot, object, offline::DEFAULT_NAMESPACE)?;
+        offline::add(&mut snapshot, object)?;
     }
     Ok(snapshot)
 }

@@ -7,7 +7,7 @@ use crate::cli::output::{Output, write_all};
 use crate::cli::role::checked_kinds;
 use crate::cli::terminal::Terminal;
 use crate::model::finding::Severity;
-use crate::report::{Report, counted};
+use crate::report::{Report, counted, plain};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -64,6 +64,10 @@ pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
     }
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
+    }
+    for title in &report.malformed {
+        let title = plain(title);
+        terminal.note(&format!("note: {title}: a field has the wrong type for a pod, so it was not checked"));
     }
     if let Some(note) = assumed(&report.assumed) {
         terminal.note(&note);

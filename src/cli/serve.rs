@@ -127,7 +127,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         certificate,
         "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
     );
-    let settings = Settings { families: args.families.chosen() };
+    let settings = Settings { families: args.families.chosen(), ..Settings::default() };
     let state = if args.state.is_empty() {
         runtime.block_on(cluster(args, settings))?
     } else {
@@ -168,7 +168,7 @@ fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<
         terminal.fault(&fault(error));
     }
     let mut snapshot = input.snapshot;
-    snapshot.settings = settings;
+    snapshot.settings.families = settings.families;
     Ok(input.errors.is_empty().then_some(State::Fixed(snapshot)))
 }
 

@@ -31,10 +31,12 @@ impl Family {
 pub struct Settings {
     /// The families that are switched on.
     pub families: Vec<Family>,
+    /// The namespace of requests and objects that name none; empty in a cluster, where all do.
+    pub namespace: String,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { families: Family::ALL.to_vec() }
+        Self { families: Family::ALL.to_vec(), namespace: String::new() }
     }
 }

@@ -137,16 +137,20 @@ fn agent_container<'p, 'a>(pod: &'p Pod<'a>) -> Result<(usize, &'p Container<'a>
 }
 
 /// The backend that the agent's settings name, if these are known: the last ones that exist count.
+/// An empty one is none: no operator writes a variable for it.
 fn settings_backend<'s>(
     found: &Found<'s>,
     namespace: &str,
     questions: &mut Questions<'s>,
 ) -> Option<&'s str> {
     let names = settings_names(found.dialect, &found.agent.tree).into_iter().rev();
-    names.into_iter().find_map(|(_, name)| match questions.get(&found.dialect.settings, namespace, name) {
-        Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
-        Lookup::Absent | Lookup::Unknown => None,
-    })
+    names
+        .into_iter()
+        .find_map(|(_, name)| match questions.get(&found.dialect.settings, namespace, name) {
+            Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
+            Lookup::Absent | Lookup::Unknown => None,
+        })
+        .filter(|backend| !backend.is_empty())
 }
 
 /// What will be done to the agent's container.

@@ -52,10 +52,11 @@ fn durable(
         last && !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none()
     })?;
     let message = format!(
-        "spec.memoryBackend \"{}\" sets no connection and {} {} has no memoryRef; use {} {}",
+        "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",
         backend.name(),
         dialect.agent.kind,
         quoted(&user.name),
+        dialect.memory_ref.get(1..).unwrap_or_default().join("."),
         if dialect.successor { "a" } else { "an" },
         dialect.memory.kind
     );
