@@ -31,6 +31,13 @@ pub struct Args {
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<Output>,
 
+    #[command(flatten)]
+    fail_on: FailOnArgs,
+}
+
+/// What makes the exit code 1.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct FailOnArgs {
     /// The least severity for which the exit code is 1
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "deny", help_heading = "Output")]
     fail_on: FailOn,
@@ -79,8 +86,10 @@ pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
     }
 }
 
-fn status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
-    let warned = fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
+/// How a run over these objects ended.
+#[must_use]
+pub fn status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
+    let warned = fail_on.fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
     if !report.faults.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned {

@@ -35,6 +35,20 @@ pub struct Injection {
 }
 
 impl Injection {
+    /// Nothing is changed and there is nothing to say.
+    #[must_use]
+    pub const fn nothing(reason: Reason) -> Self {
+        Self {
+            reason,
+            unmet: None,
+            quiet: false,
+            warnings: Vec::new(),
+            edits: Vec::new(),
+            memory: String::new(),
+            env: None,
+        }
+    }
+
     /// Nothing is changed, because of `finding`.
     #[must_use]
     pub const fn unmet(reason: Reason, finding: Finding) -> Self {

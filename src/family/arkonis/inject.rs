@@ -26,6 +26,9 @@ use super::validate::first_denial;
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> Option<Injection> {
     let (label, agent_name) = recognise(pod)?;
+    if pod.spec.as_ref().is_none_or(|spec| spec.containers.is_none()) {
+        return Some(Injection::nothing(Reason::Malformed));
+    }
     let found = find(label, agent_name, namespace, questions);
     Some(found.and_then(|found| fill(pod, namespace, &found, questions)).unwrap_or_else(|unmet| *unmet))
 }
