@@ -14,7 +14,7 @@ use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::Family;
+use crate::model::settings::{Family, Settings};
 use crate::model::snapshot::{Lookup, Questions, Snapshot, is_deleting};
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
@@ -72,7 +72,7 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return Decision::pass(Reason::MirrorPod);
     }
     let mut questions = Questions::new(snapshot);
-    let decision = inject(request, &pod, &snapshot.settings.families, &mut questions);
+    let decision = inject(request, &pod, &snapshot.settings, &mut questions);
     Decision { unknown: questions.into_unknown(), ..decision }
 }
 
@@ -80,15 +80,15 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 fn inject(
     request: &Request<'_>,
     pod: &Pod<'_>,
-    families: &[Family],
+    settings: &Settings,
     questions: &mut Questions<'_>,
 ) -> Decision {
     let wish = wish(pod);
     let required = wish == Wish::Required;
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace =
-        if request.namespace.is_empty() { own_namespace.unwrap_or_default() } else { &request.namespace };
-    let known = families
+    let namespace = first_of([&request.namespace, own_namespace.unwrap_or_default(), &settings.namespace]);
+    let known = settings
+        .families
         .iter()
         .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
     let Some((family, injection)) = known else {
@@ -165,19 +165,17 @@ fn decide_resource(
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());
-    let name = first_of(&request.name, &object, "name");
-    let namespace = first_of(&request.namespace, &object, "namespace");
+    let own = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_of([&request.name, own("name")]);
+    let namespace = first_of([&request.namespace, own("namespace"), &snapshot.settings.namespace]);
     let operation = request.operation;
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
     judge(family, &subject, snapshot)
 }
 
-/// What the request says, or else the object's metadata.
-fn first_of<'t>(requested: &'t str, object: &'t Tree, field: &str) -> &'t str {
-    if requested.is_empty() {
-        return object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
-    }
-    requested
+/// The first text that says something: the request's word counts before the object's own.
+fn first_of<const N: usize>(texts: [&str; N]) -> &str {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 fn judge(family: Family, subject: &Subject<'_>, snapshot: &Snapshot) -> Decision {

@@ -13,7 +13,8 @@ use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// A state in which nothing exists: the families' kinds are known to be absent, those of the core
-/// are unknown wherever no object of the kind says otherwise.
+/// are unknown wherever no object of the kind says otherwise. The settings say the namespace
+/// of objects and requests that name none.
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
     let mut snapshot = Snapshot::default();
@@ -31,7 +32,7 @@ pub fn empty(settings: Settings) -> Snapshot {
 ///
 /// # Errors
 /// When a value that is read is out of all bounds.
-pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_json::Result<()> {
+pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let Some(kind) = family::state_kind(group, text("/kind")) else { return Ok(()) };
@@ -39,7 +40,7 @@ pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_jso
     if !kind.namespaced {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
-        namespace.clone_into(&mut object.namespace);
+        object.namespace.clone_from(&snapshot.settings.namespace);
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(())

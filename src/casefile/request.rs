@@ -19,9 +19,10 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a value of an object is out of all bounds.
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
-    let mut snapshot = offline::empty(Settings::default());
+    let namespace = offline::DEFAULT_NAMESPACE.to_owned();
+    let mut snapshot = offline::empty(Settings { namespace, ..Settings::default() });
     for object in &case.state {
-        offline::add(&mut snapshot, object, offline::DEFAULT_NAMESPACE)?;
+        offline::add(&mut snapshot, object)?;
     }
     Ok(snapshot)
 }

@@ -17,7 +17,7 @@ use crate::cli::role::{Role, role};
 use crate::cli::settings::SettingsArgs;
 use crate::manifest;
 use crate::manifest::collect::collect;
-use crate::manifest::document::{Document, parse, values};
+use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -60,6 +60,16 @@ pub struct StateArgs {
     /// What decisions depend on besides objects.
     #[command(flatten)]
     pub settings: SettingsArgs,
+}
+
+impl StateArgs {
+    /// The settings, with the namespace of what names none.
+    ///
+    /// # Errors
+    /// When the settings file is no good.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(Settings { namespace: self.namespace.clone(), ..self.settings.settings()? })
+    }
 }
 
 /// Everything that was read.
@@ -121,9 +131,9 @@ impl Task {
 /// the result.
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
-    let mut input = Input { snapshot: offline::empty(args.state.settings.settings()?), ..Input::default() };
     let namespace = &args.state.namespace;
-    read_state(&args.state.with, namespace, &mut input)?;
+    let mut input = Input { snapshot: offline::empty(args.state.settings()?), ..Input::default() };
+    read_state(&args.state.with, &mut input)?;
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
         input.errors.extend(parsed.errors);
@@ -131,7 +141,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
             *input.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
         }
         for document in parsed.documents {
-            add_state(document.value(), namespace, &mut input.snapshot)?;
+            add_state(document.value(), &mut input.snapshot)?;
             take(document, namespace, &mut input)?;
         }
         input.sources.push(source);
@@ -143,10 +153,10 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
 ///
 /// # Errors
 /// When standard input is named twice. What cannot be read is part of the result.
-pub fn load_state(paths: &[String], namespace: &str, settings: Settings) -> anyhow::Result<Input> {
+pub fn load_state(paths: &[String], settings: Settings) -> anyhow::Result<Input> {
     stdin_once(paths.iter())?;
     let mut input = Input { snapshot: offline::empty(settings), ..Input::default() };
-    read_state(paths, namespace, &mut input)?;
+    read_state(paths, &mut input)?;
     Ok(input)
 }
 
@@ -165,25 +175,30 @@ fn read(paths: &[String], input: &mut Input) -> Vec<Arc<Source>> {
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
-fn read_state(paths: &[String], namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+fn read_state(paths: &[String], input: &mut Input) -> anyhow::Result<()> {
     for source in read(paths, input) {
         for document in values(&source, &mut input.errors) {
-            add_state(document.value(), namespace, &mut input.snapshot)?;
+            add_state(document.value(), &mut input.snapshot)?;
         }
     }
     Ok(())
 }
 
 /// Adds an object, or each of a List or of a plain list of objects.
-fn add_state(value: &Value, namespace: &str, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
         Value::Array(items) => Some(items),
-        _ => value.get("items").and_then(Value::as_array),
+        _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
-    match items {
-        Some(items) => items.iter().try_for_each(|item| add_state(item, namespace, snapshot)),
-        None => offline::add(snapshot, value, namespace).context("failed to read an object"),
-    }
+    let Some(items) = items else {
+        return offline::add(snapshot, value).context("failed to read an object");
+    };
+    items.iter().cloned().try_for_each(|mut item| {
+        complete(&mut item, api_version, kind);
+        add_state(&item, snapshot)
+    })
 }
 
 fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Result<()> {

@@ -160,7 +160,7 @@ fn options(args: &Args) -> Options {
 
 /// The state from files; `None` when one of them cannot be read, which is told.
 fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
-    let input = load_state(&args.state, DEFAULT_NAMESPACE, settings)?;
+    let input = load_state(&args.state, Settings { namespace: DEFAULT_NAMESPACE.to_owned(), ..settings })?;
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }

@@ -43,6 +43,8 @@ impl Family {
 pub struct Settings {
     /// The families that are switched on.
     pub families: Vec<Family>,
+    /// The namespace of requests and objects that name none; empty in a cluster, where all do.
+    pub namespace: String,
     /// The choices for orloj.
     pub orloj: Orloj,
     /// The choices for sympozium.
@@ -51,7 +53,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { families: Family::ALL.to_vec(), orloj: Orloj::default(), sympozium: Sympozium::default() }
+        Self {
+            families: Family::ALL.to_vec(),
+            namespace: String::new(),
+            orloj: Orloj::default(),
+            sympozium: Sympozium::default(),
+        }
     }
 }
 

@@ -114,13 +114,13 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 }
 
 fn state() -> State {
-    let mut snapshot = offline::empty(Settings::default());
+    let mut snapshot = offline::empty(Settings { namespace: "team-a".to_owned(), ..Settings::default() });
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),
         ("ArkMemory", "notes", json!({"backend": "in-context"})),
     ] {
         let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-        offline::add(&mut snapshot, &object, "team-a").unwrap();
+        offline::add(&mut snapshot, &object).unwrap();
     }
     State::Fixed(snapshot)
 }

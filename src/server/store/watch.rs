@@ -24,6 +24,9 @@ use crate::model::snapshot::{Coverage, KindState};
 use crate::server::store::Store;
 use crate::server::store::fold::{Change, Raw, fold};
 
+/// The HTTP status of a resourceVersion that the apiserver no longer knows.
+const GONE: u16 = 410;
+
 /// Keeps the store up to date with all objects of `kind`; never ends.
 pub(in crate::server) async fn follow(
     store: Arc<Store>,
@@ -78,6 +81,10 @@ async fn follow_until_gone(store: &Store, client: Client, kind: &'static Kind) -
             }
             Err(watcher::Error::InitialListFailed(error)) if is_not_found(&error) => return Gone::NotServed,
             Err(watcher::Error::WatchStartFailed(error)) if is_not_found(&error) => return Gone::Perhaps,
+            // What was remembered is too old to go on from: the watcher lists again, and that is all.
+            Err(watcher::Error::WatchError(status)) if status.code == GONE => {
+                tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
+            }
             Err(error) => {
                 store.note_trouble(kind);
                 let pause = backoff.next().unwrap_or(Duration::from_secs(30));
