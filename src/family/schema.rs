@@ -16,6 +16,14 @@ pub struct Codes {
     pub field_type: &'static Code,
     /// A field that the schema does not have; warns.
     pub unknown_field: &'static Code,
+    /// The message about such a field, given the field and what was probably meant.
+    pub unknown_message: fn(&str, Option<&str>) -> String,
+}
+
+/// The usual message about an unknown field.
+#[must_use]
+pub fn will_be_dropped(field: &str, meant: Option<&str>) -> String {
+    format!("{field}: unknown field, it will be dropped{}", did_you_mean(meant))
 }
 
 /// Checks a whole object. Its `metadata` is left to the apiserver.
@@ -112,8 +120,7 @@ fn unknown_field(name: &str, shape: &Shape, here: Way<'_>, codes: Codes) -> Opti
     let pointer = here.pointer().key(name);
     let field = pointer.field();
     let shown = quoted(&field);
-    let message =
-        format!("{}: unknown field, it will be dropped{}", shown.trim_matches('"'), did_you_mean(meant));
+    let message = (codes.unknown_message)(shown.trim_matches('"'), meant);
     Some(Finding::warn(codes.unknown_field, pointer, message).at_key())
 }
 
