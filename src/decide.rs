@@ -104,10 +104,9 @@ fn inject(
         edits.push(marker);
     }
     let required = required && family::honours_required(family);
-    let unmet = injection.unmet.filter(|_| required || !injection.quiet).map(|finding| Finding {
-        severity: if required { Severity::Deny } else { Severity::Warn },
-        ..finding
-    });
+    let severity = if required { Severity::Deny } else { Severity::Warn };
+    let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
+    let unmet = told.map(|finding| Finding { severity, ..finding });
     let mut findings = injection.warnings;
     findings.extend(unmet);
     if let Wish::Other(value) = wish {
