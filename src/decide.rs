@@ -15,7 +15,7 @@ use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Family;
-use crate::model::snapshot::{Lookup, Questions, Snapshot, is_deleting};
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Lookup, Questions, Snapshot, is_deleting};
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
 
@@ -71,23 +71,27 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let mut questions = Questions::new(snapshot);
-    let decision = inject(request, &pod, &snapshot.settings.families, &mut questions);
-    Decision { unknown: questions.into_unknown(), ..decision }
-}
-
-/// The first enabled family that knows the pod decides.
-fn inject(
-    request: &Request<'_>,
-    pod: &Pod<'_>,
-    families: &[Family],
-    questions: &mut Questions<'_>,
-) -> Decision {
-    let wish = wish(pod);
-    let required = wish == Wish::Required;
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
     let namespace =
         if request.namespace.is_empty() { own_namespace.unwrap_or_default() } else { &request.namespace };
+    let (namespace, mut questions) = place(namespace, snapshot);
+    let decision = inject(namespace, &pod, &snapshot.settings.families, &mut questions);
+    Decision { unknown: questions.into_unknown(), ..decision }
+}
+
+/// Where an object is of which request or metadata say this; what nobody has placed counts as being
+/// in `default`.
+fn place<'n, 's>(namespace: &'n str, snapshot: &'s Snapshot) -> (&'n str, Questions<'s>) {
+    match namespace {
+        "" => (DEFAULT_NAMESPACE, Questions::of_unplaced(snapshot)),
+        namespace => (namespace, Questions::new(snapshot)),
+    }
+}
+
+/// The first enabled family that knows the pod decides.
+fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Questions<'_>) -> Decision {
+    let wish = wish(pod);
+    let required = wish == Wish::Required;
     let known = families
         .iter()
         .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
@@ -166,9 +170,11 @@ fn decide_resource(
     let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());
     let name = first_of(&request.name, &object, "name");
     let namespace = first_of(&request.namespace, &object, "namespace");
+    let (namespace, questions) =
+        if kind.namespaced { place(namespace, snapshot) } else { ("", Questions::new(snapshot)) };
     let operation = request.operation;
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
-    judge(family, &subject, snapshot)
+    judge(family, &subject, questions)
 }
 
 /// What the request says, or else the object's metadata.
@@ -179,8 +185,7 @@ fn first_of<'t>(requested: &'t str, object: &'t Tree, field: &str) -> &'t str {
     requested
 }
 
-fn judge(family: Family, subject: &Subject<'_>, snapshot: &Snapshot) -> Decision {
-    let mut questions = Questions::new(snapshot);
+fn judge(family: Family, subject: &Subject<'_>, mut questions: Questions<'_>) -> Decision {
     let mut findings = family::validate(family, subject, &mut questions);
     if let Some(old) = subject.old {
         ratchet(family, subject, old, &mut findings, &mut questions);

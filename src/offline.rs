@@ -6,10 +6,7 @@
 use serde_json::Value;
 
 use crate::family;
-use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
-
-/// The namespace of objects that name none, as kubectl has it.
-pub const DEFAULT_NAMESPACE: &str = "default";
+use crate::model::snapshot::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Snapshot};
 
 /// A state in which nothing exists: the families' kinds are known to be absent, those of the core
 /// are unknown wherever no object of the kind says otherwise.
@@ -25,11 +22,12 @@ pub fn empty() -> Snapshot {
 }
 
 /// Adds an object to the state, or replaces the one of the same name. What no decision looks at is
-/// left out, as is what has no name.
+/// left out, as is what has no name. `namespace` is where objects are that name none; without it
+/// they count as being in `default`, but nobody has placed them there.
 ///
 /// # Errors
 /// When a value that is read is out of all bounds.
-pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_json::Result<()> {
+pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: Option<&str>) -> serde_json::Result<()> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let Some(kind) = family::state_kind(group, text("/kind")) else { return Ok(()) };
@@ -37,7 +35,8 @@ pub fn add(snapshot: &mut Snapshot, value: &Value, namespace: &str) -> serde_jso
     if !kind.namespaced {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
-        namespace.clone_into(&mut object.namespace);
+        object.placed = namespace.is_some();
+        namespace.unwrap_or(DEFAULT_NAMESPACE).clone_into(&mut object.namespace);
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(())

@@ -6,7 +6,7 @@ use crate::casefile::Case;
 use crate::family;
 use crate::model::request::Operation;
 use crate::model::settings::Family;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 
 /// The uid of every review: a case has but one.
@@ -21,7 +21,7 @@ const USER: &str = "memgate-test";
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
     let mut snapshot = offline::empty();
     for object in &case.state {
-        offline::add(&mut snapshot, object, offline::DEFAULT_NAMESPACE)?;
+        offline::add(&mut snapshot, object, None)?;
     }
     Ok(snapshot)
 }
@@ -65,7 +65,7 @@ fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
     match (&case.namespace, text(subject, "/metadata/namespace")) {
         (Some(namespace), _) => namespace,
         (None, "") if kind == "Namespace" => "",
-        (None, "") => offline::DEFAULT_NAMESPACE,
+        (None, "") => DEFAULT_NAMESPACE,
         (None, namespace) => namespace,
     }
 }

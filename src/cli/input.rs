@@ -20,7 +20,7 @@ use crate::manifest::document::{Document, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 use crate::report::Subject;
 
@@ -45,15 +45,9 @@ pub struct StateArgs {
     #[arg(long = "with", value_name = "PATH", help_heading = "Input")]
     pub with: Vec<String>,
 
-    /// The namespace of objects that name none
-    #[arg(
-        short,
-        long,
-        value_name = "NAME",
-        default_value = offline::DEFAULT_NAMESPACE,
-        help_heading = "Input"
-    )]
-    pub namespace: String,
+    /// The namespace of objects that name none [default: default]
+    #[arg(short, long, value_name = "NAME", help_heading = "Input")]
+    pub namespace: Option<String>,
 }
 
 /// Everything that was read.
@@ -85,6 +79,8 @@ pub struct Task {
     group: String,
     version: String,
     kind: String,
+    /// The namespace that somebody named; empty when nobody did.
+    namespace: String,
     /// The object as JSON text.
     object: String,
 }
@@ -100,7 +96,7 @@ impl Task {
             version: self.version.as_str().into(),
             kind: self.kind.as_str().into(),
             subresource: "".into(),
-            namespace: self.subject.namespace.as_str().into(),
+            namespace: self.namespace.as_str().into(),
             name: name.into(),
             object: Some(&self.object),
             old_object: None,
@@ -115,7 +111,7 @@ impl Task {
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
     let mut input = Input { snapshot: offline::empty(), ..Input::default() };
-    let namespace = &args.state.namespace;
+    let namespace = args.state.namespace.as_deref();
     read_state(&args.state.with, namespace, &mut input)?;
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
@@ -136,7 +132,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
 ///
 /// # Errors
 /// When standard input is named twice. What cannot be read is part of the result.
-pub fn load_state(paths: &[String], namespace: &str) -> anyhow::Result<Input> {
+pub fn load_state(paths: &[String], namespace: Option<&str>) -> anyhow::Result<Input> {
     stdin_once(paths.iter())?;
     let mut input = Input { snapshot: offline::empty(), ..Input::default() };
     read_state(paths, namespace, &mut input)?;
@@ -158,7 +154,7 @@ fn read(paths: &[String], input: &mut Input) -> Vec<Arc<Source>> {
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
-fn read_state(paths: &[String], namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+fn read_state(paths: &[String], namespace: Option<&str>, input: &mut Input) -> anyhow::Result<()> {
     for source in read(paths, input) {
         for document in values(&source, &mut input.errors) {
             add_state(document.value(), namespace, &mut input.snapshot)?;
@@ -168,7 +164,7 @@ fn read_state(paths: &[String], namespace: &str, input: &mut Input) -> anyhow::R
 }
 
 /// Adds an object, or each of a List or of a plain list of objects.
-fn add_state(value: &Value, namespace: &str, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+fn add_state(value: &Value, namespace: Option<&str>, snapshot: &mut Snapshot) -> anyhow::Result<()> {
     let items = match value {
         Value::Array(items) => Some(items),
         _ => value.get("items").and_then(Value::as_array),
@@ -179,7 +175,7 @@ fn add_state(value: &Value, namespace: &str, snapshot: &mut Snapshot) -> anyhow:
     }
 }
 
-fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyhow::Result<()> {
     let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
     let template = match role(&group, &kind) {
         Role::Whole => Some(Pointer::root()),
@@ -191,15 +187,16 @@ fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Resul
         *input.passed_over.entry(kind).or_default() += 1;
         return Ok(());
     };
-    let subject = subject(&document, namespace);
+    let subject = subject(&document, namespace.unwrap_or(DEFAULT_NAMESPACE));
+    let namespace = document.namespace().or(namespace).unwrap_or_default().to_owned();
     let task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
-        Task { template: Pointer::root(), subject, group, version, kind, object, document }
+        Task { template: Pointer::root(), subject, group, version, kind, namespace, object, document }
     } else {
         let object = serde_json::to_string(&pod_from(pod))?;
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
-        Task { template, subject, group: String::new(), version, kind, object, document }
+        Task { template, subject, group: String::new(), version, kind, namespace, object, document }
     };
     input.tasks.push(task);
     Ok(())
