@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use crate::family::{self, Subject, common, pod as pods};
 use crate::model::decision::{Decision, Reason};
@@ -222,8 +223,10 @@ fn ratchet(
     }
     let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
     let old_findings = family::validate(family, &stored, questions);
+    let denied = old_findings.iter().filter(|old| old.severity == Severity::Deny);
+    let known: BTreeSet<_> = denied.map(Finding::complaint).collect();
     for finding in findings {
-        if old_findings.iter().any(|old| old.severity == Severity::Deny && finding.repeats(old)) {
+        if known.contains(&finding.complaint()) {
             finding.severity = Severity::Warn;
         }
     }

@@ -169,10 +169,11 @@ impl Finding {
         Self { on_rewrite: true, ..self }
     }
 
-    /// Whether this is the complaint that `old` already made of the stored object.
+    /// What makes this the complaint that was already made of the stored object: code, place and
+    /// basis.
     #[must_use]
-    pub fn repeats(&self, old: &Self) -> bool {
-        self.code == old.code && self.pointer == old.pointer && self.basis == old.basis
+    pub fn complaint(&self) -> (&'static str, &Pointer, &str) {
+        (self.code.name, &self.pointer, &self.basis)
     }
 }
 
