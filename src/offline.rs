@@ -7,10 +7,7 @@ use serde_json::Value;
 
 use crate::family;
 use crate::model::settings::Settings;
-use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
-
-/// The namespace of objects that name none, as kubectl has it.
-pub const DEFAULT_NAMESPACE: &str = "default";
+use crate::model::snapshot::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Snapshot};
 
 /// A state in which nothing exists: the families' kinds are known to be absent, those of the core
 /// are unknown wherever no object of the kind says otherwise. The settings say the namespace
@@ -28,7 +25,8 @@ pub fn empty(settings: Settings) -> Snapshot {
 }
 
 /// Adds an object to the state, or replaces the one of the same name. What no decision looks at is
-/// left out, as is what has no name.
+/// left out, as is what has no name. `namespace` is where objects are that name none; without it
+/// they count as being in `default`, but nobody has placed them there.
 ///
 /// # Errors
 /// When a value that is read is out of all bounds.
@@ -40,7 +38,9 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
     if !kind.namespaced {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
-        object.namespace.clone_from(&snapshot.settings.namespace);
+        let given = &snapshot.settings.namespace;
+        object.placed = given.is_some();
+        object.namespace = given.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(())

@@ -18,7 +18,7 @@ const WARNINGS_LIMIT: usize = 4096;
 /// What is answered.
 pub(super) struct Verdict<'a> {
     pub(super) review: &'a Review<'a>,
-    pub(super) findings: &'a [Finding],
+    pub(super) findings: &'a [&'a Finding],
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
 }
@@ -77,7 +77,7 @@ impl Verdict<'_> {
     }
 
     fn denials(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.severity == Severity::Deny)
+        self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny)
     }
 
     fn status(&self) -> Option<Status<'_>> {
@@ -108,7 +108,7 @@ impl Verdict<'_> {
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
     fn warnings(&self) -> Vec<String> {
         let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
-        let texts: Vec<String> = texts.map(told).collect();
+        let texts: Vec<String> = texts.map(|finding| told(finding)).collect();
         let mut left = WARNINGS_LIMIT - "and 1000000 more warnings".len();
         let fits = |text: &&String| {
             let room = left.checked_sub(text.len());

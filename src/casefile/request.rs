@@ -6,7 +6,7 @@ use crate::casefile::Case;
 use crate::family;
 use crate::model::request::Operation;
 use crate::model::settings::{Family, Settings};
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 
 /// The uid of every review: a case has but one.
@@ -19,8 +19,7 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a value of an object is out of all bounds.
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
-    let namespace = offline::DEFAULT_NAMESPACE.to_owned();
-    let mut snapshot = offline::empty(Settings { namespace, ..Settings::default() });
+    let mut snapshot = offline::empty(Settings::default());
     for object in &case.state {
         offline::add(&mut snapshot, object)?;
     }
@@ -66,7 +65,7 @@ fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
     match (&case.namespace, text(subject, "/metadata/namespace")) {
         (Some(namespace), _) => namespace,
         (None, "") if kind == "Namespace" => "",
-        (None, "") => offline::DEFAULT_NAMESPACE,
+        (None, "") => DEFAULT_NAMESPACE,
         (None, namespace) => namespace,
     }
 }

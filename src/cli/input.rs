@@ -22,7 +22,7 @@ use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 use crate::report::Subject;
 
@@ -47,15 +47,9 @@ pub struct StateArgs {
     #[arg(long = "with", value_name = "PATH", help_heading = "Input")]
     pub with: Vec<String>,
 
-    /// The namespace of objects that name none
-    #[arg(
-        short,
-        long,
-        value_name = "NAME",
-        default_value = offline::DEFAULT_NAMESPACE,
-        help_heading = "Input"
-    )]
-    pub namespace: String,
+    /// The namespace of objects that name none [default: default]
+    #[arg(short, long, value_name = "NAME", help_heading = "Input")]
+    pub namespace: Option<String>,
 
     /// What decisions depend on besides objects.
     #[command(flatten)]
@@ -101,6 +95,8 @@ pub struct Task {
     group: String,
     version: String,
     kind: String,
+    /// The namespace that somebody named; empty when nobody did.
+    namespace: String,
     /// The object as JSON text.
     object: String,
 }
@@ -116,7 +112,7 @@ impl Task {
             version: self.version.as_str().into(),
             kind: self.kind.as_str().into(),
             subresource: "".into(),
-            namespace: self.subject.namespace.as_str().into(),
+            namespace: self.namespace.as_str().into(),
             name: name.into(),
             object: Some(&self.object),
             old_object: None,
@@ -131,7 +127,7 @@ impl Task {
 /// the result.
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
-    let namespace = &args.state.namespace;
+    let namespace = args.state.namespace.as_deref();
     let mut input = Input { snapshot: offline::empty(args.state.settings()?), ..Input::default() };
     read_state(&args.state.with, &mut input)?;
     for source in read(&args.paths, &mut input) {
@@ -201,7 +197,7 @@ fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
     })
 }
 
-fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyhow::Result<()> {
     let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
     let template = match role(&group, &kind) {
         Role::Whole => Some(Pointer::root()),
@@ -213,15 +209,16 @@ fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Resul
         *input.passed_over.entry(kind).or_default() += 1;
         return Ok(());
     };
-    let subject = subject(&document, namespace);
+    let subject = subject(&document, namespace.unwrap_or(DEFAULT_NAMESPACE));
+    let namespace = document.namespace().or(namespace).unwrap_or_default().to_owned();
     let task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
-        Task { template: Pointer::root(), subject, group, version, kind, object, document }
+        Task { template: Pointer::root(), subject, group, version, kind, namespace, object, document }
     } else {
         let object = serde_json::to_string(&pod_from(pod))?;
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
-        Task { template, subject, group: String::new(), version, kind, object, document }
+        Task { template, subject, group: String::new(), version, kind, namespace, object, document }
     };
     input.tasks.push(task);
     Ok(())

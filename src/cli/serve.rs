@@ -14,7 +14,6 @@ use crate::cli::input::load_state;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
-use crate::offline::DEFAULT_NAMESPACE;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, tls};
 
@@ -160,7 +159,7 @@ fn options(args: &Args) -> Options {
 
 /// The state from files; `None` when one of them cannot be read, which is told.
 fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
-    let input = load_state(&args.state, Settings { namespace: DEFAULT_NAMESPACE.to_owned(), ..settings })?;
+    let input = load_state(&args.state, settings)?;
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }

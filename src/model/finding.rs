@@ -104,6 +104,9 @@ pub struct Finding {
     pub at_key: bool,
     /// Whether this is about what the change does once it is allowed: not said of a refused one.
     pub when_allowed: bool,
+    /// Whether this is about what an edit mends. The mutating call tells it, since nothing of it is
+    /// left for the validating one.
+    pub on_rewrite: bool,
 }
 
 impl Finding {
@@ -120,6 +123,7 @@ impl Finding {
             related: None,
             at_key: false,
             when_allowed: false,
+            on_rewrite: false,
         }
     }
 
@@ -159,10 +163,17 @@ impl Finding {
         Self { when_allowed: true, ..self }
     }
 
-    /// Whether this is the complaint that `old` already made of the stored object.
+    /// The same finding, told by the call that makes the edit.
     #[must_use]
-    pub fn repeats(&self, old: &Self) -> bool {
-        self.code == old.code && self.pointer == old.pointer && self.basis == old.basis
+    pub fn on_rewrite(self) -> Self {
+        Self { on_rewrite: true, ..self }
+    }
+
+    /// What makes this the complaint that was already made of the stored object: code, place and
+    /// basis.
+    #[must_use]
+    pub fn complaint(&self) -> (&'static str, &Pointer, &str) {
+        (self.code.name, &self.pointer, &self.basis)
     }
 }
 

@@ -43,8 +43,9 @@ impl Family {
 pub struct Settings {
     /// The families that are switched on.
     pub families: Vec<Family>,
-    /// The namespace of requests and objects that name none; empty in a cluster, where all do.
-    pub namespace: String,
+    /// The namespace of requests and objects that name none, if somebody gave one. In a cluster all
+    /// of them do.
+    pub namespace: Option<String>,
     /// The choices for orloj.
     pub orloj: Orloj,
     /// The choices for sympozium.
@@ -55,7 +56,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             families: Family::ALL.to_vec(),
-            namespace: String::new(),
+            namespace: None,
             orloj: Orloj::default(),
             sympozium: Sympozium::default(),
         }

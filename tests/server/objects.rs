@@ -114,7 +114,8 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 }
 
 fn state() -> State {
-    let mut snapshot = offline::empty(Settings { namespace: "team-a".to_owned(), ..Settings::default() });
+    let mut snapshot =
+        offline::empty(Settings { namespace: Some("team-a".to_owned()), ..Settings::default() });
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),
         ("ArkMemory", "notes", json!({"backend": "in-context"})),

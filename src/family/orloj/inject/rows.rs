@@ -51,6 +51,8 @@ impl Row {
             EnvSource::Value(wanted) => {
                 entry.value_from.is_none() && entry.value.as_deref().unwrap_or_default() == wanted
             }
+            // Nothing of this family comes from a ConfigMap.
+            EnvSource::ConfigMap(_) => false,
             EnvSource::ValueFrom(ValueFrom { secret_key_ref: wanted }) => {
                 let entry = read::<pod::ValueFrom<'_>>(entry.value_from).and_then(|from| from.secret_key_ref);
                 entry.is_some_and(|entry| {
