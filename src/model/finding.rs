@@ -104,6 +104,8 @@ pub struct Finding {
     pub at_key: bool,
     /// Whether this is about what the change does once it is allowed: not said of a refused one.
     pub when_allowed: bool,
+    /// Whether it is the same complaint wherever its value stands, as in a list whose elements move.
+    pub anywhere: bool,
 }
 
 impl Finding {
@@ -120,6 +122,7 @@ impl Finding {
             related: None,
             at_key: false,
             when_allowed: false,
+            anywhere: false,
         }
     }
 
@@ -159,10 +162,17 @@ impl Finding {
         Self { when_allowed: true, ..self }
     }
 
+    /// The same finding, whose place does not matter to ratcheting.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self { anywhere: true, ..self }
+    }
+
     /// Whether this is the complaint that `old` already made of the stored object.
     #[must_use]
     pub fn repeats(&self, old: &Self) -> bool {
-        self.code == old.code && self.pointer == old.pointer && self.basis == old.basis
+        let same_place = self.anywhere || self.pointer == old.pointer;
+        self.code == old.code && same_place && self.basis == old.basis
     }
 }
 
