@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::family::{self, Subject, common, pod as pods};
+use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
@@ -92,8 +93,11 @@ fn inject(
         .iter()
         .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
     let Some((family, injection)) = known else {
-        return if required { not_recognised() } else { Decision::pass(Reason::NotOurs) };
+        let spared = families.iter().any(|family| family::spares(*family, pod));
+        let refused = required && !spared;
+        return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
+    let required = required && family::honours_required(family);
     if !required && opted_out(namespace, questions) {
         return Decision::pass(Reason::OptedOut);
     }
@@ -103,7 +107,6 @@ fn inject(
         edits = injection.edits;
         edits.push(marker);
     }
-    let required = required && family::honours_required(family);
     let unmet = injection.unmet.filter(|_| required || !injection.quiet).map(|finding| Finding {
         severity: if required { Severity::Deny } else { Severity::Warn },
         ..finding
@@ -162,6 +165,9 @@ fn decide_resource(
     };
     if is_deleting(&object) && !deleted {
         return Decision::pass(Reason::Deleting);
+    }
+    if family::judges_changes_only(family) && keeps_what_users_write(request) {
+        return Decision::pass(Reason::NotJudged);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());

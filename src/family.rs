@@ -93,6 +93,26 @@ pub const fn honours_required(family: Family) -> bool {
     }
 }
 
+/// Whether a pod that no family recognises is one of this family's all the same, so that it is not
+/// refused although it asks for memory.
+#[must_use]
+pub fn spares(family: Family, pod: &Pod<'_>) -> bool {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => false,
+        Family::Orka => orka::inject::is_of_orka(pod),
+    }
+}
+
+/// Whether a family says nothing of an update in which the user's part stays as it was: so it is
+/// where controllers write to running objects all the time.
+#[must_use]
+pub const fn judges_changes_only(family: Family) -> bool {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => false,
+        Family::Orka => true,
+    }
+}
+
 /// The kinds for which a family writes defaults.
 #[must_use]
 pub fn defaulted(family: Family) -> Vec<&'static Kind> {
