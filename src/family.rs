@@ -103,6 +103,23 @@ pub fn spares(family: Family, pod: &Pod<'_>) -> bool {
     }
 }
 
+/// The start of the annotation keys without which an object of this group and kind is no business
+/// of any family.
+#[must_use]
+pub fn mark(group: &str, kind: &str) -> Option<&'static str> {
+    let mut marked = Family::ALL.into_iter().flat_map(marked);
+    marked.find(|(known, _)| known.is(group, kind)).map(|(_, start)| *start)
+}
+
+/// The kinds of which a family judges only the objects that have an annotation whose key starts so.
+#[must_use]
+pub fn marked(family: Family) -> &'static [(&'static Kind, &'static str)] {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => &[],
+        Family::Orka => &orka::api::MARKED,
+    }
+}
+
 /// Whether a family says nothing of an update in which the user's part stays as it was: so it is
 /// where controllers write to running objects all the time.
 #[must_use]
