@@ -103,6 +103,12 @@ pub fn spares(family: Family, pod: &Pod<'_>) -> bool {
     }
 }
 
+/// The namespace that a pod belongs to by its own word, where a manifest names none.
+#[must_use]
+pub fn home<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
+    orka::inject::home(pod)
+}
+
 /// The start of the annotation keys without which an object of this group and kind is no business
 /// of any family.
 #[must_use]

@@ -14,10 +14,12 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use crate::cli::role::{Role, role};
+use crate::family;
 use crate::manifest;
 use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, parse, values};
 use crate::manifest::source::Source;
+use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
@@ -187,12 +189,13 @@ fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Resul
         Role::None => None,
     };
     let pod = template.as_ref().and_then(|pointer| document.value().pointer(pointer.as_str()));
-    let (Some(template), Some(pod)) = (&template, pod.filter(|pod| pod.is_object())) else {
+    let pod = pod.filter(|pod| pod.is_object() && concerns(&group, &kind, pod));
+    let (Some(template), Some(pod)) = (&template, pod) else {
         *input.passed_over.entry(kind).or_default() += 1;
         return Ok(());
     };
     let subject = subject(&document, namespace);
-    let task = if template.as_str().is_empty() {
+    let mut task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
         Task { template: Pointer::root(), subject, group, version, kind, object, document }
@@ -201,8 +204,24 @@ fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Resul
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
         Task { template, subject, group: String::new(), version, kind, object, document }
     };
+    if task.document.namespace().is_none() && namespace == offline::DEFAULT_NAMESPACE {
+        task.subject.namespace = home(&task.object).unwrap_or(task.subject.namespace);
+    }
     input.tasks.push(task);
     Ok(())
+}
+
+/// The namespace that a pod belongs to by its own word, when nobody else says one.
+fn home(object: &str) -> Option<String> {
+    Some(family::home(&Pod::parse(object).ok()?)?.to_owned())
+}
+
+/// Whether an object is any business of memgate's, beyond its kind.
+fn concerns(group: &str, kind: &str, object: &Value) -> bool {
+    let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
+    family::mark(group, kind).is_none_or(|start| {
+        annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(start)))
+    })
 }
 
 /// What reports call an object.
