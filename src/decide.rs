@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::family::{self, Subject, common, pod as pods};
+use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
@@ -97,8 +98,11 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         .iter()
         .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
     let Some((family, injection)) = known else {
-        return if required { not_recognised() } else { Decision::pass(Reason::NotOurs) };
+        let spared = families.iter().any(|family| family::spares(*family, pod));
+        let refused = required && !spared;
+        return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
+    let required = required && family::honours_required(family);
     if !required && opted_out(namespace, questions) {
         return Decision::pass(Reason::OptedOut);
     }
@@ -108,7 +112,6 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         edits = injection.edits;
         edits.push(marker);
     }
-    let required = required && family::honours_required(family);
     let severity = if required { Severity::Deny } else { Severity::Warn };
     let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
     let unmet = told.map(|finding| Finding { severity, ..finding });
@@ -166,6 +169,9 @@ fn decide_resource(
     };
     if is_deleting(&object) && !deleted {
         return Decision::pass(Reason::Deleting);
+    }
+    if family::judges_changes_only(family) && keeps_what_users_write(request) {
+        return Decision::pass(Reason::NotJudged);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());

@@ -15,10 +15,12 @@ use serde_json::{Map, Value};
 
 use crate::cli::role::{Role, role};
 use crate::cli::settings::SettingsArgs;
+use crate::family;
 use crate::manifest;
 use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
+use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
@@ -205,13 +207,14 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
         Role::None => None,
     };
     let pod = template.as_ref().and_then(|pointer| document.value().pointer(pointer.as_str()));
-    let (Some(template), Some(pod)) = (&template, pod.filter(|pod| pod.is_object())) else {
+    let pod = pod.filter(|pod| pod.is_object() && concerns(&group, &kind, pod));
+    let (Some(template), Some(pod)) = (&template, pod) else {
         *input.passed_over.entry(kind).or_default() += 1;
         return Ok(());
     };
     let subject = subject(&document, namespace.unwrap_or(DEFAULT_NAMESPACE));
     let namespace = document.namespace().or(namespace).unwrap_or_default().to_owned();
-    let task = if template.as_str().is_empty() {
+    let mut task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
         Task { template: Pointer::root(), subject, group, version, kind, namespace, object, document }
@@ -220,8 +223,27 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
         Task { template, subject, group: String::new(), version, kind, namespace, object, document }
     };
+    if task.namespace.is_empty()
+        && let Some(home) = home(&task.object)
+    {
+        task.subject.namespace.clone_from(&home);
+        task.namespace = home;
+    }
     input.tasks.push(task);
     Ok(())
+}
+
+/// The namespace that a pod belongs to by its own word, when nobody else says one.
+fn home(object: &str) -> Option<String> {
+    Some(family::home(&Pod::parse(object).ok()?)?.to_owned())
+}
+
+/// Whether an object is any business of memgate's, beyond its kind.
+fn concerns(group: &str, kind: &str, object: &Value) -> bool {
+    let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
+    family::mark(group, kind).is_none_or(|start| {
+        annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(start)))
+    })
 }
 
 /// What reports call an object.

@@ -107,6 +107,8 @@ pub struct Finding {
     /// Whether this is about what an edit mends. The mutating call tells it, since nothing of it is
     /// left for the validating one.
     pub on_rewrite: bool,
+    /// Whether it is the same complaint wherever its value stands, as in a list whose elements move.
+    pub anywhere: bool,
 }
 
 impl Finding {
@@ -124,6 +126,7 @@ impl Finding {
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
+            anywhere: false,
         }
     }
 
@@ -169,11 +172,18 @@ impl Finding {
         Self { on_rewrite: true, ..self }
     }
 
-    /// What makes this the complaint that was already made of the stored object: code, place and
-    /// basis.
+    /// The same finding, whose place does not matter to ratcheting.
     #[must_use]
-    pub fn complaint(&self) -> (&'static str, &Pointer, &str) {
-        (self.code.name, &self.pointer, &self.basis)
+    pub fn anywhere(self) -> Self {
+        Self { anywhere: true, ..self }
+    }
+
+    /// What makes this the complaint that was already made of the stored object: code, place (where
+    /// it matters) and basis.
+    #[must_use]
+    pub fn complaint(&self) -> (&'static str, &str, &str) {
+        let place = if self.anywhere { "" } else { self.pointer.as_str() };
+        (self.code.name, place, &self.basis)
     }
 }
 

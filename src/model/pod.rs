@@ -74,6 +74,22 @@ view! {
 }
 
 view! {
+    /// An owner of a pod.
+    Owner {
+        /// Its kind.
+        kind: Text<'a> = "kind",
+    }
+}
+
+view! {
+    /// A mount of a container.
+    Mount {
+        /// Where.
+        path: Text<'a> = "mountPath",
+    }
+}
+
+view! {
     /// One environment variable.
     EnvVar {
         /// The name.
