@@ -18,11 +18,22 @@ pub struct Codes {
     pub unknown_field: &'static Code,
 }
 
+/// How a family says that a field has the wrong type: field, expected and found type to a message.
+pub type Wording = fn(&str, &str, &str) -> String;
+
 /// Checks a whole object. Its `metadata` is left to the apiserver.
 #[must_use]
 pub fn check(object: &Tree, shape: &Shape, codes: Codes) -> Vec<Finding> {
+    check_worded(object, shape, codes, |field, expected, got| {
+        format!("{field}: expected {expected}, got {got}")
+    })
+}
+
+/// The same in a family's own words.
+#[must_use]
+pub fn check_worded(object: &Tree, shape: &Shape, codes: Codes, wording: Wording) -> Vec<Finding> {
     let mut findings = Vec::new();
-    walk(object, shape, &Pointer::root(), codes, &mut findings);
+    walk(object, shape, &Pointer::root(), (codes, wording), &mut findings);
     findings
 }
 
@@ -36,33 +47,35 @@ pub fn beside_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Finding> 
     findings.into_iter().filter(|finding| !silenced(finding)).collect()
 }
 
-fn walk(tree: &Tree, shape: &Shape, here: &Pointer, codes: Codes, findings: &mut Vec<Finding>) {
-    if let Some(finding) = wrong_type(tree, shape, here, codes) {
+type Terms = (Codes, Wording);
+
+fn walk(tree: &Tree, shape: &Shape, here: &Pointer, terms: Terms, findings: &mut Vec<Finding>) {
+    if let Some(finding) = wrong_type(tree, shape, here, terms) {
         findings.push(finding);
         return;
     }
     for name in tree.unknown_fields() {
-        findings.extend(unknown_field(name, shape, here, codes));
+        findings.extend(unknown_field(name, shape, here, terms.0));
     }
     for field in shape.fields().iter().filter(|field| field.name != "metadata") {
         if let Some(value) = tree.get(field.name) {
-            walk(value, &field.shape, &here.key(field.name), codes, findings);
+            walk(value, &field.shape, &here.key(field.name), terms, findings);
         }
     }
     if let Shape::List(element) = shape {
         for (index, value) in tree.elements().iter().enumerate() {
-            walk(value, element, &here.index(index), codes, findings);
+            walk(value, element, &here.index(index), terms, findings);
         }
     }
 }
 
-fn wrong_type(tree: &Tree, shape: &Shape, here: &Pointer, codes: Codes) -> Option<Finding> {
+fn wrong_type(tree: &Tree, shape: &Shape, here: &Pointer, (codes, wording): Terms) -> Option<Finding> {
     let expected = shape.type_name()?;
     let got = tree.type_name();
     if expected == got {
         return None;
     }
-    let message = format!("{}: expected {expected}, got {got}", field_or_object(here));
+    let message = wording(&field_or_object(here), expected, got);
     let finding = Finding::deny(codes.field_type, here.clone(), message).basis(format!("{tree:?}"));
     Some(match only_text_field(shape).zip(tree.text()) {
         Some((inner, text)) => {

@@ -98,6 +98,9 @@ pub struct Finding {
     /// The values that the finding rests on. Two findings of one code and pointer with the same
     /// basis are the same complaint; ratcheting compares it. Never shown.
     pub basis: String,
+    /// The place by the names of list elements where the pointer has their indexes, when the family
+    /// tells its elements apart by name. Ratcheting compares it instead of the pointer. Never shown.
+    pub place: Option<String>,
     /// The other place in the same object that the finding is about, and what it is.
     pub related: Option<(Pointer, &'static str)>,
     /// Whether the key itself is wrong, rather than what stands behind it.
@@ -117,6 +120,7 @@ impl Finding {
             message: message.into(),
             help: None,
             basis: String::new(),
+            place: None,
             related: None,
             at_key: false,
             when_allowed: false,
@@ -162,7 +166,11 @@ impl Finding {
     /// Whether this is the complaint that `old` already made of the stored object.
     #[must_use]
     pub fn repeats(&self, old: &Self) -> bool {
-        self.code == old.code && self.pointer == old.pointer && self.basis == old.basis
+        self.code == old.code && self.place() == old.place() && self.basis == old.basis
+    }
+
+    fn place(&self) -> &str {
+        self.place.as_deref().unwrap_or(self.pointer.as_str())
     }
 }
 
