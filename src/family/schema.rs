@@ -18,6 +18,15 @@ pub struct Codes {
     pub unknown_field: &'static Code,
     /// The message about such a field, given the field and what was probably meant.
     pub unknown_message: fn(&str, Option<&str>) -> String,
+    /// The message about a wrong type, given the field, the type that is expected and the one that is
+    /// there.
+    pub type_message: fn(&str, &str, &str) -> String,
+}
+
+/// The usual message about a wrong type.
+#[must_use]
+pub fn expected(field: &str, expected: &str, got: &str) -> String {
+    format!("{field}: expected {expected}, got {got}")
 }
 
 /// The usual message about an unknown field.
@@ -89,7 +98,7 @@ fn wrong_type(tree: &Tree, shape: &Shape, here: Way<'_>, codes: Codes) -> Option
         return None;
     }
     let here = here.pointer();
-    let message = format!("{}: expected {expected}, got {got}", field_or_object(&here));
+    let message = (codes.type_message)(&field_or_object(&here), expected, got);
     let finding = Finding::deny(codes.field_type, here.clone(), message).basis(format!("{tree:?}"));
     Some(match only_text_field(shape).zip(tree.text()) {
         Some((inner, text)) => {

@@ -26,6 +26,7 @@ const SCHEMA_CODES: Codes = Codes {
     field_type: &FIELD_TYPE,
     unknown_field: &UNKNOWN_FIELD,
     unknown_message: schema::will_be_dropped,
+    type_message: schema::expected,
 };
 
 /// Everything that is wrong with the subject, in no particular order.

@@ -23,8 +23,12 @@ use super::codes::{FIELD_TYPE, NAME_RESERVED, PROVIDER_UNKNOWN, TARGET_NAMESPACE
 use super::namespace;
 use super::wording::fitted;
 
-const SCHEMA_CODES: Codes =
-    Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD, unknown_message: unknown_field };
+const SCHEMA_CODES: Codes = Codes {
+    field_type: &FIELD_TYPE,
+    unknown_field: &UNKNOWN_FIELD,
+    unknown_message: unknown_field,
+    type_message: schema::expected,
+};
 
 /// Names that stand for something else in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
