@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use crate::cli::role::{Role, role};
+use crate::cli::settings::SettingsArgs;
 use crate::manifest;
 use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, parse, values};
@@ -54,6 +55,10 @@ pub struct StateArgs {
         help_heading = "Input"
     )]
     pub namespace: String,
+
+    /// What differs from one installation to the next.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 /// Everything that was read.
@@ -115,6 +120,7 @@ impl Task {
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
     let mut input = Input { snapshot: offline::empty(), ..Input::default() };
+    input.snapshot.settings = args.state.settings.chosen();
     let namespace = &args.state.namespace;
     read_state(&args.state.with, namespace, &mut input)?;
     for source in read(&args.paths, &mut input) {

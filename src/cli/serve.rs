@@ -12,6 +12,7 @@ use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
+use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
 use crate::offline::DEFAULT_NAMESPACE;
@@ -51,6 +52,9 @@ pub struct Args {
 
     #[command(flatten)]
     families: FamilyArgs,
+
+    #[command(flatten)]
+    settings: SettingsArgs,
 
     /// Where to answer reviews
     #[arg(long, value_name = "ADDRESS", default_value_t = any(PORT), help_heading = "Network")]
@@ -127,7 +131,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         certificate,
         "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
     );
-    let settings = Settings { families: args.families.chosen(), ..Settings::default() };
+    let settings = Settings { families: args.families.chosen(), ..args.settings.chosen() };
     let state = if args.state.is_empty() {
         runtime.block_on(cluster(args, settings))?
     } else {
