@@ -84,7 +84,7 @@ fn set(object: &mut Value, pointer: &Pointer, value: Option<&Value>) -> bool {
     for token in way {
         let next = match here {
             Value::Object(map) => Some(map.entry(token.as_ref()).or_insert_with(|| json!({}))),
-            Value::Array(list) => token.parse::<usize>().ok().and_then(|index| list.get_mut(index)),
+            Value::Array(elements) => token.parse::<usize>().ok().and_then(|index| elements.get_mut(index)),
             _ => None,
         };
         let Some(next) = next else { return false };
@@ -96,8 +96,8 @@ fn set(object: &mut Value, pointer: &Pointer, value: Option<&Value>) -> bool {
             true
         }
         (Value::Object(map), None) => map.remove(last.as_ref()).is_some(),
-        (Value::Array(list), Some(value)) => {
-            let element = last.parse::<usize>().ok().and_then(|index| list.get_mut(index));
+        (Value::Array(elements), Some(value)) => {
+            let element = last.parse::<usize>().ok().and_then(|index| elements.get_mut(index));
             element.is_some_and(|element| {
                 *element = value.clone();
                 true

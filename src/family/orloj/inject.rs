@@ -164,7 +164,9 @@ impl Way<'_> {
         let message = fitted([pod_namespace, home], |[pod, home]| {
             format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
         });
-        Err(unmet(Reason::ReferenceInvalid, &POD_FOREIGN_NAMESPACE, &self.here, message))
+        let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.here.clone(), message)
+            .help("if Orloj runs its Jobs there, say so with --orloj-job-namespace");
+        Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
     }
 
     fn no_memory(&self, agent: &Object) -> Unmet {
