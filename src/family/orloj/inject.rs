@@ -17,7 +17,7 @@ use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, Questions};
 
 use self::identity::{Identity, Name};
-use self::rows::{Row, Rows};
+use self::rows::{Row, Wanted};
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, Claim, MEMORY, operation};
 use super::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_CONTAINER_MISSING,
@@ -164,7 +164,9 @@ impl Way<'_> {
         let message = fitted([pod_namespace, home], |[pod, home]| {
             format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
         });
-        Err(unmet(Reason::ReferenceInvalid, &POD_FOREIGN_NAMESPACE, &self.here, message))
+        let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.here.clone(), message)
+            .help("if Orloj runs its Jobs there, say so with --orloj-job-namespace");
+        Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
     }
 
     fn no_memory(&self, agent: &Object) -> Unmet {
@@ -192,7 +194,7 @@ impl Way<'_> {
 }
 
 /// Compares what the container has with what the memory wants, and adds what is missing.
-fn fill(index: usize, container: &Container<'_>, wanted: &Rows) -> Injection {
+fn fill(index: usize, container: &Container<'_>, wanted: &Wanted) -> Injection {
     let existing = Existing::of(container);
     let has_password = existing.get(rows::PASSWORD).is_some();
     let mut missing: Vec<&Row> = Vec::new();
