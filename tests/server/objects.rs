@@ -119,7 +119,7 @@ fn state() -> State {
         ("ArkMemory", "notes", json!({"backend": "in-context"})),
     ] {
         let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-        offline::add(&mut snapshot, &object, "team-a").unwrap();
+        offline::add(&mut snapshot, &object, Some("team-a")).unwrap();
     }
     State::Fixed(snapshot)
 }
