@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::family::{self, Subject, common, pod as pods};
+use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
@@ -73,19 +74,19 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return Decision::pass(Reason::MirrorPod);
     }
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace =
-        if request.namespace.is_empty() { own_namespace.unwrap_or_default() } else { &request.namespace };
+    let namespace = first_of([&request.namespace, own_namespace.unwrap_or_default()]);
     let (namespace, mut questions) = place(namespace, snapshot);
     let decision = inject(namespace, &pod, &snapshot.settings.families, &mut questions);
     Decision { unknown: questions.into_unknown(), ..decision }
 }
 
-/// Where an object is of which request or metadata say this; what nobody has placed counts as being
-/// in `default`.
-fn place<'n, 's>(namespace: &'n str, snapshot: &'s Snapshot) -> (&'n str, Questions<'s>) {
-    match namespace {
-        "" => (DEFAULT_NAMESPACE, Questions::of_unplaced(snapshot)),
-        namespace => (namespace, Questions::new(snapshot)),
+/// Where an object is of which request or metadata say this. What they do not say the settings may;
+/// what nobody has placed counts as being in `default`.
+fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, Questions<'n>) {
+    match (namespace, &snapshot.settings.namespace) {
+        ("", Some(given)) => (given, Questions::new(snapshot)),
+        ("", None) => (DEFAULT_NAMESPACE, Questions::of_unplaced(snapshot)),
+        (namespace, _) => (namespace, Questions::new(snapshot)),
     }
 }
 
@@ -97,8 +98,11 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         .iter()
         .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
     let Some((family, injection)) = known else {
-        return if required { not_recognised() } else { Decision::pass(Reason::NotOurs) };
+        let spared = families.iter().any(|family| family::spares(*family, pod));
+        let refused = required && !spared;
+        return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
+    let required = required && family::honours_required(family);
     if !required && opted_out(namespace, questions) {
         return Decision::pass(Reason::OptedOut);
     }
@@ -108,7 +112,6 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         edits = injection.edits;
         edits.push(marker);
     }
-    let required = required && family::honours_required(family);
     let severity = if required { Severity::Deny } else { Severity::Warn };
     let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
     let unmet = told.map(|finding| Finding { severity, ..finding });
@@ -167,10 +170,14 @@ fn decide_resource(
     if is_deleting(&object) && !deleted {
         return Decision::pass(Reason::Deleting);
     }
+    if family::judges_changes_only(family) && keeps_what_users_write(request) {
+        return Decision::pass(Reason::NotJudged);
+    }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());
-    let name = first_of(&request.name, &object, "name");
-    let namespace = first_of(&request.namespace, &object, "namespace");
+    let own = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_of([&request.name, own("name")]);
+    let namespace = first_of([&request.namespace, own("namespace")]);
     let (namespace, questions) =
         if kind.namespaced { place(namespace, snapshot) } else { ("", Questions::new(snapshot)) };
     let operation = request.operation;
@@ -178,12 +185,9 @@ fn decide_resource(
     judge(family, &subject, questions)
 }
 
-/// What the request says, or else the object's metadata.
-fn first_of<'t>(requested: &'t str, object: &'t Tree, field: &str) -> &'t str {
-    if requested.is_empty() {
-        return object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
-    }
-    requested
+/// The first text that says something: the request's word counts before the object's own.
+fn first_of<const N: usize>(texts: [&str; N]) -> &str {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 fn judge(family: Family, subject: &Subject<'_>, mut questions: Questions<'_>) -> Decision {

@@ -51,12 +51,16 @@ pub struct Rules {
     pub name: &'static str,
     /// How its agent pods are told from all others.
     pub pods: &'static [PodSelector],
+    /// Whether one of its pods can ask to be refused rather than started without its memory.
+    pub honours_required: bool,
     /// Whether its resources are admitted when memgate does not answer.
     pub fail_open: bool,
     /// Kinds that get defaults.
     pub defaulted: Vec<&'static Kind>,
     /// Kinds that are validated.
     pub judged: Vec<&'static Kind>,
+    /// Those of them of which only objects with an annotation whose key starts so are sent.
+    pub marked: &'static [(&'static Kind, &'static str)],
     /// Kinds whose removal is looked at.
     pub memories: Vec<&'static Kind>,
     /// Kinds that decisions look up, and all of whose objects are watched.

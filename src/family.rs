@@ -93,6 +93,49 @@ pub const fn honours_required(family: Family) -> bool {
     }
 }
 
+/// Whether a pod that no family recognises is one of this family's all the same, so that it is not
+/// refused although it asks for memory.
+#[must_use]
+pub fn spares(family: Family, pod: &Pod<'_>) -> bool {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => false,
+        Family::Orka => orka::inject::is_of_orka(pod),
+    }
+}
+
+/// The namespace that a pod belongs to by its own word, where a manifest names none.
+#[must_use]
+pub fn home<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
+    orka::inject::home(pod)
+}
+
+/// The start of the annotation keys without which an object of this group and kind is no business
+/// of any family.
+#[must_use]
+pub fn mark(group: &str, kind: &str) -> Option<&'static str> {
+    let mut marked = Family::ALL.into_iter().flat_map(marked);
+    marked.find(|(known, _)| known.is(group, kind)).map(|(_, start)| *start)
+}
+
+/// The kinds of which a family judges only the objects that have an annotation whose key starts so.
+#[must_use]
+pub fn marked(family: Family) -> &'static [(&'static Kind, &'static str)] {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => &[],
+        Family::Orka => &orka::api::MARKED,
+    }
+}
+
+/// Whether a family says nothing of an update in which the user's part stays as it was: so it is
+/// where controllers write to running objects all the time.
+#[must_use]
+pub const fn judges_changes_only(family: Family) -> bool {
+    match family {
+        Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => false,
+        Family::Orka => true,
+    }
+}
+
 /// The kinds for which a family writes defaults.
 #[must_use]
 pub fn defaulted(family: Family) -> Vec<&'static Kind> {

@@ -6,6 +6,7 @@
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
 //! ```
 
+pub mod change;
 pub mod decision;
 pub mod edit;
 pub mod finding;

@@ -41,13 +41,13 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
     kind: &'a str,
-    causes: Vec<CauseOf<'a>>,
+    causes: Vec<CauseOf>,
 }
 
 #[derive(Serialize)]
-struct CauseOf<'a> {
+struct CauseOf {
     reason: &'static str,
-    message: &'a str,
+    message: String,
     field: String,
 }
 
@@ -81,7 +81,7 @@ impl Verdict<'_> {
     }
 
     fn status(&self) -> Option<Status<'_>> {
-        let causes: Vec<CauseOf<'_>> = self.denials().map(cause).collect();
+        let causes: Vec<CauseOf> = self.denials().map(cause).collect();
         if causes.is_empty() {
             return None;
         }
@@ -108,7 +108,7 @@ impl Verdict<'_> {
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
     fn warnings(&self) -> Vec<String> {
         let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
-        let texts: Vec<String> = texts.map(|finding| plain(&finding.message)).collect();
+        let texts: Vec<String> = texts.map(|finding| told(finding)).collect();
         let mut left = WARNINGS_LIMIT - "and 1000000 more warnings".len();
         let fits = |text: &&String| {
             let room = left.checked_sub(text.len());
@@ -126,8 +126,12 @@ impl Verdict<'_> {
     fn audit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#","auditAnnotations":{"reason":"#);
         json(out, self.reason.name());
-        let mut codes: Vec<&str> = self.findings.iter().map(|finding| finding.code.name).collect();
-        codes.dedup();
+        let mut codes: Vec<&str> = Vec::new();
+        for finding in self.findings {
+            if !codes.contains(&finding.code.name) {
+                codes.push(finding.code.name);
+            }
+        }
         if !codes.is_empty() {
             out.extend_from_slice(br#","codes":"#);
             json(out, &codes.join(","));
@@ -136,8 +140,16 @@ impl Verdict<'_> {
     }
 }
 
-fn cause(finding: &Finding) -> CauseOf<'_> {
-    CauseOf { reason: finding.code.cause.reason(), message: &finding.message, field: finding.pointer.field() }
+fn cause(finding: &Finding) -> CauseOf {
+    CauseOf { reason: finding.code.cause.reason(), message: told(finding), field: finding.pointer.field() }
+}
+
+/// What is wrong and, where the message does not say it already, what to do.
+fn told(finding: &Finding) -> String {
+    match &finding.help {
+        Some(help) => plain(&format!("{}; {help}", finding.message)),
+        None => plain(&finding.message),
+    }
 }
 
 /// As the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with brackets
@@ -145,7 +157,7 @@ fn cause(finding: &Finding) -> CauseOf<'_> {
 fn message(details: &Details<'_>) -> String {
     let dot = if details.group.is_empty() { "" } else { "." };
     let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let messages: Vec<String> = details.causes.iter().map(|cause| plain(cause.message)).collect();
+    let messages: Vec<&str> = details.causes.iter().map(|cause| cause.message.as_str()).collect();
     let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
     format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::casefile::Case;
 use crate::family;
 use crate::model::request::Operation;
-use crate::model::settings::Family;
+use crate::model::settings::{Family, Settings};
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 
@@ -19,9 +19,9 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a value of an object is out of all bounds.
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
-    let mut snapshot = offline::empty();
+    let mut snapshot = offline::empty(Settings::default());
     for object in &case.state {
-        offline::add(&mut snapshot, object, None)?;
+        offline::add(&mut snapshot, object)?;
     }
     Ok(snapshot)
 }

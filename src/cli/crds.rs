@@ -56,7 +56,8 @@ mod tests {
     #[test]
     fn defines_every_kind_that_is_judged() {
         for family in Family::ALL {
-            for kind in family::judged(family) {
+            // The kinds of the core need no definition.
+            for kind in family::judged(family).iter().filter(|kind| !kind.group.is_empty()) {
                 let name = format!("name: {}.{}\n", kind.plural, kind.group);
                 assert!(files(family).iter().any(|file| file.contains(&name)), "{name}");
             }

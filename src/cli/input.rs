@@ -14,12 +14,16 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use crate::cli::role::{Role, role};
+use crate::cli::settings::SettingsArgs;
+use crate::family;
 use crate::manifest;
 use crate::manifest::collect::collect;
-use crate::manifest::document::{Document, parse, values};
+use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
+use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
+use crate::model::settings::Settings;
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 use crate::report::Subject;
@@ -48,6 +52,20 @@ pub struct StateArgs {
     /// The namespace of objects that name none [default: default]
     #[arg(short, long, value_name = "NAME", help_heading = "Input")]
     pub namespace: Option<String>,
+
+    /// What decisions depend on besides objects.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+impl StateArgs {
+    /// The settings, with the namespace of what names none.
+    ///
+    /// # Errors
+    /// When the settings file is no good.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(Settings { namespace: self.namespace.clone(), ..self.settings.settings()? })
+    }
 }
 
 /// Everything that was read.
@@ -107,12 +125,13 @@ impl Task {
 /// Reads everything that the arguments name.
 ///
 /// # Errors
-/// When standard input is named twice. What cannot be read is part of the result.
+/// When standard input is named twice, or the settings are no good. What cannot be read is part of
+/// the result.
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
-    let mut input = Input { snapshot: offline::empty(), ..Input::default() };
     let namespace = args.state.namespace.as_deref();
-    read_state(&args.state.with, namespace, &mut input)?;
+    let mut input = Input { snapshot: offline::empty(args.state.settings()?), ..Input::default() };
+    read_state(&args.state.with, &mut input)?;
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
         input.errors.extend(parsed.errors);
@@ -120,7 +139,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
             *input.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
         }
         for document in parsed.documents {
-            add_state(document.value(), namespace, &mut input.snapshot)?;
+            add_state(document.value(), &mut input.snapshot)?;
             take(document, namespace, &mut input)?;
         }
         input.sources.push(source);
@@ -132,10 +151,10 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
 ///
 /// # Errors
 /// When standard input is named twice. What cannot be read is part of the result.
-pub fn load_state(paths: &[String], namespace: Option<&str>) -> anyhow::Result<Input> {
+pub fn load_state(paths: &[String], settings: Settings) -> anyhow::Result<Input> {
     stdin_once(paths.iter())?;
-    let mut input = Input { snapshot: offline::empty(), ..Input::default() };
-    read_state(paths, namespace, &mut input)?;
+    let mut input = Input { snapshot: offline::empty(settings), ..Input::default() };
+    read_state(paths, &mut input)?;
     Ok(input)
 }
 
@@ -154,25 +173,30 @@ fn read(paths: &[String], input: &mut Input) -> Vec<Arc<Source>> {
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
-fn read_state(paths: &[String], namespace: Option<&str>, input: &mut Input) -> anyhow::Result<()> {
+fn read_state(paths: &[String], input: &mut Input) -> anyhow::Result<()> {
     for source in read(paths, input) {
         for document in values(&source, &mut input.errors) {
-            add_state(document.value(), namespace, &mut input.snapshot)?;
+            add_state(document.value(), &mut input.snapshot)?;
         }
     }
     Ok(())
 }
 
 /// Adds an object, or each of a List or of a plain list of objects.
-fn add_state(value: &Value, namespace: Option<&str>, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
         Value::Array(items) => Some(items),
-        _ => value.get("items").and_then(Value::as_array),
+        _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
-    match items {
-        Some(items) => items.iter().try_for_each(|item| add_state(item, namespace, snapshot)),
-        None => offline::add(snapshot, value, namespace).context("failed to read an object"),
-    }
+    let Some(items) = items else {
+        return offline::add(snapshot, value).context("failed to read an object");
+    };
+    items.iter().cloned().try_for_each(|mut item| {
+        complete(&mut item, api_version, kind);
+        add_state(&item, snapshot)
+    })
 }
 
 fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyhow::Result<()> {
@@ -183,13 +207,14 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
         Role::None => None,
     };
     let pod = template.as_ref().and_then(|pointer| document.value().pointer(pointer.as_str()));
-    let (Some(template), Some(pod)) = (&template, pod.filter(|pod| pod.is_object())) else {
+    let pod = pod.filter(|pod| pod.is_object() && concerns(&group, &kind, pod));
+    let (Some(template), Some(pod)) = (&template, pod) else {
         *input.passed_over.entry(kind).or_default() += 1;
         return Ok(());
     };
     let subject = subject(&document, namespace.unwrap_or(DEFAULT_NAMESPACE));
     let namespace = document.namespace().or(namespace).unwrap_or_default().to_owned();
-    let task = if template.as_str().is_empty() {
+    let mut task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
         Task { template: Pointer::root(), subject, group, version, kind, namespace, object, document }
@@ -198,8 +223,27 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
         Task { template, subject, group: String::new(), version, kind, namespace, object, document }
     };
+    if task.namespace.is_empty()
+        && let Some(home) = home(&task.object)
+    {
+        task.subject.namespace.clone_from(&home);
+        task.namespace = home;
+    }
     input.tasks.push(task);
     Ok(())
+}
+
+/// The namespace that a pod belongs to by its own word, when nobody else says one.
+fn home(object: &str) -> Option<String> {
+    Some(family::home(&Pod::parse(object).ok()?)?.to_owned())
+}
+
+/// Whether an object is any business of memgate's, beyond its kind.
+fn concerns(group: &str, kind: &str, object: &Value) -> bool {
+    let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
+    family::mark(group, kind).is_none_or(|start| {
+        annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(start)))
+    })
 }
 
 /// What reports call an object.

@@ -105,9 +105,11 @@ fn rules(family: Family) -> Rules {
     Rules {
         name: family.name(),
         pods: family::pod_selectors(family),
+        honours_required: family::honours_required(family),
         fail_open: family::resources_fail_open(family),
         defaulted: family::defaulted(family),
         judged: family::judged(family).to_vec(),
+        marked: family::marked(family),
         memories: family::memories(family),
         watched: family::watched(family),
         asked: family::asked(family),

@@ -54,7 +54,7 @@ impl Failure {
 pub fn mutating(plan: &Plan) -> MutatingWebhookConfiguration {
     let mut webhooks = Vec::new();
     for family in &plan.families {
-        webhooks.extend(family.pods.iter().map(|pods| agent_pods(plan, pods)));
+        webhooks.extend(family.pods.iter().map(|pods| agent_pods(plan, family, pods)));
     }
     webhooks.push(required_pods(plan));
     for (fail_open, families) in by_policy(plan) {
@@ -77,7 +77,13 @@ pub fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
     let memories = rules(plan.families.iter().flat_map(|family| &family.memories), &["DELETE"]);
     let mut webhooks = Vec::new();
     for (fail_open, families) in by_policy(plan) {
-        let rules = rules(families.iter().flat_map(|family| &family.judged), &["CREATE", "UPDATE"]);
+        let always = |family: &'_ &Rules| {
+            let marked = family.marked;
+            let judged = family.judged.iter().copied();
+            judged.filter(move |kind| marked.iter().all(|(other, _)| other != kind)).collect::<Vec<_>>()
+        };
+        let kinds: Vec<&Kind> = families.iter().flat_map(always).collect();
+        let rules = rules(kinds.iter(), &["CREATE", "UPDATE"]);
         if !rules.is_empty() {
             let (name, failure, seconds) = resources(fail_open);
             webhooks.push(ValidatingWebhook {
@@ -87,6 +93,9 @@ pub fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
             });
         }
     }
+    for family in &plan.families {
+        webhooks.extend(family.marked.iter().map(|marked| marked_resources(plan, family, *marked)));
+    }
     if !memories.is_empty() {
         webhooks.push(ValidatingWebhook {
             rules: Some(memories),
@@ -94,6 +103,26 @@ pub fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
         });
     }
     ValidatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
+}
+
+/// Objects of a kind that is mostly none of memgate's business: only those with an annotation whose
+/// key starts so, before the change or after it.
+fn marked_resources(plan: &Plan, family: &Rules, (kind, start): (&'static Kind, &str)) -> ValidatingWebhook {
+    let (_, failure, seconds) = resources(family.fail_open);
+    let marked = |object: &str| {
+        format!(
+            "{object} != null && has({object}.metadata.annotations) && \
+             {object}.metadata.annotations.exists(key, key.startsWith('{start}'))"
+        )
+    };
+    let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
+    let mut conditions = conditions(&[NOT_DELETING]);
+    conditions.push(MatchCondition { name: "marked".to_owned(), expression });
+    ValidatingWebhook {
+        rules: Some(rules([&kind].into_iter(), &["CREATE", "UPDATE"])),
+        match_conditions: Some(conditions),
+        ..validating_webhook(plan, &format!("{}.{}", family.name, kind.plural), failure, seconds)
+    }
 }
 
 /// The families whose resources are refused when memgate does not answer, then the others.
@@ -107,12 +136,14 @@ const fn resources(fail_open: bool) -> (&'static str, Failure, i32) {
     if fail_open { ("advice", Failure::Ignore, 2) } else { ("resources", Failure::Fail, 5) }
 }
 
-/// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own.
-fn agent_pods(plan: &Plan, selector: &PodSelector) -> MutatingWebhook {
+/// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
+/// pods can insist on their memory, those that do have another entry.
+fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWebhook {
+    let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
     let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
-    pods.push(requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]));
+    pods.push(requirement(INJECT_LABEL, "NotIn", elsewhere));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
     let webhook = pods_webhook(plan, &format!("{}.pods", selector.name), Failure::Ignore, 2);
@@ -132,11 +163,16 @@ fn agent_pods(plan: &Plan, selector: &PodSelector) -> MutatingWebhook {
 }
 
 /// Pods that ask to be refused rather than started without their memory. What a pod says of itself
-/// counts more than what its namespace says, so that one cannot switch it off.
+/// counts more than what its namespace says, so that one cannot switch it off. Pods of a platform
+/// that makes do without memory are not among them.
 fn required_pods(plan: &Plan) -> MutatingWebhook {
     let required = texts(&[(INJECT_LABEL, "required")]);
+    let lenient = plan.families.iter().filter(|family| !family.honours_required);
+    let labels = lenient.flat_map(|family| family.pods).filter_map(|pods| pods.labels.first());
+    let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
+    let others = (!others.is_empty()).then_some(others);
     MutatingWebhook {
-        object_selector: Some(LabelSelector { match_labels: Some(required), match_expressions: None }),
+        object_selector: Some(LabelSelector { match_labels: Some(required), match_expressions: others }),
         namespace_selector: Some(expressions(outside_the_system(plan))),
         ..pods_webhook(plan, "required.pods", Failure::Fail, 5)
     }

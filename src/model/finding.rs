@@ -98,6 +98,9 @@ pub struct Finding {
     /// The values that the finding rests on. Two findings of one code and pointer with the same
     /// basis are the same complaint; ratcheting compares it. Never shown.
     pub basis: String,
+    /// The place by the names of list elements where the pointer has their indexes, when the family
+    /// tells its elements apart by name. Ratcheting compares it instead of the pointer. Never shown.
+    pub place: Option<String>,
     /// The other place in the same object that the finding is about, and what it is.
     pub related: Option<(Pointer, &'static str)>,
     /// Whether the key itself is wrong, rather than what stands behind it.
@@ -120,6 +123,7 @@ impl Finding {
             message: message.into(),
             help: None,
             basis: String::new(),
+            place: None,
             related: None,
             at_key: false,
             when_allowed: false,
@@ -169,11 +173,18 @@ impl Finding {
         Self { on_rewrite: true, ..self }
     }
 
-    /// What makes this the complaint that was already made of the stored object: code, place and
-    /// basis.
+    /// The same finding, whose place does not matter to ratcheting.
     #[must_use]
-    pub fn complaint(&self) -> (&'static str, &Pointer, &str) {
-        (self.code.name, &self.pointer, &self.basis)
+    pub fn anywhere(self) -> Self {
+        Self { place: Some(String::new()), ..self }
+    }
+
+    /// What makes this the complaint that was already made of the stored object: code, place (where
+    /// it matters) and basis.
+    #[must_use]
+    pub fn complaint(&self) -> (&'static str, &str, &str) {
+        let place = self.place.as_deref().unwrap_or(self.pointer.as_str());
+        (self.code.name, place, &self.basis)
     }
 }
 

@@ -74,6 +74,22 @@ view! {
 }
 
 view! {
+    /// An owner of a pod.
+    Owner {
+        /// Its kind.
+        kind: Text<'a> = "kind",
+    }
+}
+
+view! {
+    /// A mount of a container.
+    Mount {
+        /// Where.
+        path: Text<'a> = "mountPath",
+    }
+}
+
+view! {
     /// One environment variable.
     EnvVar {
         /// The name.
@@ -100,6 +116,8 @@ view! {
         name: Text<'a> = "name",
         /// The key in its data.
         key: Text<'a> = "key",
+        /// Whether the container starts without it.
+        optional: bool = "optional",
     }
 }
 

@@ -314,6 +314,14 @@ impl<'s> Questions<'s> {
         namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
     }
 
+    /// All objects of this name, by namespace, as far as they are known.
+    #[must_use]
+    pub fn named(&self, kind: &Kind, name: &str) -> Vec<&'s Object> {
+        let namespaces =
+            self.snapshot.kinds.get(kind).into_iter().flat_map(|state| state.namespaces.values());
+        namespaces.filter_map(|names| names.get(name)).map(AsRef::as_ref).collect()
+    }
+
     /// Whether at least one object of a kind is known, wherever.
     #[must_use]
     pub fn holds_any(&self, kind: &Kind) -> bool {

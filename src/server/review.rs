@@ -23,7 +23,7 @@ use crate::server::store::Store;
 
 /// How often a review is decided at most. Answers can raise new questions: a Query leads to its
 /// memory, a memory to what it names. No family goes deeper than this.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 6;
 
 /// What reviews are answered from.
 #[derive(Debug)]

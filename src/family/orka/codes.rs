@@ -3,6 +3,70 @@
 use crate::family::codes::codes;
 
 codes! { "orka";
+    /// A switch that is neither on nor off.
+    ANNOTATION_ENABLED = "annotation-enabled", NotSupported;
+    /// A number of memories that is none, or too high.
+    ANNOTATION_LIMIT = "annotation-limit", Invalid;
+    /// A number of bytes that is none, or too high.
+    ANNOTATION_MAX_CHARS = "annotation-max-chars", Invalid;
+    /// So few bytes that no memory fits.
+    ANNOTATION_MAX_CHARS_TINY = "annotation-max-chars-tiny", Invalid;
+    /// An annotation that memgate does not know.
+    ANNOTATION_UNKNOWN = "annotation-unknown", Invalid;
+    /// An annotation where there is no memory section.
+    ANNOTATION_NO_EFFECT = "annotation-no-effect", Conflict;
+    /// A memory tool among those that need an approval.
+    APPROVAL_BUILTIN = "approval-builtin", Conflict;
+    /// A tool that is almost a memory tool.
+    TOOL_TYPO = "tool-typo", NotFound;
+    /// A memory tool that is switched off in vain.
+    TOOL_DISABLE_NO_EFFECT = "tool-disable-no-effect", Conflict;
+    /// A memory tool that never reaches the runtime.
+    TOOL_RUNTIME = "tool-runtime", Conflict;
+    /// A number of memories in a variable that the worker does not take.
+    ENV_LIMIT = "env-limit", Invalid;
+    /// A number of bytes in a variable that the worker does not take.
+    ENV_MAX_CHARS = "env-max-chars", Invalid;
+    /// A switch in a variable that looks like off and is on.
+    ENV_ENABLED = "env-enabled", NotSupported;
+    /// A memory variable where nobody reads it.
+    ENV_NO_EFFECT = "env-no-effect", Conflict;
+    /// A memory variable that is there twice.
+    ENV_DUPLICATE = "env-duplicate", Conflict;
+    /// A variable that the controller sets.
+    ENV_RESERVED = "env-reserved", Conflict;
+    /// The name of an Agent that the Task does not have.
+    ENV_AGENT_FORGED = "env-agent-forged", Conflict;
+    /// A token in clear text.
+    ENV_LITERAL_TOKEN = "env-literal-token", Invalid;
+    /// A variable that turns memory on although the Agent opts out.
+    OPT_OUT_ENV = "opt-out-env", Conflict;
+    /// An annotation that turns memory on although the Agent opts out.
+    OPT_OUT_ANNOTATION = "opt-out-annotation", Conflict;
+    /// An Agent that does not exist.
+    AGENT_MISSING = "agent-missing", NotFound;
+    /// An Agent of another namespace.
+    AGENT_CROSS_NAMESPACE = "agent-cross-namespace", Conflict;
+    /// A MemoryBackend of another name than `default`.
+    BACKEND_NAME = "backend-name", Invalid;
+    /// A change of a MemoryBackend's protocol.
+    BACKEND_PROTOCOL_IMMUTABLE = "backend-protocol-immutable", Conflict;
+    /// A change of a MemoryBackend's store.
+    BACKEND_STORE_IMMUTABLE = "backend-store-immutable", Conflict;
+    /// An endpoint that is no plain https URL.
+    BACKEND_ENDPOINT = "backend-endpoint", Invalid;
+    /// An endpoint that is not on the public network.
+    BACKEND_ENDPOINT_PRIVATE = "backend-endpoint-private", Invalid;
+    /// A pod whose Task is said to be in another namespace.
+    POD_NAMESPACE_DIFFERS = "pod-namespace-differs", Conflict;
+    /// A pod whose label does not belong to its Task.
+    POD_LABEL_DIFFERS = "pod-label-differs", Conflict;
+    /// A pod that says something else than the annotations.
+    POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
+    /// A pod without a token to ask for memories.
+    POD_NO_TOKEN = "pod-no-token", Required;
+    /// A pod whose Task or Agent could not be looked up.
+    LOOKUP_FAILED = "lookup-failed", NotFound;
     /// A value of the inject label that means nothing.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

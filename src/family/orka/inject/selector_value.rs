@@ -1,0 +1,78 @@
+//! How Orka makes a label value of any name.
+
+use ring::digest::{SHA256, digest};
+
+/// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
+const LONGEST: usize = 63;
+
+/// How much of a longer name is kept, in front of a part of its hash.
+const KEPT: usize = 50;
+
+/// How many bytes of the hash are kept, two digits each.
+const HASHED: usize = 6;
+
+/// The label value for a name. Source: orka-agents/orka, the function of this name.
+pub(super) fn selector_value(name: &str) -> String {
+    let name = name.trim();
+    if name.len() <= LONGEST && is_label_value(name) {
+        return name.to_owned();
+    }
+    let fitting = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
+    let plain: String = name.to_lowercase().chars().map(|c| if fitting(c) { c } else { '-' }).collect();
+    let value = match stripped(&plain) {
+        "" => "label",
+        value => value,
+    };
+    if value.len() <= LONGEST {
+        return value.to_owned();
+    }
+    let start = stripped(value.get(..KEPT).unwrap_or(value));
+    let hash = digest(&SHA256, name.as_bytes());
+    let hash: String = hash.as_ref().iter().take(HASHED).map(|byte| format!("{byte:02x}")).collect();
+    format!("{start}-{hash}")
+}
+
+fn stripped(value: &str) -> &str {
+    value.trim_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
+/// Source: Kubernetes documentation, Labels and Selectors, syntax.
+fn is_label_value(value: &str) -> bool {
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    stripped(value) == value && value.bytes().all(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_fits_and_hashes_the_rest() {
+        let long = format!("a{}.end", "b".repeat(70));
+        for (name, value) in [
+            ("cut-release", "cut-release"),
+            (" Cut_Release ", "Cut_Release"),
+            ("", ""),
+            ("-a", "a"),
+            ("Räksmörgås", "r-ksm-rg-s"),
+            ("---", "label"),
+        ] {
+            assert_eq!(selector_value(name), value, "{name}");
+        }
+        let value = selector_value(&long);
+        assert_eq!(value.len(), LONGEST);
+        assert!(value.starts_with(&format!("a{}-", "b".repeat(49))));
+        // The ends of the first fifty characters are stripped once more.
+        let dotted = format!("{}.{}", "a".repeat(49), "b".repeat(30));
+        assert!(selector_value(&dotted).starts_with(&format!("{}-", "a".repeat(49))));
+        assert_eq!(selector_value(&dotted).len(), 62);
+    }
+
+    #[test]
+    fn hashes_the_trimmed_name() {
+        let name = "x".repeat(64);
+        // printf 'xxx…' | sha256sum, 64 of them.
+        let value = selector_value(&format!(" {name}\n"));
+        assert_eq!(value, format!("{}-7ce100971f64", "x".repeat(50)));
+    }
+}

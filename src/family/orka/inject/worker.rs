@@ -1,0 +1,122 @@
+//! The worker of an AI Task: how a pod is known as one, and what is read of it.
+//!
+//! Never by image or service account, since both are choices of whoever installed the platform.
+
+use serde_json::value::RawValue;
+
+use crate::family::pod::env_pointer;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pod::{Container, EnvVar, Mount, Owner, Pod, read};
+
+use super::super::api::{AI, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
+use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
+use super::selector_value::selector_value;
+use super::task_label;
+
+const TASK_NAME: &str = "ORKA_TASK_NAME";
+const TASK_NAMESPACE: &str = "ORKA_TASK_NAMESPACE";
+const CONTROLLER_URL: &str = "ORKA_CONTROLLER_URL";
+const AGENT_NAME: &str = "ORKA_AGENT_NAME";
+const TOKEN: &str = "ORKA_SA_TOKEN";
+
+/// Where the kubelet mounts the token of a service account.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The labels of pods in a pool of runtimes start with this; any change to one recycles the pool.
+const POOL_LABELS: &str = "orka.ai/runtime-pool";
+
+/// The label that says what a pod is, and its value on another sort of pool pods.
+const APP_LABEL: (&str, &str) = ("app.kubernetes.io/name", "orka-acp-runtime");
+
+/// The container of an AI worker.
+pub(super) struct Worker<'p, 'a> {
+    /// Which of the pod's containers it is.
+    pub(super) index: usize,
+    pub(super) container: &'p Container<'a>,
+    pub(super) task_name: &'p str,
+    pub(super) task_namespace: &'p str,
+}
+
+impl<'p, 'a> Worker<'p, 'a> {
+    /// The worker of a pod that is one, as far as that can be told without comparing.
+    pub(super) fn of(pod: &'p Pod<'a>) -> Option<Self> {
+        let is_ai = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
+            && pod.label(TASK_TYPE_LABEL) == Some(AI);
+        if !is_ai || is_pooled(pod) || !is_of_a_job(pod) {
+            return None;
+        }
+        let mut containers = pod.containers().iter().enumerate();
+        let (index, container) =
+            containers.find(|(_, container)| container.name.as_deref() == Some(WORKER))?;
+        let env = container.env.as_deref().unwrap_or_default();
+        let set = |name| last(env, name).and_then(|(_, v)| literal(v)).filter(|text| !text.is_empty());
+        set(CONTROLLER_URL)?;
+        Some(Self { index, container, task_name: set(TASK_NAME)?, task_namespace: set(TASK_NAMESPACE)? })
+    }
+
+    /// What does not belong together in the pod; nothing is done to such a pod.
+    pub(super) fn misfits(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if self.task_namespace != namespace {
+            let message =
+                format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
+            let list = env_pointer(self.index);
+            let pointer = self.last(TASK_NAMESPACE).map_or(list.clone(), |(index, _)| list.index(index));
+            findings.push(Finding::warn(&POD_NAMESPACE_DIFFERS, pointer, message));
+        }
+        if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
+            let message = format!("label {TASK_LABEL} does not match {TASK_NAME}");
+            findings.push(Finding::warn(&POD_LABEL_DIFFERS, task_label(), message));
+        }
+        findings
+    }
+
+    /// The variables of the container.
+    pub(super) fn env(&self) -> &'p [EnvVar<'a>] {
+        self.container.env.as_deref().unwrap_or_default()
+    }
+
+    /// The last variable of this name, which is the one that counts.
+    pub(super) fn last(&self, name: &str) -> Option<(usize, &'p EnvVar<'a>)> {
+        last(self.env(), name)
+    }
+
+    /// The Agent that the pod names by itself.
+    pub(super) fn agent_name(&self) -> Option<&'p str> {
+        self.last(AGENT_NAME).and_then(|(_, variable)| literal(variable)).filter(|name| !name.is_empty())
+    }
+
+    /// Whether there may be a token besides the one that every pod gets.
+    pub(super) fn has_token(&self) -> bool {
+        let mounts: Vec<Mount<'_>> = read(self.container.volume_mounts).unwrap_or_default();
+        let mounted = |mount: &Mount<'_>| {
+            mount.path.as_deref().is_some_and(|path| path.trim_end_matches('/') == TOKEN_PATH)
+        };
+        let sources: Vec<&RawValue> = read(self.container.env_from).unwrap_or_default();
+        self.last(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
+    }
+}
+
+/// The literal of a variable; `None` where it comes from elsewhere.
+pub(super) fn literal<'v>(variable: &'v EnvVar<'_>) -> Option<&'v str> {
+    variable.value_from.is_none().then(|| variable.value.as_deref().unwrap_or_default())
+}
+
+fn last<'v, 'a>(env: &'v [EnvVar<'a>], name: &str) -> Option<(usize, &'v EnvVar<'a>)> {
+    env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
+}
+
+fn is_pooled(pod: &Pod<'_>) -> bool {
+    let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
+    let pooled = |key: &str| key.starts_with(POOL_LABELS);
+    pod.label(APP_LABEL.0) == Some(APP_LABEL.1) || labels.is_some_and(|labels| labels.keys().any(pooled))
+}
+
+/// A pod that the Job controller makes; one without owners stands in a file.
+fn is_of_a_job(pod: &Pod<'_>) -> bool {
+    let Some(owners) = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references) else {
+        return true;
+    };
+    let is_job = |owner: &Owner<'_>| owner.kind.as_deref() == Some("Job");
+    read::<Vec<Owner<'_>>>(Some(owners)).is_some_and(|owners| owners.is_empty() || owners.iter().any(is_job))
+}

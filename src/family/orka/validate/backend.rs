@@ -1,0 +1,186 @@
+//! What is wrong with a MemoryBackend.
+//!
+//! The kind is in no release of the platform and may change, so all of it only warns. Where its
+//! definition is installed, the schema refuses most of it by itself. Secrets are not looked at.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::family::Subject;
+use crate::family::url::Endpoint;
+use crate::model::finding::Finding;
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::super::codes::{
+    BACKEND_ENDPOINT, BACKEND_ENDPOINT_PRIVATE, BACKEND_NAME, BACKEND_PROTOCOL_IMMUTABLE,
+    BACKEND_STORE_IMMUTABLE,
+};
+use super::at;
+
+/// How many characters an endpoint has. Source: the definition in the platform's pull request 331.
+const ENDPOINT_LENGTH: std::ops::RangeInclusive<usize> = 9..=2048;
+
+/// Names that mean this machine or this cluster.
+const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "svc", "metadata", "instance-data"];
+
+/// What the names of a cluster or a private network end in.
+const LOCAL_SUFFIXES: [&str; 4] = [".localhost", ".local", ".internal", ".svc"];
+
+pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = name(subject).into_iter().collect();
+    findings.extend(protocol(subject));
+    findings.extend(store(subject));
+    let endpoint = subject.object.at(&["spec", "deployment", "endpoint"]).and_then(Tree::text);
+    if let Some(endpoint) = endpoint {
+        findings.extend(no_plain_url(endpoint));
+        findings.extend(private(endpoint));
+    }
+    findings
+}
+
+fn name(subject: &Subject<'_>) -> Option<Finding> {
+    let name = subject.object.at(&["metadata", "name"]).and_then(Tree::text)?;
+    let pointer = Pointer::new("/metadata/name");
+    let message = at(&pointer, "MemoryBackend metadata.name must be default");
+    (name != "default").then(|| Finding::warn(&BACKEND_NAME, pointer, message))
+}
+
+fn protocol(subject: &Subject<'_>) -> Option<Finding> {
+    let protocol = |object: &'_ Tree| {
+        let field = |name| text(object, &["spec", "protocol", name]).map(str::to_owned);
+        let is_there = object.at(&["spec", "protocol"]).is_some_and(Tree::is_object);
+        is_there.then(|| [field("omsVersion"), field("profile")])
+    };
+    let pointer = Pointer::new("/spec/protocol");
+    let message = at(&pointer, "spec.protocol is immutable");
+    let (new, old) = (protocol(subject.object)?, protocol(subject.old?)?);
+    (new != old).then(|| Finding::warn(&BACKEND_PROTOCOL_IMMUTABLE, pointer, message))
+}
+
+fn store(subject: &Subject<'_>) -> Option<Finding> {
+    const NAME: [&str; 3] = ["spec", "store", "name"];
+    let pointer = Pointer::new("/spec/store/name");
+    let message = at(&pointer, "spec.store.name is immutable");
+    let (new, old) = (text(subject.object, &NAME)?, text(subject.old?, &NAME)?);
+    (new != old).then(|| Finding::warn(&BACKEND_STORE_IMMUTABLE, pointer, message))
+}
+
+fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
+    object.at(path).and_then(Tree::text)
+}
+
+fn endpoint_pointer() -> Pointer {
+    Pointer::new("/spec/deployment/endpoint")
+}
+
+fn no_plain_url(endpoint: &str) -> Option<Finding> {
+    let odd = |c: char| c.is_whitespace() || matches!(c, '@' | '?' | '#');
+    let good = endpoint.starts_with("https://")
+        && !endpoint.contains(odd)
+        && ENDPOINT_LENGTH.contains(&endpoint.chars().count());
+    let message = at(&endpoint_pointer(), "must be an https URL without credentials, query or fragment");
+    (!good).then(|| Finding::warn(&BACKEND_ENDPOINT, endpoint_pointer(), message))
+}
+
+fn private(endpoint: &str) -> Option<Finding> {
+    let message =
+        at(&endpoint_pointer(), "private or cluster-local endpoints are rejected by the controller");
+    is_private(Endpoint::of(endpoint).host)
+        .then(|| Finding::warn(&BACKEND_ENDPOINT_PRIVATE, endpoint_pointer(), message))
+}
+
+fn is_private(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let without_zone = host.split('%').next().unwrap_or_default();
+    match without_zone.parse() {
+        Ok(IpAddr::V4(address)) => !is_public_v4(address),
+        Ok(IpAddr::V6(address)) => !is_public_v6(address),
+        Err(_) => {
+            LOCAL_NAMES.contains(&host.as_str())
+                || LOCAL_SUFFIXES.iter().any(|suffix| host.ends_with(suffix))
+                || host.contains(".svc.")
+        }
+    }
+}
+
+/// Source: the IANA registry of special-purpose IPv4 addresses.
+const fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || a == 0
+        || a >= 224
+        || matches!((a, b), (100, 64..=127) | (198, 18 | 19))
+        || matches!((a, b, c), (192, 0, 0) | (192, 88, 99)))
+}
+
+/// Global unicast without the blocks that lead back into IPv4 or nowhere.
+/// Source: the IANA registry of special-purpose IPv6 addresses.
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    if let Some(mapped) = address.to_ipv4_mapped() {
+        return is_public_v4(mapped);
+    }
+    let [first, second, ..] = address.segments();
+    let special =
+        matches!((first, second), (0x2001, 0..=0x01ff | 0x0db8)) || first == 0x2002 || first == 0x3fff;
+    first & 0xe000 == 0x2000 && !special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_private_hosts_from_public_ones() {
+        for host in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "203.0.113.9",
+            "::1",
+            "::",
+            "fe80::1%25eth0",
+            "fd00::1",
+            "ff02::1",
+            "2001:db8::1",
+            "::ffff:10.0.0.1",
+            "localhost",
+            "LocalHost.",
+            "local",
+            "svc",
+            "metadata",
+            "instance-data",
+            "a.localhost",
+            "db.local",
+            "x.internal",
+            "memory.team.svc",
+            "memory.svc.cluster.test",
+            "metadata.google.internal",
+        ] {
+            assert!(is_private(host), "{host}");
+        }
+        for host in [
+            "memory.example.com",
+            "8.8.8.8",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "svc.example.com",
+            "localhost.example.com",
+            "mylocal",
+            "",
+            "metadata.example.com",
+            "172.32.0.1",
+        ] {
+            assert!(!is_private(host), "{host}");
+        }
+    }
+}
