@@ -87,7 +87,7 @@ impl Verdict<'_> {
         }
         let request = &self.review.request;
         let details = Details { name: &request.name, group: &request.group, kind: &request.kind, causes };
-        let message = message(&details);
+        let message = message(&details, self.denials());
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
@@ -136,16 +136,19 @@ impl Verdict<'_> {
     }
 }
 
+/// The message without the field in front: clients write it there themselves.
 fn cause(finding: &Finding) -> CauseOf<'_> {
-    CauseOf { reason: finding.code.cause.reason(), message: &finding.message, field: finding.pointer.field() }
+    let field = finding.pointer.field();
+    let bare = finding.message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
+    CauseOf { reason: finding.code.cause.reason(), message: bare.unwrap_or(&finding.message), field }
 }
 
 /// As the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with brackets
 /// around several messages.
-fn message(details: &Details<'_>) -> String {
+fn message<'f>(details: &Details<'_>, denials: impl Iterator<Item = &'f Finding>) -> String {
     let dot = if details.group.is_empty() { "" } else { "." };
     let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let messages: Vec<String> = details.causes.iter().map(|cause| plain(cause.message)).collect();
+    let messages: Vec<String> = denials.map(|finding| plain(&finding.message)).collect();
     let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
     format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
 }
