@@ -12,7 +12,9 @@ mod common;
 
 use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use memgate::casefile::request;
 use memgate::model::finding::Phase;
+use memgate::model::settings::Family;
 use memgate::model::snapshot::Snapshot;
 use memgate::{admission, decide};
 
@@ -29,8 +31,8 @@ fn sizes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("body to response");
     for (name, body) in [
         ("4 KB", review("arkonis.dev/deployment", 20, 600, false)),
-        ("64 KB, 500 env", review("arkonis.dev/deployment", 500, 28_000, false)),
-        ("1.5 MB, 24,000 env", review("arkonis.dev/deployment", 24_000, 0, false)),
+        ("64 KB, 500 env", review("arkonis.dev/deployment", 500, 36_000, false)),
+        ("1.5 MB, 28,000 env", review("arkonis.dev/deployment", 28_000, 0, false)),
         ("1.4 MB, one annotation", review("arkonis.dev/deployment", 20, 1_400_000, true)),
         ("4 KB, no family", review("example.dev/other", 20, 600, false)),
     ] {
@@ -72,5 +74,25 @@ fn deciding(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, sizes, growth, deciding);
+/// For each family the case that changes its pod most, from its case files: body to response.
+fn families(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("families");
+    for family in Family::ALL {
+        let richest = common::cases(family).into_iter().filter_map(|case| {
+            let snapshot = request::state(&case).expect("a state");
+            let body = request::review(&case).to_string();
+            let review = admission::parse(&body).expect("a review");
+            let edits = decide::decide(&review.request, &snapshot).edits.len();
+            (review.request.is_pod() && edits > 0).then_some((edits, body, snapshot))
+        });
+        let Some((_, body, snapshot)) = richest.max_by_key(|(edits, ..)| *edits) else { continue };
+        println!("{}: {} bytes", family.name(), body.len());
+        group.bench_function(family.name(), |bencher| {
+            bencher.iter(|| respond(black_box(body.as_bytes()), &snapshot));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, sizes, growth, deciding, families);
 criterion_main!(benches);

@@ -35,7 +35,7 @@ fn main() {
     rustls::crypto::ring::default_provider().install_default().expect("the only provider");
     let sizes = [
         ("4 KB", common::review("arkonis.dev/deployment", 20, 600, false)),
-        ("64 KB", common::review("arkonis.dev/deployment", 500, 28_000, false)),
+        ("64 KB", common::review("arkonis.dev/deployment", 500, 36_000, false)),
         ("4 KB, no family", common::review("example.dev/other", 20, 600, false)),
     ];
     println!(

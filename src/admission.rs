@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::decide::decide;
 use crate::model::decision::{Decision, Reason};
-use crate::model::finding::Phase;
+use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Text, view};
@@ -167,12 +167,16 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
     if decision.reason == Reason::Unreadable {
         return Err(Fault::Unreadable);
     }
-    let told = decision.phase == phase;
-    let allowed = !told || decision.allowed();
+    let findings = decision.told(phase);
+    let allowed = allowed(&findings);
     let edits = if phase == Phase::Mutate && allowed { decision.edits.as_slice() } else { &[] };
     check(review, edits)?;
-    let findings = if told { decision.findings.as_slice() } else { &[] };
-    Ok(Verdict { review, findings, edits, reason: decision.reason }.to_bytes())
+    Ok(Verdict { review, findings: &findings, edits, reason: decision.reason }.to_bytes())
+}
+
+/// Whether what one call tells refuses nothing.
+fn allowed(findings: &[&Finding]) -> bool {
+    findings.iter().all(|finding| finding.severity == Severity::Warn)
 }
 
 /// Both calls in one response: mutates, then validates the result, as the apiserver would.
@@ -182,8 +186,8 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
 pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Fault> {
     let admitted = admit(&review.request, snapshot)?;
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
-    let (findings, reason) = (admitted.decision.findings.as_slice(), admitted.reason());
-    Ok(Verdict { review, findings, edits, reason }.to_bytes())
+    let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
+    Ok(Verdict { review, findings: &findings, edits, reason: admitted.reason() }.to_bytes())
 }
 
 /// What becomes of a request after both calls.
@@ -192,7 +196,7 @@ pub struct Admitted {
     /// The edits of the mutating call, in the order in which they apply.
     pub edits: Vec<crate::model::edit::Edit>,
     /// The decision whose findings are told: of the mutating call for pods, of the validating call
-    /// for everything else.
+    /// for everything else; with what the mutating call tells of its edits in front.
     pub decision: Decision,
     /// The JSON text of the object as it would be stored; `None` for a DELETE.
     pub object: Option<String>,
@@ -233,7 +237,9 @@ pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Fau
     if first.phase == Phase::Mutate {
         return Ok(Admitted { edits: first.edits.clone(), decision: first, object: Some(text) });
     }
-    let second = decide(&Request { object: Some(&text), ..request.clone() }, snapshot);
+    let mut second = decide(&Request { object: Some(&text), ..request.clone() }, snapshot);
+    let about_edits = first.findings.into_iter().filter(|finding| finding.on_rewrite);
+    second.findings.splice(..0, about_edits);
     Ok(Admitted { edits: first.edits, decision: second, object: Some(text) })
 }
 

@@ -18,6 +18,7 @@ pub mod output;
 pub mod review;
 pub mod role;
 pub mod serve;
+pub mod settings;
 pub mod terminal;
 pub mod test;
 

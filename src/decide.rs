@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use crate::family::{self, Subject, common, pod as pods};
 use crate::model::change::keeps_what_users_write;
@@ -16,7 +17,7 @@ use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Family;
-use crate::model::snapshot::{Lookup, Questions, Snapshot, is_deleting};
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Lookup, Questions, Snapshot, is_deleting};
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
 
@@ -72,23 +73,31 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let mut questions = Questions::new(snapshot);
-    let decision = inject(request, &pod, &snapshot.settings.families, &mut questions);
+    let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
+    let namespace = first_of([&request.namespace, own_namespace.unwrap_or_default()]);
+    let namespace = match (namespace, &snapshot.settings.namespace) {
+        ("", None) => family::home(&pod).unwrap_or_default(),
+        _ => namespace,
+    };
+    let (namespace, mut questions) = place(namespace, snapshot);
+    let decision = inject(namespace, &pod, &snapshot.settings.families, &mut questions);
     Decision { unknown: questions.into_unknown(), ..decision }
 }
 
+/// Where an object is of which request or metadata say this. What they do not say the settings may;
+/// what nobody has placed counts as being in `default`.
+fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, Questions<'n>) {
+    match (namespace, &snapshot.settings.namespace) {
+        ("", Some(given)) => (given, Questions::new(snapshot)),
+        ("", None) => (DEFAULT_NAMESPACE, Questions::of_unplaced(snapshot)),
+        (namespace, _) => (namespace, Questions::new(snapshot)),
+    }
+}
+
 /// The first enabled family that knows the pod decides.
-fn inject(
-    request: &Request<'_>,
-    pod: &Pod<'_>,
-    families: &[Family],
-    questions: &mut Questions<'_>,
-) -> Decision {
+fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Questions<'_>) -> Decision {
     let wish = wish(pod);
     let required = wish == Wish::Required;
-    let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace =
-        if request.namespace.is_empty() { own_namespace.unwrap_or_default() } else { &request.namespace };
     let known = families
         .iter()
         .find_map(|family| Some((*family, family::inject(*family, pod, namespace, questions)?)));
@@ -107,10 +116,9 @@ fn inject(
         edits = injection.edits;
         edits.push(marker);
     }
-    let unmet = injection.unmet.filter(|_| required || !injection.quiet).map(|finding| Finding {
-        severity: if required { Severity::Deny } else { Severity::Warn },
-        ..finding
-    });
+    let severity = if required { Severity::Deny } else { Severity::Warn };
+    let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
+    let unmet = told.map(|finding| Finding { severity, ..finding });
     let mut findings = injection.warnings;
     findings.extend(unmet);
     if let Wish::Other(value) = wish {
@@ -171,23 +179,22 @@ fn decide_resource(
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse(text, &kind.shape).ok());
-    let name = first_of(&request.name, &object, "name");
-    let namespace = first_of(&request.namespace, &object, "namespace");
+    let own = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_of([&request.name, own("name")]);
+    let namespace = first_of([&request.namespace, own("namespace")]);
+    let (namespace, questions) =
+        if kind.namespaced { place(namespace, snapshot) } else { ("", Questions::new(snapshot)) };
     let operation = request.operation;
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
-    judge(family, &subject, snapshot)
+    judge(family, &subject, questions)
 }
 
-/// What the request says, or else the object's metadata.
-fn first_of<'t>(requested: &'t str, object: &'t Tree, field: &str) -> &'t str {
-    if requested.is_empty() {
-        return object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
-    }
-    requested
+/// The first text that says something: the request's word counts before the object's own.
+fn first_of<const N: usize>(texts: [&str; N]) -> &str {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn judge(family: Family, subject: &Subject<'_>, snapshot: &Snapshot) -> Decision {
-    let mut questions = Questions::new(snapshot);
+fn judge(family: Family, subject: &Subject<'_>, mut questions: Questions<'_>) -> Decision {
     let mut findings = family::validate(family, subject, &mut questions);
     if let Some(old) = subject.old {
         ratchet(family, subject, old, &mut findings, &mut questions);
@@ -224,8 +231,10 @@ fn ratchet(
     }
     let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
     let old_findings = family::validate(family, &stored, questions);
+    let denied = old_findings.iter().filter(|old| old.severity == Severity::Deny);
+    let known: BTreeSet<_> = denied.map(Finding::complaint).collect();
     for finding in findings {
-        if old_findings.iter().any(|old| old.severity == Severity::Deny && finding.repeats(old)) {
+        if known.contains(&finding.complaint()) {
             finding.severity = Severity::Warn;
         }
     }

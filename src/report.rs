@@ -29,6 +29,9 @@ pub struct Report<'a> {
     pub passed_over: usize,
     /// What could not be read or parsed.
     pub faults: Vec<Fault<'a>>,
+    /// Objects of which nothing can be said, since a field that is read has the wrong type: the
+    /// apiserver refuses these.
+    pub malformed: Vec<String>,
     /// Everything that was found, in the order of the input.
     pub findings: Vec<Located<'a>>,
     /// What the inputs do not tell, as `Kind namespace/name`: nothing was concluded from it.

@@ -40,7 +40,7 @@ use axum::Router;
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
@@ -57,6 +57,7 @@ use crate::server::options::{Limits, Options, Timers};
 use crate::server::review::Desk;
 use crate::server::router::App;
 use crate::server::store::Store;
+use crate::server::store::groups::Groups;
 use crate::server::tls::Certificate;
 
 /// The most connections to the health port: a kubelet, a few scrapers, a person.
@@ -266,8 +267,11 @@ fn keep_certificate(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
 fn watch_cluster(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Timers) {
     let store = &health.app.desk.store;
     let Some(client) = client else { return };
+    let (groups, known) = watch::channel(Groups::Unknown);
+    tasks.spawn(store::groups::follow_groups(client.clone(), groups, timers.absent_kind));
     for kind in store.kinds() {
-        tasks.spawn(store::watch::follow(Arc::clone(store), client.clone(), kind, timers.absent_kind));
+        let (store, client, known) = (Arc::clone(store), client.clone(), known.clone());
+        tasks.spawn(store::watch::follow(store, client, kind, known, timers.absent_kind));
     }
 }
 

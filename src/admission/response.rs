@@ -18,7 +18,7 @@ const WARNINGS_LIMIT: usize = 4096;
 /// What is answered.
 pub(super) struct Verdict<'a> {
     pub(super) review: &'a Review<'a>,
-    pub(super) findings: &'a [Finding],
+    pub(super) findings: &'a [&'a Finding],
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
 }
@@ -41,13 +41,13 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
     kind: &'a str,
-    causes: Vec<CauseOf<'a>>,
+    causes: Vec<CauseOf>,
 }
 
 #[derive(Serialize)]
-struct CauseOf<'a> {
+struct CauseOf {
     reason: &'static str,
-    message: &'a str,
+    message: String,
     field: String,
 }
 
@@ -77,11 +77,11 @@ impl Verdict<'_> {
     }
 
     fn denials(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| finding.severity == Severity::Deny)
+        self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny)
     }
 
     fn status(&self) -> Option<Status<'_>> {
-        let causes: Vec<CauseOf<'_>> = self.denials().map(cause).collect();
+        let causes: Vec<CauseOf> = self.denials().map(cause).collect();
         if causes.is_empty() {
             return None;
         }
@@ -108,7 +108,7 @@ impl Verdict<'_> {
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
     fn warnings(&self) -> Vec<String> {
         let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
-        let texts: Vec<String> = texts.map(|finding| plain(&finding.message)).collect();
+        let texts: Vec<String> = texts.map(|finding| told(finding)).collect();
         let mut left = WARNINGS_LIMIT - "and 1000000 more warnings".len();
         let fits = |text: &&String| {
             let room = left.checked_sub(text.len());
@@ -126,8 +126,12 @@ impl Verdict<'_> {
     fn audit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#","auditAnnotations":{"reason":"#);
         json(out, self.reason.name());
-        let mut codes: Vec<&str> = self.findings.iter().map(|finding| finding.code.name).collect();
-        codes.dedup();
+        let mut codes: Vec<&str> = Vec::new();
+        for finding in self.findings {
+            if !codes.contains(&finding.code.name) {
+                codes.push(finding.code.name);
+            }
+        }
         if !codes.is_empty() {
             out.extend_from_slice(br#","codes":"#);
             json(out, &codes.join(","));
@@ -137,10 +141,19 @@ impl Verdict<'_> {
 }
 
 /// The message without the field in front: clients write it there themselves.
-fn cause(finding: &Finding) -> CauseOf<'_> {
-    let field = finding.pointer.field();
-    let bare = finding.message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
-    CauseOf { reason: finding.code.cause.reason(), message: bare.unwrap_or(&finding.message), field }
+fn cause(finding: &Finding) -> CauseOf {
+    let (field, message) = (finding.pointer.field(), told(finding));
+    let bare = message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
+    let message = bare.map(str::to_owned).unwrap_or(message);
+    CauseOf { reason: finding.code.cause.reason(), message, field }
+}
+
+/// What is wrong and, where the message does not say it already, what to do.
+fn told(finding: &Finding) -> String {
+    match &finding.help {
+        Some(help) => plain(&format!("{}; {help}", finding.message)),
+        None => plain(&finding.message),
+    }
 }
 
 /// As the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with brackets
@@ -148,7 +161,7 @@ fn cause(finding: &Finding) -> CauseOf<'_> {
 fn message<'f>(details: &Details<'_>, denials: impl Iterator<Item = &'f Finding>) -> String {
     let dot = if details.group.is_empty() { "" } else { "." };
     let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let messages: Vec<String> = denials.map(|finding| plain(&finding.message)).collect();
+    let messages: Vec<String> = denials.map(told).collect();
     let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
     format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
 }

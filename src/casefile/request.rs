@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::casefile::Case;
 use crate::family;
 use crate::model::request::Operation;
-use crate::model::settings::Family;
-use crate::model::snapshot::Snapshot;
+use crate::model::settings::{Family, Settings};
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 
 /// The uid of every review: a case has but one.
@@ -19,9 +19,9 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a value of an object is out of all bounds.
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
-    let mut snapshot = offline::empty();
+    let mut snapshot = offline::empty(Settings::default());
     for object in &case.state {
-        offline::add(&mut snapshot, object, offline::DEFAULT_NAMESPACE)?;
+        offline::add(&mut snapshot, object)?;
     }
     Ok(snapshot)
 }
@@ -65,7 +65,7 @@ fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
     match (&case.namespace, text(subject, "/metadata/namespace")) {
         (Some(namespace), _) => namespace,
         (None, "") if kind == "Namespace" => "",
-        (None, "") => offline::DEFAULT_NAMESPACE,
+        (None, "") => DEFAULT_NAMESPACE,
         (None, namespace) => namespace,
     }
 }

@@ -7,7 +7,7 @@ use crate::cli::output::{Output, write_all};
 use crate::cli::role::checked_kinds;
 use crate::cli::terminal::Terminal;
 use crate::model::finding::Severity;
-use crate::report::{Report, counted};
+use crate::report::{Report, counted, plain};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -31,6 +31,13 @@ pub struct Args {
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<Output>,
 
+    #[command(flatten)]
+    fail_on: FailOnArgs,
+}
+
+/// What makes the exit code 1.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct FailOnArgs {
     /// The least severity for which the exit code is 1
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "deny", help_heading = "Output")]
     fail_on: FailOn,
@@ -65,6 +72,10 @@ pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }
+    for title in &report.malformed {
+        let title = plain(title);
+        terminal.note(&format!("note: {title}: a field has the wrong type for a pod, so it was not checked"));
+    }
     if let Some(note) = assumed(&report.assumed) {
         terminal.note(&note);
     }
@@ -75,8 +86,10 @@ pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
     }
 }
 
-fn status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
-    let warned = fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
+/// How a run over these objects ended.
+#[must_use]
+pub fn status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
+    let warned = fail_on.fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
     if !report.faults.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned {

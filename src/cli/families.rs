@@ -7,7 +7,7 @@ use crate::model::settings::Family;
 #[derive(Debug, clap::Args)]
 pub struct FamilyArgs {
     /// Only this family; can be repeated
-    #[arg(long = "family", value_name = "FAMILY", value_parser = parse)]
+    #[arg(long = "family", value_name = "FAMILY", value_parser = parse, help_heading = "Settings")]
     families: Vec<Family>,
 }
 
@@ -15,7 +15,14 @@ impl FamilyArgs {
     /// The families that were chosen, in their usual order; all of them without a choice.
     #[must_use]
     pub fn chosen(&self) -> Vec<Family> {
-        let chosen = |family: &Family| self.families.is_empty() || self.families.contains(family);
+        self.chosen_or(None)
+    }
+
+    /// The same; without a choice those of `otherwise`, if any were named there.
+    #[must_use]
+    pub fn chosen_or(&self, otherwise: Option<Vec<Family>>) -> Vec<Family> {
+        let named = if self.families.is_empty() { otherwise } else { Some(self.families.clone()) };
+        let chosen = |family: &Family| named.as_ref().is_none_or(|named| named.contains(family));
         Family::ALL.into_iter().filter(chosen).collect()
     }
 }

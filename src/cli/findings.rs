@@ -4,6 +4,7 @@ use crate::admission::{self, Admitted, admit};
 use crate::cli::input::{Input, Task};
 use crate::manifest;
 use crate::manifest::source::{Source, Span};
+use crate::model::decision::Reason;
 use crate::model::snapshot::Reference;
 use crate::report::{Fault, Located, Mark, Place, Report, Shown};
 
@@ -42,6 +43,7 @@ pub fn judge(input: &Input) -> Verdicts<'_> {
 #[must_use]
 pub fn report<'r>(input: &'r Input, verdicts: &'r Verdicts<'r>) -> Report<'r> {
     let judged = &verdicts.judged;
+    let malformed = judged.iter().filter(|judged| judged.admitted.decision.reason == Reason::Malformed);
     let mut assumed: Vec<String> =
         judged.iter().flat_map(|judged| &judged.admitted.decision.unknown).map(named).collect();
     assumed.sort();
@@ -52,6 +54,7 @@ pub fn report<'r>(input: &'r Input, verdicts: &'r Verdicts<'r>) -> Report<'r> {
         denied: judged.iter().filter(|judged| !judged.admitted.allowed()).count(),
         passed_over: input.passed_over.values().sum(),
         faults: input.errors.iter().map(fault).chain(verdicts.unread.iter().map(unread)).collect(),
+        malformed: malformed.map(|judged| judged.task.subject.title()).collect(),
         findings: judged.iter().flat_map(located).collect(),
         assumed,
     }

@@ -14,16 +14,16 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use crate::cli::role::{Role, role};
+use crate::cli::settings::SettingsArgs;
 use crate::family;
 use crate::manifest;
 use crate::manifest::collect::collect;
-use crate::manifest::document::{Document, parse, values};
+use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
-use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::Family;
-use crate::model::snapshot::Snapshot;
+use crate::model::settings::{Family, Settings};
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 use crate::report::Subject;
 
@@ -48,15 +48,23 @@ pub struct StateArgs {
     #[arg(long = "with", value_name = "PATH", help_heading = "Input")]
     pub with: Vec<String>,
 
-    /// The namespace of objects that name none
-    #[arg(
-        short,
-        long,
-        value_name = "NAME",
-        default_value = offline::DEFAULT_NAMESPACE,
-        help_heading = "Input"
-    )]
-    pub namespace: String,
+    /// The namespace of objects that name none [default: default]
+    #[arg(short, long, value_name = "NAME", help_heading = "Input")]
+    pub namespace: Option<String>,
+
+    /// What decisions depend on besides objects.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+impl StateArgs {
+    /// The settings, with the namespace of what names none.
+    ///
+    /// # Errors
+    /// When the settings file is no good.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(Settings { namespace: self.namespace.clone(), ..self.settings.settings()? })
+    }
 }
 
 /// Everything that was read.
@@ -88,6 +96,8 @@ pub struct Task {
     group: String,
     version: String,
     kind: String,
+    /// The namespace that somebody named; empty when nobody did.
+    namespace: String,
     /// The object as JSON text.
     object: String,
 }
@@ -103,7 +113,7 @@ impl Task {
             version: self.version.as_str().into(),
             kind: self.kind.as_str().into(),
             subresource: "".into(),
-            namespace: self.subject.namespace.as_str().into(),
+            namespace: self.namespace.as_str().into(),
             name: name.into(),
             object: Some(&self.object),
             old_object: None,
@@ -114,12 +124,13 @@ impl Task {
 /// Reads everything that the arguments name.
 ///
 /// # Errors
-/// When standard input is named twice. What cannot be read is part of the result.
+/// When standard input is named twice, or the settings are no good. What cannot be read is part of
+/// the result.
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
-    let mut input = Input { snapshot: offline::empty(), ..Input::default() };
-    let namespace = &args.state.namespace;
-    read_state(&args.state.with, namespace, &mut input)?;
+    let namespace = args.state.namespace.as_deref();
+    let mut input = Input { snapshot: offline::empty(args.state.settings()?), ..Input::default() };
+    read_state(&args.state.with, &mut input)?;
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
         input.errors.extend(parsed.errors);
@@ -127,7 +138,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
             *input.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
         }
         for document in parsed.documents {
-            add_state(document.value(), namespace, &mut input.snapshot)?;
+            add_state(document.value(), &mut input.snapshot)?;
             take(document, namespace, &mut input)?;
         }
         input.sources.push(source);
@@ -139,10 +150,10 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
 ///
 /// # Errors
 /// When standard input is named twice. What cannot be read is part of the result.
-pub fn load_state(paths: &[String], namespace: &str) -> anyhow::Result<Input> {
+pub fn load_state(paths: &[String], settings: Settings) -> anyhow::Result<Input> {
     stdin_once(paths.iter())?;
-    let mut input = Input { snapshot: offline::empty(), ..Input::default() };
-    read_state(paths, namespace, &mut input)?;
+    let mut input = Input { snapshot: offline::empty(settings), ..Input::default() };
+    read_state(paths, &mut input)?;
     Ok(input)
 }
 
@@ -161,28 +172,33 @@ fn read(paths: &[String], input: &mut Input) -> Vec<Arc<Source>> {
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
-fn read_state(paths: &[String], namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+fn read_state(paths: &[String], input: &mut Input) -> anyhow::Result<()> {
     for source in read(paths, input) {
         for document in values(&source, &mut input.errors) {
-            add_state(document.value(), namespace, &mut input.snapshot)?;
+            add_state(document.value(), &mut input.snapshot)?;
         }
     }
     Ok(())
 }
 
 /// Adds an object, or each of a List or of a plain list of objects.
-fn add_state(value: &Value, namespace: &str, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
         Value::Array(items) => Some(items),
-        _ => value.get("items").and_then(Value::as_array),
+        _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
-    match items {
-        Some(items) => items.iter().try_for_each(|item| add_state(item, namespace, snapshot)),
-        None => offline::add(snapshot, value, namespace).context("failed to read an object"),
-    }
+    let Some(items) = items else {
+        return offline::add(snapshot, value).context("failed to read an object");
+    };
+    items.iter().cloned().try_for_each(|mut item| {
+        complete(&mut item, api_version, kind);
+        add_state(&item, snapshot)
+    })
 }
 
-fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Result<()> {
+fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyhow::Result<()> {
     let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
     let template = match role(&group, &kind) {
         Role::Whole => Some(Pointer::root()),
@@ -195,26 +211,19 @@ fn take(document: Document, namespace: &str, input: &mut Input) -> anyhow::Resul
         *input.passed_over.entry(kind).or_default() += 1;
         return Ok(());
     };
-    let subject = subject(&document, namespace);
-    let mut task = if template.as_str().is_empty() {
+    let subject = subject(&document, namespace.unwrap_or(DEFAULT_NAMESPACE));
+    let namespace = document.namespace().or(namespace).unwrap_or_default().to_owned();
+    let task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
-        Task { template: Pointer::root(), subject, group, version, kind, object, document }
+        Task { template: Pointer::root(), subject, group, version, kind, namespace, object, document }
     } else {
         let object = serde_json::to_string(&pod_from(pod))?;
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
-        Task { template, subject, group: String::new(), version, kind, object, document }
+        Task { template, subject, group: String::new(), version, kind, namespace, object, document }
     };
-    if task.document.namespace().is_none() && namespace == offline::DEFAULT_NAMESPACE {
-        task.subject.namespace = home(&task.object).unwrap_or(task.subject.namespace);
-    }
     input.tasks.push(task);
     Ok(())
-}
-
-/// The namespace that a pod belongs to by its own word, when nobody else says one.
-fn home(object: &str) -> Option<String> {
-    Some(family::home(&Pod::parse(object).ok()?)?.to_owned())
 }
 
 /// Whether an object is any business of memgate's, beyond its kind.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::check::tell;
+use crate::cli::check::{FailOnArgs, status, tell};
 use crate::cli::findings::{Judged, judge, report};
 use crate::cli::input::{InputArgs, load};
 use crate::cli::terminal::Terminal;
@@ -41,6 +41,9 @@ pub struct Args {
     /// Leave the origins of added lines out of the diff
     #[arg(long, requires = "diff", help_heading = "Output")]
     no_origins: bool,
+
+    #[command(flatten)]
+    fail_on: FailOnArgs,
 }
 
 /// Runs the command.
@@ -62,15 +65,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     show_findings(&report, terminal)?;
     tell(&input, &report, terminal);
-    Ok(if !report.faults.is_empty() {
-        ExitStatus::Failed
-    } else if report.denied > 0 {
-        ExitStatus::Denied
-    } else if report.objects == 0 {
-        ExitStatus::Nothing
-    } else {
-        ExitStatus::Clean
-    })
+    Ok(status(&report, args.fail_on))
 }
 
 fn show_findings(report: &Report<'_>, terminal: Terminal) -> anyhow::Result<()> {

@@ -50,7 +50,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         args.state.with.iter().all(|path| path != "-"),
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
-    let input = load_state(&args.state.with, &args.state.namespace)?;
+    let input = load_state(&args.state.with, args.state.settings()?)?;
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }

@@ -9,12 +9,11 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::families::FamilyArgs;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
+use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
-use crate::offline::DEFAULT_NAMESPACE;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, tls};
 
@@ -50,7 +49,7 @@ pub struct Args {
     context: Option<String>,
 
     #[command(flatten)]
-    families: FamilyArgs,
+    settings: SettingsArgs,
 
     /// Where to answer reviews
     #[arg(long, value_name = "ADDRESS", default_value_t = any(PORT), help_heading = "Network")]
@@ -127,7 +126,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         certificate,
         "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
     );
-    let settings = Settings { families: args.families.chosen(), ..Settings::default() };
+    let settings = args.settings.settings()?;
     let state = if args.state.is_empty() {
         runtime.block_on(cluster(args, settings))?
     } else {
@@ -160,16 +159,14 @@ fn options(args: &Args) -> Options {
 
 /// The state from files; `None` when one of them cannot be read, which is told.
 fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
-    let input = load_state(&args.state, DEFAULT_NAMESPACE)?;
+    let input = load_state(&args.state, settings)?;
     for empty in &input.empty {
         terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
     }
     for error in &input.errors {
         terminal.fault(&fault(error));
     }
-    let mut snapshot = input.snapshot;
-    snapshot.settings = settings;
-    Ok(input.errors.is_empty().then_some(State::Fixed(snapshot)))
+    Ok(input.errors.is_empty().then_some(State::Fixed(input.snapshot)))
 }
 
 async fn cluster(args: &Args, settings: Settings) -> anyhow::Result<State> {

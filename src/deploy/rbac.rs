@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Ro
 use crate::deploy::{NAME, Plan, cluster_metadata, metadata};
 use crate::model::kind::Kind;
 
-/// The service account; its token is mounted where it is needed, with a bound audience.
+/// The service account; its token is mounted where it is needed, for an hour at a time.
 #[must_use]
 pub fn service_account(plan: &Plan) -> ServiceAccount {
     ServiceAccount {

@@ -147,7 +147,7 @@ fn container(plan: &Plan) -> Container {
     Container {
         name: NAME.to_owned(),
         image: Some(plan.image.clone()),
-        args: Some(arguments()),
+        args: Some(arguments(plan)),
         ports: Some(vec![port("webhook", WEBHOOK_PORT), port("health", HEALTH_PORT)]),
         liveness_probe: Some(probe("/livez")),
         readiness_probe: Some(probe("/readyz")),
@@ -167,14 +167,18 @@ fn container(plan: &Plan) -> Container {
     }
 }
 
-fn arguments() -> Vec<String> {
-    vec![
+/// The families are named one by one: the role allows these and no others, and a server that may
+/// not read what it watches never gets ready.
+fn arguments(plan: &Plan) -> Vec<String> {
+    let mut arguments = vec![
         "serve".to_owned(),
         format!("--listen=[::]:{WEBHOOK_PORT}"),
         format!("--health=[::]:{HEALTH_PORT}"),
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
-    ]
+    ];
+    arguments.extend(plan.families.iter().map(|family| format!("--family={}", family.name)));
+    arguments
 }
 
 fn port(name: &str, port: i32) -> ContainerPort {

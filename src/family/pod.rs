@@ -27,7 +27,7 @@ pub struct Injection {
     /// Why, in one word.
     pub reason: Reason,
     /// Why the pod does not get its memory; refuses a pod that requires it.
-    pub unmet: Option<Finding>,
+    pub unmet: Vec<Finding>,
     /// Whether `unmet` is worth a word to a pod that does not require memory.
     pub quiet: bool,
     /// What is worth a warning, whether the pod has its memory or not.
@@ -78,7 +78,7 @@ impl Injection {
     /// Nothing is changed, because of `finding`.
     #[must_use]
     pub fn unmet(reason: Reason, finding: Finding) -> Self {
-        Self { unmet: Some(finding), ..Self::nothing(reason) }
+        Self { unmet: vec![finding], ..Self::nothing(reason) }
     }
 
     /// Nothing is changed and there is nothing to say.
@@ -86,7 +86,7 @@ impl Injection {
     pub fn nothing(reason: Reason) -> Self {
         Self {
             reason,
-            unmet: None,
+            unmet: Vec::new(),
             quiet: false,
             warnings: Vec::new(),
             edits: Vec::new(),

@@ -16,13 +16,30 @@ pub struct Codes {
     pub field_type: &'static Code,
     /// A field that the schema does not have; warns.
     pub unknown_field: &'static Code,
+    /// The message about such a field, given the field and what was probably meant.
+    pub unknown_message: fn(&str, Option<&str>) -> String,
+    /// The message about a wrong type, given the field, the type that is expected and the one that is
+    /// there.
+    pub type_message: fn(&str, &str, &str) -> String,
+}
+
+/// The usual message about a wrong type.
+#[must_use]
+pub fn expected(field: &str, expected: &str, got: &str) -> String {
+    format!("{field}: expected {expected}, got {got}")
+}
+
+/// The usual message about an unknown field.
+#[must_use]
+pub fn will_be_dropped(field: &str, meant: Option<&str>) -> String {
+    format!("{field}: unknown field, it will be dropped{}", did_you_mean(meant))
 }
 
 /// Checks a whole object. Its `metadata` is left to the apiserver.
 #[must_use]
 pub fn check(object: &Tree, shape: &Shape, codes: Codes) -> Vec<Finding> {
     let mut findings = Vec::new();
-    walk(object, shape, &Pointer::root(), codes, &mut findings);
+    walk(object, shape, Way::Root, codes, &mut findings);
     findings
 }
 
@@ -36,7 +53,25 @@ pub fn beside_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Finding> 
     findings.into_iter().filter(|finding| !silenced(finding)).collect()
 }
 
-fn walk(tree: &Tree, shape: &Shape, here: &Pointer, codes: Codes, findings: &mut Vec<Finding>) {
+/// The way from the root down to a value; becomes a pointer only where there is something to say.
+#[derive(Clone, Copy)]
+enum Way<'w> {
+    Root,
+    Key(&'w Self, &'static str),
+    Index(&'w Self, usize),
+}
+
+impl Way<'_> {
+    fn pointer(self) -> Pointer {
+        match self {
+            Self::Root => Pointer::root(),
+            Self::Key(above, key) => above.pointer().key(key),
+            Self::Index(above, index) => above.pointer().index(index),
+        }
+    }
+}
+
+fn walk(tree: &Tree, shape: &Shape, here: Way<'_>, codes: Codes, findings: &mut Vec<Finding>) {
     if let Some(finding) = wrong_type(tree, shape, here, codes) {
         findings.push(finding);
         return;
@@ -46,23 +81,24 @@ fn walk(tree: &Tree, shape: &Shape, here: &Pointer, codes: Codes, findings: &mut
     }
     for field in shape.fields().iter().filter(|field| field.name != "metadata") {
         if let Some(value) = tree.get(field.name) {
-            walk(value, &field.shape, &here.key(field.name), codes, findings);
+            walk(value, &field.shape, Way::Key(&here, field.name), codes, findings);
         }
     }
     if let Shape::List(element) = shape {
         for (index, value) in tree.elements().iter().enumerate() {
-            walk(value, element, &here.index(index), codes, findings);
+            walk(value, element, Way::Index(&here, index), codes, findings);
         }
     }
 }
 
-fn wrong_type(tree: &Tree, shape: &Shape, here: &Pointer, codes: Codes) -> Option<Finding> {
+fn wrong_type(tree: &Tree, shape: &Shape, here: Way<'_>, codes: Codes) -> Option<Finding> {
     let expected = shape.type_name()?;
     let got = tree.type_name();
     if expected == got {
         return None;
     }
-    let message = format!("{}: expected {expected}, got {got}", field_or_object(here));
+    let here = here.pointer();
+    let message = (codes.type_message)(&field_or_object(&here), expected, got);
     let finding = Finding::deny(codes.field_type, here.clone(), message).basis(format!("{tree:?}"));
     Some(match only_text_field(shape).zip(tree.text()) {
         Some((inner, text)) => {
@@ -82,7 +118,7 @@ fn only_text_field(shape: &Shape) -> Option<&'static str> {
     }
 }
 
-fn unknown_field(name: &str, shape: &Shape, here: &Pointer, codes: Codes) -> Option<Finding> {
+fn unknown_field(name: &str, shape: &Shape, here: Way<'_>, codes: Codes) -> Option<Finding> {
     let open = matches!(shape, Shape::Open(_));
     let fields = || shape.fields().iter().filter(|field| field.guarded || !open);
     let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);
@@ -90,11 +126,10 @@ fn unknown_field(name: &str, shape: &Shape, here: &Pointer, codes: Codes) -> Opt
     if open && meant.is_none() {
         return None;
     }
-    let pointer = here.key(name);
+    let pointer = here.pointer().key(name);
     let field = pointer.field();
     let shown = quoted(&field);
-    let message =
-        format!("{}: unknown field, it will be dropped{}", shown.trim_matches('"'), did_you_mean(meant));
+    let message = (codes.unknown_message)(shown.trim_matches('"'), meant);
     Some(Finding::warn(codes.unknown_field, pointer, message).at_key())
 }
 

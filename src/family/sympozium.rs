@@ -4,4 +4,5 @@ pub mod api;
 pub mod codes;
 pub mod default;
 pub mod inject;
+mod lookup;
 pub mod validate;

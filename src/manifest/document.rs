@@ -159,18 +159,19 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
 fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
     let below = list.prefix.key("items");
     for (index, mut value) in items.into_iter().enumerate() {
-        complete(&mut value, list);
+        complete(&mut value, list.api_version(), list.kind());
         let (source, outline) = (Arc::clone(&list.source), Arc::clone(&list.outline));
         let prefix = below.index(index);
         flatten(Document { source, outline, root: list.root, index: list.index, prefix, value }, parsed);
     }
 }
 
-/// The items of a typed list, such as a PodList of the API, need not say what they are.
-fn complete(item: &mut Value, list: &Document) {
-    let (Some(fields), Some(kind)) = (item.as_object_mut(), list.kind().strip_suffix("List")) else { return };
+/// Says of an item of a typed list, such as a PodList of the API, what it is: it need not do so
+/// itself.
+pub fn complete(item: &mut Value, list_api_version: &str, list_kind: &str) {
+    let (Some(fields), Some(kind)) = (item.as_object_mut(), list_kind.strip_suffix("List")) else { return };
     if !kind.is_empty() && !fields.contains_key("kind") && !fields.contains_key("apiVersion") {
-        fields.shift_insert(0, "apiVersion".to_owned(), list.api_version().into());
+        fields.shift_insert(0, "apiVersion".to_owned(), list_api_version.into());
         fields.shift_insert(1, "kind".to_owned(), kind.into());
     }
 }

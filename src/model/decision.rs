@@ -107,7 +107,7 @@ pub struct Decision {
     pub edits: Vec<Edit>,
     /// Why, in one word.
     pub reason: Reason,
-    /// Which of the two webhook calls tells the findings.
+    /// Which of the two webhook calls tells the findings, but for those about an edit.
     pub phase: Phase,
     /// What the decision asked for and the snapshot could not tell. Whoever can find out lays the
     /// answers over the snapshot and decides again.
@@ -128,6 +128,13 @@ impl Decision {
             unknown: Vec::new(),
             required: false,
         }
+    }
+
+    /// The findings that one of the two webhook calls tells.
+    #[must_use]
+    pub fn told(&self, phase: Phase) -> Vec<&Finding> {
+        let call = |finding: &Finding| if finding.on_rewrite { Phase::Mutate } else { self.phase };
+        self.findings.iter().filter(|finding| call(finding) == phase).collect()
     }
 
     /// Whether the request is allowed: nothing was found that denies.

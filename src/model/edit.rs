@@ -67,6 +67,8 @@ pub enum EnvSource {
     Value(String),
     /// A reference; memgate never sees the value behind it.
     ValueFrom(ValueFrom),
+    /// A reference to a ConfigMap.
+    ConfigMap(ConfigMapRef),
 }
 
 impl Serialize for EnvVar {
@@ -76,6 +78,7 @@ impl Serialize for EnvVar {
         match &self.source {
             EnvSource::Value(value) => variable.serialize_field("value", value)?,
             EnvSource::ValueFrom(value_from) => variable.serialize_field("valueFrom", value_from)?,
+            EnvSource::ConfigMap(value_from) => variable.serialize_field("valueFrom", value_from)?,
         }
         variable.end()
     }
@@ -86,13 +89,24 @@ impl Serialize for EnvVar {
 #[serde(rename_all = "camelCase")]
 pub struct ValueFrom {
     /// The Secret and key.
-    pub secret_key_ref: SecretKeyRef,
+    pub secret_key_ref: KeyRef,
 }
 
-/// A key of a Secret in the pod's own namespace.
+/// The `valueFrom` of an environment variable that comes from a ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SecretKeyRef {
-    /// The name of the Secret.
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapRef {
+    /// The ConfigMap and key.
+    pub config_map_key_ref: KeyRef,
+}
+
+/// A key of a Secret.
+pub type SecretKeyRef = KeyRef;
+
+/// A key of a Secret or a ConfigMap in the pod's own namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyRef {
+    /// The name of the Secret or ConfigMap.
     pub name: String,
     /// The key in its data.
     pub key: Cow<'static, str>,

@@ -98,14 +98,18 @@ pub struct Finding {
     /// The values that the finding rests on. Two findings of one code and pointer with the same
     /// basis are the same complaint; ratcheting compares it. Never shown.
     pub basis: String,
+    /// The place by the names of list elements where the pointer has their indexes, when the family
+    /// tells its elements apart by name. Ratcheting compares it instead of the pointer. Never shown.
+    pub place: Option<String>,
     /// The other place in the same object that the finding is about, and what it is.
     pub related: Option<(Pointer, &'static str)>,
     /// Whether the key itself is wrong, rather than what stands behind it.
     pub at_key: bool,
     /// Whether this is about what the change does once it is allowed: not said of a refused one.
     pub when_allowed: bool,
-    /// Whether it is the same complaint wherever its value stands, as in a list whose elements move.
-    pub anywhere: bool,
+    /// Whether this is about what an edit mends. The mutating call tells it, since nothing of it is
+    /// left for the validating one.
+    pub on_rewrite: bool,
 }
 
 impl Finding {
@@ -119,10 +123,11 @@ impl Finding {
             message: message.into(),
             help: None,
             basis: String::new(),
+            place: None,
             related: None,
             at_key: false,
             when_allowed: false,
-            anywhere: false,
+            on_rewrite: false,
         }
     }
 
@@ -162,17 +167,24 @@ impl Finding {
         Self { when_allowed: true, ..self }
     }
 
+    /// The same finding, told by the call that makes the edit.
+    #[must_use]
+    pub fn on_rewrite(self) -> Self {
+        Self { on_rewrite: true, ..self }
+    }
+
     /// The same finding, whose place does not matter to ratcheting.
     #[must_use]
     pub fn anywhere(self) -> Self {
-        Self { anywhere: true, ..self }
+        Self { place: Some(String::new()), ..self }
     }
 
-    /// Whether this is the complaint that `old` already made of the stored object.
+    /// What makes this the complaint that was already made of the stored object: code, place (where
+    /// it matters) and basis.
     #[must_use]
-    pub fn repeats(&self, old: &Self) -> bool {
-        let same_place = self.anywhere || self.pointer == old.pointer;
-        self.code == old.code && same_place && self.basis == old.basis
+    pub fn complaint(&self) -> (&'static str, &str, &str) {
+        let place = self.place.as_deref().unwrap_or(self.pointer.as_str());
+        (self.code.name, place, &self.basis)
     }
 }
 

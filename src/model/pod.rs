@@ -116,6 +116,8 @@ view! {
         name: Text<'a> = "name",
         /// The key in its data.
         key: Text<'a> = "key",
+        /// Whether the container starts without it.
+        optional: bool = "optional",
     }
 }
 

@@ -43,6 +43,9 @@ impl Family {
 pub struct Settings {
     /// The families that are switched on.
     pub families: Vec<Family>,
+    /// The namespace of requests and objects that name none, if somebody gave one. In a cluster all
+    /// of them do.
+    pub namespace: Option<String>,
     /// The choices for orloj.
     pub orloj: Orloj,
     /// The choices for sympozium.
@@ -51,7 +54,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { families: Family::ALL.to_vec(), orloj: Orloj::default(), sympozium: Sympozium::default() }
+        Self {
+            families: Family::ALL.to_vec(),
+            namespace: None,
+            orloj: Orloj::default(),
+            sympozium: Sympozium::default(),
+        }
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Object {
     pub namespace: String,
     /// The name.
     pub name: String,
+    /// Whether somebody said which namespace it is in; files often leave that to whoever applies
+    /// them.
+    pub placed: bool,
     /// The whole object, as far as it is read.
     pub tree: Tree,
 }
@@ -35,7 +38,8 @@ impl Object {
         let tree = Tree::read(deserializer, &kind.shape)?;
         let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
-        Ok((!name.is_empty()).then_some(Self { namespace, name, tree }))
+        let placed = !namespace.is_empty();
+        Ok((!name.is_empty()).then_some(Self { namespace, name, placed, tree }))
     }
 
     /// Whether the object is being deleted.
@@ -94,6 +98,9 @@ pub enum Lookup<'s> {
     Unknown,
 }
 
+/// The namespace of objects that name none, as kubectl has it.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
 type Names = BTreeMap<String, Arc<Object>>;
 
 /// All that is known of one kind.
@@ -140,8 +147,12 @@ impl KindState {
         self.namespaces.is_empty()
     }
 
+    fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
+        self.namespaces.get(namespace)?.get(name).map(AsRef::as_ref)
+    }
+
     fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
-        if let Some(object) = self.namespaces.get(namespace).and_then(|names| names.get(name)) {
+        if let Some(object) = self.object(namespace, name) {
             return Lookup::Found(object);
         }
         let absent = match self.coverage {
@@ -207,14 +218,21 @@ impl Snapshot {
 #[derive(Debug)]
 pub struct Questions<'s> {
     snapshot: &'s Snapshot,
+    placed: bool,
     unknown: Vec<Reference>,
 }
 
 impl<'s> Questions<'s> {
-    /// No questions yet.
+    /// No questions yet, about an object in a namespace.
     #[must_use]
     pub const fn new(snapshot: &'s Snapshot) -> Self {
-        Self { snapshot, unknown: Vec::new() }
+        Self { snapshot, placed: true, unknown: Vec::new() }
+    }
+
+    /// No questions yet, about an object of which nobody said in which namespace it is.
+    #[must_use]
+    pub const fn of_unplaced(snapshot: &'s Snapshot) -> Self {
+        Self { snapshot, placed: false, unknown: Vec::new() }
     }
 
     /// One object by name. A name that no object can have is absent, so that it never becomes part
@@ -229,6 +247,47 @@ impl<'s> Questions<'s> {
             self.note(kind, namespace, name);
         }
         lookup
+    }
+
+    /// One object by name, for kinds of which files seldom hold all. Where there is no cluster, the
+    /// object counts as absent only when at least one of its kind is known, and one that nobody has
+    /// placed counts as being in the namespace that is asked for.
+    pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
+        let Some(state) = self.snapshot.kinds.get(kind) else {
+            self.note(kind, namespace, name);
+            return Lookup::Unknown;
+        };
+        if state.coverage == Coverage::Watched {
+            return self.get(kind, namespace, name);
+        }
+        let unplaced = || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.placed);
+        match state.object(namespace, name).or_else(unplaced) {
+            Some(object) => Lookup::Found(object),
+            None if !state.is_empty() => Lookup::Absent,
+            None => {
+                self.note(kind, namespace, name);
+                Lookup::Unknown
+            }
+        }
+    }
+
+    /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
+    /// at least one.
+    #[must_use]
+    pub fn is_known(&self, kind: &Kind) -> bool {
+        self.in_cluster(kind) || self.holds_any(kind)
+    }
+
+    /// Whether what is known of a kind comes from a cluster.
+    #[must_use]
+    pub fn in_cluster(&self, kind: &Kind) -> bool {
+        self.snapshot.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
+    }
+
+    /// Whether somebody said which namespace the object under review is in.
+    #[must_use]
+    pub const fn placed(&self) -> bool {
+        self.placed
     }
 
     /// All objects of one namespace, by name. Empty, and noted, when the kind is unknown.
@@ -253,6 +312,14 @@ impl<'s> Questions<'s> {
         }
         let namespaces = state.into_iter().flat_map(|state| state.namespaces.values());
         namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
+    }
+
+    /// All objects of this name, by namespace, as far as they are known.
+    #[must_use]
+    pub fn named(&self, kind: &Kind, name: &str) -> Vec<&'s Object> {
+        let namespaces =
+            self.snapshot.kinds.get(kind).into_iter().flat_map(|state| state.namespaces.values());
+        namespaces.filter_map(|names| names.get(name)).map(AsRef::as_ref).collect()
     }
 
     /// Whether at least one object of a kind is known, wherever.

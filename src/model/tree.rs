@@ -6,6 +6,7 @@
 //!
 //! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -139,6 +140,24 @@ impl Tree {
         names.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Whether both say the same, in whatever order their fields stand.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Map(one), Self::Map(two)) => one.says_the_same(two),
+            (Self::List(one), Self::List(two)) => {
+                one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.says_the_same(two))
+            }
+            (Self::Texts(one), Self::Texts(two)) => {
+                let all_in = |some: &[(String, String)], other: &Self| {
+                    some.iter().all(|(key, _)| self.entry(key) == other.entry(key))
+                };
+                all_in(one, other) && all_in(two, other)
+            }
+            (one, two) => one == two,
+        }
+    }
+
     /// The name of the JSON type, as messages say it.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
@@ -195,6 +214,17 @@ impl Map {
         if tree != Tree::Null {
             self.known.push((name, position, tree));
         }
+    }
+
+    /// The same fields with the same values, and the same unknown ones.
+    fn says_the_same(&self, other: &Self) -> bool {
+        let same = |(name, _, tree): &(&'static str, u32, Tree)| {
+            let found = other.known.iter().find(|(known, ..)| known == name);
+            found.is_some_and(|(.., found)| tree.says_the_same(found))
+        };
+        let names =
+            |map: &Self| -> BTreeSet<String> { map.unknown.iter().map(|(name, _)| name.clone()).collect() };
+        self.known.len() == other.known.len() && self.known.iter().all(same) && names(self) == names(other)
     }
 
     fn note_unknown(&mut self, name: &str, position: u32) {
@@ -401,6 +431,20 @@ mod tests {
         let tree = parse(&format!(r#"{{"else":{deep},"ttl":{deep}}}"#));
         assert_eq!(tree.unknown_fields().collect::<Vec<_>>(), ["else"]);
         assert_eq!(tree.get("ttl").map(Tree::type_name), Some("array"));
+    }
+
+    #[test]
+    fn compares_without_order() {
+        let tree = parse(r#"{"odd":1,"ttl":2,"name":"a","list":["b"]}"#);
+        for (other, same) in [
+            (r#"{"list":["b"],"name":"a","ttl":2.0,"odd":2}"#, true),
+            (r#"{"list":["b"],"name":"a","ttl":2,"even":1}"#, false),
+            (r#"{"list":["b"],"name":"a","ttl":3,"odd":1}"#, false),
+            (r#"{"list":["b"],"ttl":2,"odd":1}"#, false),
+            (r#"{"list":["b","c"],"name":"a","ttl":2,"odd":1}"#, false),
+        ] {
+            assert_eq!(tree.says_the_same(&parse(other)), same, "{other}");
+        }
     }
 
     #[test]

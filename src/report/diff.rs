@@ -31,7 +31,7 @@ pub struct Change<'a> {
     pub before: &'a str,
     /// The text as it would be.
     pub after: &'a str,
-    /// Where lines of the new text come from, by their number (from 1); several for a line that
+    /// Where lines of the new text come from, sorted by their number (from 1); several for a line that
     /// several edits touch.
     pub origins: &'a [(usize, Origin)],
 }
@@ -87,7 +87,9 @@ fn lines<'d>(
 /// Where the line of this number comes from; empty when memgate did not write it.
 fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
     let mut words: Vec<String> = Vec::new();
-    for (_, origin) in origins.iter().filter(|(line, _)| *line == number) {
+    let first = origins.partition_point(|(line, _)| *line < number);
+    let here = origins.iter().skip(first).take_while(|(line, _)| *line == number);
+    for (_, origin) in here {
         let word = describe(origin);
         if !words.contains(&word) {
             words.push(word);

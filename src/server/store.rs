@@ -8,6 +8,7 @@
 //! anybody. Only the kinds that families ask for are watched. None of them is a Secret.
 
 pub(super) mod fold;
+pub(super) mod groups;
 pub(super) mod watch;
 
 use std::collections::BTreeMap;

@@ -2,9 +2,19 @@
 //! serves it all. The cluster starts with the first trial that asks for it: `--list` and a filter
 //! that leaves only trials without it start none.
 //!
+//! ```text
+//! assets, processes, control_plane, webhooks, stub   the cluster is what trials take it for
+//! installed                                          memgate in it, as its own commands install it
+//! manifests, access                                  what it takes, and no more
+//! cases                                              every case of tests/cases
+//! pods, resources, words, crds                       scenarios of several steps
+//! request, scene                                     what they are written with
+//! ```
+//!
 //! To add a trial, write a function `fn name(world: &World) -> anyhow::Result<()>` in one of the
 //! modules, or a new one, and name it in that module's `cases`. A trial works in a namespace of
-//! its own and leaves everything else alone; one that cannot is a [`Case::alone`].
+//! its own ([`World::namespace`] if memgate is to be asked about it) and leaves everything else
+//! alone; one that cannot is a [`Case::alone`].
 
 #![allow(
     clippy::expect_used,
@@ -16,17 +26,26 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod access;
 mod assets;
+mod cases;
 mod control_plane;
+mod crds;
+mod installed;
 mod manifests;
+mod pods;
 mod processes;
-mod serving;
+mod request;
+mod resources;
+mod scene;
 mod stub;
 mod webhooks;
+mod words;
 mod world;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
 
+use anyhow::Result;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use world::{Case, World};
@@ -34,9 +53,9 @@ use world::{Case, World};
 /// Trials mostly wait for others, but each wait takes some of the processor.
 const THREADS: RangeInclusive<usize> = 2..=4;
 
-fn main() -> ExitCode {
-    if let Some(role) = processes::role().or_else(serving::role) {
-        return role();
+fn main() -> Result<ExitCode> {
+    if let Some(role) = processes::role() {
+        return Ok(role());
     }
     let mut arguments = Arguments::from_args();
     let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -44,25 +63,31 @@ fn main() -> ExitCode {
     arguments.test_threads.get_or_insert(threads);
 
     let world = Arc::new(World::default());
-    let trials = cases().into_iter().map(|case| trial(case, &world));
+    let trials = cases()?.into_iter().map(|case| trial(case, &world));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    if let Some(summary) = cases::summary() {
+        println!("{summary}\n");
+    }
     // The last owner: this ends the cluster.
     drop(world);
-    conclusion.exit_code()
+    Ok(conclusion.exit_code())
 }
 
-fn cases() -> Vec<Case> {
-    [
+fn cases() -> Result<Vec<Case>> {
+    let modules = [
         assets::cases(),
         processes::cases(),
-        serving::cases(),
         control_plane::cases(),
         webhooks::cases(),
         manifests::cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        pods::cases(),
+        crds::cases(),
+        access::cases(),
+        resources::cases(),
+        words::cases(),
+        cases::cases()?,
+    ];
+    Ok(modules.into_iter().flatten().collect())
 }
 
 fn trial(case: Case, world: &Arc<World>) -> Trial {

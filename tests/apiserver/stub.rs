@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::support::{certs::Authority, webhook::Endpoint};
 
 /// From `request` of an `AdmissionReview` to what goes into `response` beside the uid.
-type Answer = fn(&Value) -> Value;
+type Answer<'a> = &'a dyn Fn(&Value) -> Value;
 
 /// So that a caller who says nothing does not hold the thread.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(crate) struct Stub {
 
 impl Stub {
     /// Listens on a free port and answers every review, whatever its path, one after the other.
-    pub(crate) fn start(answer: Answer) -> Result<Self> {
+    pub(crate) fn start(answer: impl Fn(&Value) -> Value + Send + 'static) -> Result<Self> {
         let authority = Authority::new("stub webhook")?;
         let config = Arc::new(tls(&authority)?);
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
@@ -49,7 +49,7 @@ impl Stub {
                     return;
                 }
                 // The apiserver says what a failed call means, in the test that fails of it.
-                let _ = serve(stream, &config, answer);
+                let _ = serve(stream, &config, &answer);
             }
         });
         Ok(stub)
@@ -80,7 +80,7 @@ fn tls(authority: &Authority) -> Result<ServerConfig> {
         .with_single_cert(vec![cert], key)?)
 }
 
-fn serve(stream: TcpStream, config: &Arc<ServerConfig>, answer: Answer) -> Result<()> {
+fn serve(stream: TcpStream, config: &Arc<ServerConfig>, answer: Answer<'_>) -> Result<()> {
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
     let connection = ServerConnection::new(Arc::clone(config))?;
     let mut stream = BufReader::new(StreamOwned::new(connection, stream));
@@ -116,7 +116,7 @@ fn read_body(stream: &mut impl BufRead) -> Result<Vec<u8>> {
     Ok(body)
 }
 
-fn respond(review: &Value, answer: Answer) -> Value {
+fn respond(review: &Value, answer: Answer<'_>) -> Value {
     let mut response = answer(&review["request"]);
     response["uid"] = review["request"]["uid"].clone();
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})

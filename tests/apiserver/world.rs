@@ -4,11 +4,16 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use anyhow::{Result, anyhow};
 
-use crate::support::control_plane::ControlPlane;
+use crate::{
+    installed::{GUARDED, Installed},
+    support::control_plane::ControlPlane,
+};
 
 /// What a trial is given.
 #[derive(Default)]
 pub(crate) struct World {
+    // Fields end in this order, and memgate is to end before what it talks to.
+    memgate: OnceLock<Result<Installed, String>>,
     cluster: OnceLock<Result<ControlPlane, String>>,
     peace: RwLock<()>,
 }
@@ -50,6 +55,23 @@ impl World {
         let start = || ControlPlane::start().map_err(|error| format!("{error:#}"));
         let cluster = self.cluster.get_or_init(start).as_ref();
         cluster.map_err(|error| anyhow!("there is no cluster to test against: {error}"))
+    }
+
+    /// memgate in that cluster, asked about all namespaces that [`World::namespace`] makes; installed when nobody asked for it before.
+    ///
+    /// # Errors
+    /// When it cannot be installed, to everybody who asks; it is not tried twice.
+    pub(crate) fn memgate(&self) -> Result<&Installed> {
+        let cluster = self.cluster()?;
+        let install = || Installed::new(cluster).map_err(|error| format!("{error:#}"));
+        let memgate = self.memgate.get_or_init(install).as_ref();
+        memgate.map_err(|error| anyhow!("there is no memgate to test: {error}"))
+    }
+
+    /// A namespace of the trial's own about which memgate is asked, with these labels.
+    pub(crate) fn namespace(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<String> {
+        self.memgate()?;
+        self.cluster()?.labelled_namespace(prefix, &[&[GUARDED], labels].concat())
     }
 
     /// Runs a trial when its time has come. A trial that panicked leaves nothing half done that

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use memgate::model::settings::Settings;
 use memgate::offline;
 use memgate::server::State;
 use serde_json::json;
@@ -113,13 +114,14 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 }
 
 fn state() -> State {
-    let mut snapshot = offline::empty();
+    let mut snapshot =
+        offline::empty(Settings { namespace: Some("team-a".to_owned()), ..Settings::default() });
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),
         ("ArkMemory", "notes", json!({"backend": "in-context"})),
     ] {
         let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-        offline::add(&mut snapshot, &object, "team-a").unwrap();
+        offline::add(&mut snapshot, &object).unwrap();
     }
     State::Fixed(snapshot)
 }

@@ -19,6 +19,7 @@ use kube::{
 
 use super::{
     assets::{Assets, Places},
+    audit::{Annotations, AuditLog},
     certs::Authority,
     components::{self, ApiServerFiles},
     connection::{self, Connection},
@@ -38,6 +39,7 @@ pub(crate) struct ControlPlane {
     files: ApiServerFiles,
     port: u16,
     namespaces: AtomicU32,
+    audit: AuditLog,
     connection: Connection,
     authority: Authority,
     assets: Assets,
@@ -80,6 +82,7 @@ impl ControlPlane {
             apiserver: Mutex::new(apiserver),
             _etcd: etcd,
             admin,
+            audit: AuditLog::new(&files.audit_log),
             files,
             port,
             namespaces: AtomicU32::new(0),
@@ -196,6 +199,11 @@ impl ControlPlane {
     /// The audit log so far: every answered write, one `audit.k8s.io/v1` Event a line.
     pub(crate) fn audit_log(&self) -> String {
         fs::read_to_string(&self.files.audit_log).unwrap_or_default()
+    }
+
+    /// What webhooks and others noted about the request with this audit id, once it is written.
+    pub(crate) fn annotations(&self, audit_id: &str) -> Result<Annotations> {
+        wait::until("a request in the audit log", || self.audit.annotations(audit_id))
     }
 
     /// The end of the apiserver's log, for a failure's text.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! control_plane   one running cluster: components, connection, kubeconfig, kubectl
-//!   └─ assets     which programs; build makes a missing one
+//!   ├─ assets     which programs; build makes a missing one
+//!   └─ audit      what the apiserver wrote down about a request
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
 //! scratch, wait   directories that go away, and deadlines
@@ -29,6 +30,7 @@
 )]
 
 pub(crate) mod assets;
+pub(crate) mod audit;
 pub(crate) mod build;
 pub(crate) mod certs;
 pub(crate) mod components;

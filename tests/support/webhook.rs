@@ -199,26 +199,28 @@ impl Endpoint {
     /// Turns a webhook configuration made for a cluster into one for a test: each webhook in it is
     /// called here, at the path that it had, and only for one namespace, for tests share a cluster.
     pub(crate) fn adopt(&self, configuration: &mut Value, namespace: &str) -> Result<()> {
-        configuration["metadata"]["name"] = json!(namespace);
+        let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
+        self.adopt_where(configuration, namespace, &only)
+    }
+
+    /// The same for all namespaces that fulfil a requirement of a label selector.
+    pub(crate) fn adopt_where(&self, configuration: &mut Value, name: &str, only: &Value) -> Result<()> {
+        configuration["metadata"]["name"] = json!(name);
         let webhooks = configuration["webhooks"].as_array_mut();
         for webhook in webhooks.context("the configuration has no webhooks")? {
             let path = webhook["clientConfig"]["service"]["path"].as_str();
             let path = path.context("a webhook has no clientConfig.service.path")?;
             webhook["clientConfig"] = self.client_config(path);
-            only_namespace(webhook, namespace);
+            push(&mut webhook["namespaceSelector"]["matchExpressions"], only.clone());
         }
         Ok(())
     }
 }
 
-/// Adds a namespace to what the selector of a webhook asks for.
-fn only_namespace(webhook: &mut Value, namespace: &str) {
-    let only = json!({
-        "key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace],
-    });
-    let expressions = &mut webhook["namespaceSelector"]["matchExpressions"];
-    match expressions.as_array_mut() {
-        Some(expressions) => expressions.push(only),
-        None => *expressions = json!([only]),
+/// Appends to a list that may not be there yet.
+pub(crate) fn push(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(items) => items.push(item),
+        None => *list = json!([item]),
     }
 }

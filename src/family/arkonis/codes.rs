@@ -25,6 +25,8 @@ codes! { "arkonis";
     PROVIDER_UNKNOWN = "provider-unknown", NotSupported;
     /// A `memoryRef` without a name.
     MEMORY_REF_NAME = "memory-ref-name", Required;
+    /// A `configRef` without a name.
+    CONFIG_REF_NAME = "config-ref-name", Required;
     /// A field of the wrong JSON type.
     FIELD_TYPE = "field-type", TypeInvalid;
     /// A field that the schema does not have.

@@ -28,8 +28,10 @@ use super::validate::first_denial;
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> Option<Injection> {
     let (label, agent_name) = recognise(pod)?;
-    let here = Pointer::new("/metadata/labels").key(label);
-    let found = find(label, agent_name, namespace, &here, questions);
+    if pod.spec.as_ref().is_none_or(|spec| spec.containers.is_none()) {
+        return Some(Injection::nothing(Reason::Malformed));
+    }
+    let found = find(label, agent_name, namespace, questions);
     Some(found.and_then(|found| fill(pod, namespace, &found, questions)).unwrap_or_else(|unmet| *unmet))
 }
 
@@ -55,35 +57,38 @@ fn unmet(reason: Reason, code: &'static Code, pointer: &Pointer, message: String
     Box::new(Injection::unmet(reason, Finding::warn(code, pointer.clone(), message)))
 }
 
-fn not_found(code: &'static Code, kind: &Kind, name: &str, namespace: &str, here: &Pointer) -> Unmet {
-    let message = format!("{} {} not found in namespace {}", kind.kind, quoted(name), quoted(namespace));
-    unmet(Reason::ReferenceMissing, code, here, message)
+fn label_pointer(label: &str) -> Pointer {
+    Pointer::new("/metadata/labels").key(label)
 }
 
-fn not_known(kind: &Kind, name: &str, here: &Pointer) -> Unmet {
+fn not_found(code: &'static Code, kind: &Kind, name: &str, namespace: &str, label: &str) -> Unmet {
+    let message = format!("{} {} not found in namespace {}", kind.kind, quoted(name), quoted(namespace));
+    unmet(Reason::ReferenceMissing, code, &label_pointer(label), message)
+}
+
+fn not_known(kind: &Kind, name: &str, label: &str) -> Unmet {
     let message = format!("{} {} could not be looked up", kind.kind, quoted(name));
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, here, message)
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, &label_pointer(label), message)
 }
 
 fn find<'s>(
     label: &'static str,
     agent_name: &str,
     namespace: &str,
-    here: &Pointer,
     questions: &mut Questions<'s>,
 ) -> Result<Found<'s>, Unmet> {
-    let (dialect, agent) = find_agent(label, agent_name, namespace, here, questions)?;
+    let (dialect, agent) = find_agent(label, agent_name, namespace, questions)?;
     let Some(name) = memory_name(dialect, &agent.tree) else {
         let path = dialect.memory_ref.join(".");
         let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(agent_name));
-        let mut none = unmet(Reason::NoMemory, &AGENT_WITHOUT_MEMORY, here, message);
+        let mut none = unmet(Reason::NoMemory, &AGENT_WITHOUT_MEMORY, &label_pointer(label), message);
         none.quiet = true;
         return Err(none);
     };
     match questions.get(&dialect.memory, namespace, name) {
         Lookup::Found(memory) => Ok(Found { dialect, agent, memory }),
-        Lookup::Absent => Err(not_found(&POD_MEMORY_NOT_FOUND, &dialect.memory, name, namespace, here)),
-        Lookup::Unknown => Err(not_known(&dialect.memory, name, here)),
+        Lookup::Absent => Err(not_found(&POD_MEMORY_NOT_FOUND, &dialect.memory, name, namespace, label)),
+        Lookup::Unknown => Err(not_known(&dialect.memory, name, label)),
     }
 }
 
@@ -92,19 +97,18 @@ fn find_agent<'s>(
     label: &'static str,
     name: &str,
     namespace: &str,
-    here: &Pointer,
     questions: &mut Questions<'s>,
 ) -> Result<(&'static Dialect, &'s Object), Unmet> {
     let dialects = || DIALECTS.iter().filter(|dialect| dialect.pod_label == label);
     for dialect in dialects() {
         match questions.get(&dialect.agent, namespace, name) {
             Lookup::Found(agent) => return Ok((dialect, agent)),
-            Lookup::Unknown => return Err(not_known(&dialect.agent, name, here)),
+            Lookup::Unknown => return Err(not_known(&dialect.agent, name, label)),
             Lookup::Absent => {}
         }
     }
     let newest = dialects().next().map_or(&super::api::ARKONIS.agent, |dialect| &dialect.agent);
-    Err(not_found(&POD_AGENT_NOT_FOUND, newest, name, namespace, here))
+    Err(not_found(&POD_AGENT_NOT_FOUND, newest, name, namespace, label))
 }
 
 /// Compares what the pod has with what the memory wants, and adds what is missing.
@@ -117,7 +121,7 @@ fn fill<'s>(
     let (dialect, memory) = (found.dialect, found.memory);
     if let Some(first) = first_denial(dialect, &memory.tree) {
         let message = format!("{} {} is invalid: {first}", dialect.memory.kind, quoted(&memory.name));
-        let here = Pointer::new("/metadata/labels").key(dialect.pod_label);
+        let here = label_pointer(dialect.pod_label);
         return Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, &here, message));
     }
     let (index, container) = agent_container(pod)?;
@@ -138,16 +142,20 @@ fn agent_container<'p, 'a>(pod: &'p Pod<'a>) -> Result<(usize, &'p Container<'a>
 }
 
 /// The backend that the agent's settings name, if these are known: the last ones that exist count.
+/// An empty one is none: no operator writes a variable for it.
 fn settings_backend<'s>(
     found: &Found<'s>,
     namespace: &str,
     questions: &mut Questions<'s>,
 ) -> Option<&'s str> {
     let names = settings_names(found.dialect, &found.agent.tree).into_iter().rev();
-    names.into_iter().find_map(|(_, name)| match questions.get(&found.dialect.settings, namespace, name) {
-        Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
-        Lookup::Absent | Lookup::Unknown => None,
-    })
+    names
+        .into_iter()
+        .find_map(|(_, name)| match questions.get(&found.dialect.settings, namespace, name) {
+            Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
+            Lookup::Absent | Lookup::Unknown => None,
+        })
+        .filter(|backend| !backend.is_empty())
 }
 
 /// What will be done to the agent's container.

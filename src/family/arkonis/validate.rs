@@ -22,7 +22,12 @@ use crate::model::tree::Tree;
 use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
 
-const SCHEMA_CODES: Codes = Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD };
+const SCHEMA_CODES: Codes = Codes {
+    field_type: &FIELD_TYPE,
+    unknown_field: &UNKNOWN_FIELD,
+    unknown_message: schema::will_be_dropped,
+    type_message: schema::expected,
+};
 
 /// Everything that is wrong with the subject, in no particular order.
 #[must_use]

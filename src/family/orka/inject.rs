@@ -27,7 +27,6 @@ use super::setting::{Setting, Value};
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> Option<Injection> {
     let worker = Worker::of(pod)?;
-    let namespace = if namespace.is_empty() { worker.task_namespace } else { namespace };
     let misfits = worker.misfits(pod, namespace);
     if !misfits.is_empty() {
         return Some(Injection { warnings: misfits, ..Injection::nothing(Reason::Conflict) });
@@ -181,7 +180,7 @@ mod tests {
         let pod = Pod::parse(pod).expect("a pod");
         let snapshot = Snapshot::default();
         let mut questions = Questions::new(&snapshot);
-        let injection = inject(&pod, "", &mut questions).expect("a worker");
+        let injection = inject(&pod, "team", &mut questions).expect("a worker");
         assert!(injection.edits.is_empty());
         let finding = injection.unmet.expect("a word about it");
         assert_eq!(finding.code, &LOOKUP_FAILED);

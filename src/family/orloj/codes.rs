@@ -3,6 +3,98 @@
 use crate::family::codes::codes;
 
 codes! { "orloj";
+    /// Provider `http` without an endpoint.
+    HTTP_ENDPOINT_REQUIRED = "http-endpoint-required", Required;
+    /// Provider `pgvector` without an endpoint.
+    PGVECTOR_ENDPOINT_REQUIRED = "pgvector-endpoint-required", Required;
+    /// Provider `pgvector` without a ModelEndpoint.
+    PGVECTOR_EMBEDDING_REQUIRED = "pgvector-embedding-required", Required;
+    /// An endpoint beside a Secret that holds one.
+    ENDPOINT_EXCLUSIVE = "endpoint-exclusive", Conflict;
+    /// An endpoint of provider `http` that is no URL.
+    HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", Invalid;
+    /// An endpoint at an address that Orloj does not dial.
+    HTTP_ENDPOINT_BLOCKED = "http-endpoint-blocked", Invalid;
+    /// An endpoint of provider `pgvector` that is no connection string.
+    PGVECTOR_ENDPOINT_INVALID = "pgvector-endpoint-invalid", Invalid;
+    /// A reference to a name that nothing can have.
+    REF_INVALID = "ref-invalid", Invalid;
+    /// A name that Orloj's API keeps for itself.
+    NAME_RESERVED = "name-reserved", Invalid;
+    /// A provider that Orloj itself does not have.
+    PROVIDER_UNKNOWN = "provider-unknown", NotSupported;
+    /// A ModelEndpoint that does not exist.
+    EMBEDDING_MISSING = "embedding-missing", NotFound;
+    /// A ModelEndpoint that cannot make embeddings.
+    EMBEDDING_UNUSABLE = "embedding-unusable", Invalid;
+    /// An endpoint with a password in it.
+    INLINE_CREDENTIAL = "inline-credential", Invalid;
+    /// A Secret that nothing uses.
+    AUTH_IGNORED = "auth-ignored", Conflict;
+    /// An endpoint that in-memory does not use.
+    FIELD_IGNORED = "field-ignored", Conflict;
+    /// A reference with a key that only memgate understands.
+    SECRET_KEY_SUFFIX = "secret-key-suffix", Invalid;
+    /// A token that leaves the cluster over plain http.
+    CLEARTEXT_TOKEN = "cleartext-token", Invalid;
+    /// A database on the worker's own machine.
+    PGVECTOR_LOOPBACK = "pgvector-loopback", Invalid;
+    /// Two Memories in one table.
+    SHARED_TABLE = "shared-table", Conflict;
+    /// An object that writes into another Orloj namespace.
+    TARGET_NAMESPACE = "target-namespace", Conflict;
+    /// A field that the schema does not have.
+    UNKNOWN_FIELD = "unknown-field", Invalid;
+    /// A field of the wrong JSON type.
+    FIELD_TYPE = "field-type", TypeInvalid;
+    /// The end of a Memory that Agents use.
+    MEMORY_IN_USE = "memory-in-use", Conflict;
+    /// An Agent without a prompt.
+    AGENT_PROMPT_REQUIRED = "agent-prompt-required", Required;
+    /// Operations that are granted on no Memory.
+    AGENT_ALLOW_NEEDS_REF = "agent-allow-needs-ref", Required;
+    /// An operation that does not exist.
+    AGENT_ALLOW_INVALID = "agent-allow-invalid", NotSupported;
+    /// A reference to a Memory that no Memory can have as its name.
+    AGENT_REF_INVALID = "agent-ref-invalid", Invalid;
+    /// An Agent whose Memory does not exist.
+    AGENT_MEMORY_MISSING = "agent-memory-missing", NotFound;
+    /// An Agent whose Memory has failed.
+    AGENT_MEMORY_FAILING = "agent-memory-failing", Invalid;
+    /// An Agent that may do nothing with its Memory.
+    AGENT_ALLOW_EMPTY = "agent-allow-empty", Required;
+    /// An operation that is granted twice.
+    AGENT_ALLOW_DUPLICATE = "agent-allow-duplicate", Conflict;
+    /// A field that the Memory has nowadays.
+    AGENT_LEGACY_FIELD = "agent-legacy-field", Invalid;
+    /// A memory tool among the Agent's own tools.
+    AGENT_TOOL_LISTED = "agent-tool-listed", Conflict;
+    /// A ModelEndpoint without a model.
+    MODELENDPOINT_MODEL_REQUIRED = "modelendpoint-model-required", Required;
+    /// The end of a ModelEndpoint that Memories use.
+    MODELENDPOINT_IN_USE = "modelendpoint-in-use", Conflict;
+    /// A pod without the container that gets the memory.
+    POD_CONTAINER_MISSING = "pod-container-missing", NotFound;
+    /// A pod whose label fits several Agents.
+    POD_AGENT_AMBIGUOUS = "pod-agent-ambiguous", Conflict;
+    /// A pod whose Agent does not exist.
+    POD_AGENT_MISSING = "pod-agent-missing", NotFound;
+    /// A pod whose Agent is granted what does not exist.
+    POD_ALLOW_INVALID = "pod-allow-invalid", Invalid;
+    /// A pod whose Memory does not exist.
+    POD_MEMORY_MISSING = "pod-memory-missing", NotFound;
+    /// A pod outside the namespaces in which Orloj runs its Jobs.
+    POD_FOREIGN_NAMESPACE = "pod-foreign-namespace", Conflict;
+    /// A pod that requires memory, of an Agent that uses none.
+    POD_MEMORY_NONE = "pod-memory-none", Required;
+    /// A password that is kept out of a pod.
+    POD_ENDPOINT_WITHHELD = "pod-endpoint-withheld", Invalid;
+    /// A Secret that the pod cannot reach.
+    POD_SECRET_NAMESPACE = "pod-secret-namespace", NotFound;
+    /// A pod that says something else than its Memory.
+    POD_ENV_KEPT = "pod-env-kept", Conflict;
+    /// A pod whose Agent or Memory could not be looked up.
+    LOOKUP_FAILED = "lookup-failed", NotFound;
     /// A value of the inject label that means nothing.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -1,11 +1,247 @@
-//! What a pod lacks to have its memory.
+//! What an agent pod lacks to have its memory.
+//!
+//! The way from a pod to its memory: the arguments of its container name the task and the agent, the
+//! task's prefix is the Orloj namespace, and there the Agent names the Memory. Arguments and labels
+//! are free text, so a pod gets what is of another namespace only where Orloj runs its Jobs.
 
-use crate::family::pod::Injection;
-use crate::model::pod::Pod;
-use crate::model::snapshot::Questions;
+mod identity;
+mod rows;
+
+use std::borrow::Cow;
+
+use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
+use crate::model::decision::Reason;
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::pod::{self, Container, Pod};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, Questions};
+
+use self::identity::{Identity, Name};
+use self::rows::{Row, Rows};
+use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, Claim, MEMORY, operation};
+use super::codes::{
+    LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_CONTAINER_MISSING,
+    POD_ENV_KEPT, POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
+};
+use super::namespace;
+use super::wording::fitted;
 
 /// What the pod lacks; `None` when it is no agent pod of this family.
 #[must_use]
-pub fn inject(_pod: &Pod<'_>, _namespace: &str, _questions: &mut Questions<'_>) -> Option<Injection> {
-    None
+pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> Option<Injection> {
+    if pod.label(COMPONENT_LABEL) != Some(AGENT_JOB) {
+        return None;
+    }
+    let found = agent_container(pod).and_then(|(index, container)| {
+        let way = Way { here: env_pointer(index), identity: Identity::read(pod, container, namespace) };
+        let found = way.find(namespace, questions)?;
+        Ok(fill(index, container, &rows::wanted(&found, namespace, questions)))
+    });
+    Some(found.unwrap_or_else(|unmet| *unmet))
+}
+
+/// Why there is no memory; boxed, since it is the rare way out.
+type Unmet = Box<Injection>;
+
+fn unmet(reason: Reason, code: &'static Code, pointer: &Pointer, message: String) -> Unmet {
+    Box::new(Injection::unmet(reason, Finding::warn(code, pointer.clone(), message)))
+}
+
+fn agent_container<'p, 'a>(pod: &'p Pod<'a>) -> Result<(usize, &'p Container<'a>), Unmet> {
+    let mut containers = pod.containers().iter().enumerate();
+    containers.find(|(_, container)| container.name.as_deref() == Some(AGENT_CONTAINER)).ok_or_else(|| {
+        let message = format!("pod has no container \"{AGENT_CONTAINER}\"");
+        unmet(Reason::NoContainer, &POD_CONTAINER_MISSING, &Pointer::new("/spec/containers"), message)
+    })
+}
+
+/// An Agent, what it may do, and the Memory that it claims.
+struct Found<'s> {
+    agent: &'s Object,
+    operations: Vec<&'static str>,
+    memory: &'s Object,
+}
+
+/// The way from a pod to its memory.
+struct Way<'p> {
+    /// Where findings point.
+    here: Pointer,
+    identity: Identity<'p>,
+}
+
+impl Way<'_> {
+    fn find<'s>(&self, pod_namespace: &str, questions: &mut Questions<'s>) -> Result<Found<'s>, Unmet> {
+        let agent = self.find_agent(questions)?;
+        let claim = Claim::read(&agent.tree);
+        let name = claim.reference.ok_or_else(|| self.no_memory(agent))?;
+        let operations = self.operations(agent, &claim)?;
+        let memory = self.find_memory(name, questions)?;
+        self.guard(pod_namespace, questions)?;
+        Ok(Found { agent, operations, memory })
+    }
+
+    fn find_agent<'s>(&self, questions: &mut Questions<'s>) -> Result<&'s Object, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let (name, sanitized) = match &self.identity.name {
+            Name::Exact(name) => (name.as_ref(), false),
+            Name::Sanitized(label) => (*label, true),
+            Name::None => {
+                let message = "pod names no Agent".to_owned();
+                return Err(unmet(Reason::ReferenceMissing, &POD_AGENT_MISSING, &self.here, message));
+            }
+        };
+        if sanitized && let Some(agent) = self.find_sanitized(name, questions)? {
+            return Ok(agent);
+        }
+        match namespace::find(&AGENT, home, name, questions) {
+            Lookup::Found(agent) => Ok(agent),
+            Lookup::Absent => Err(self.not_found(&POD_AGENT_MISSING, "Agent", name)),
+            Lookup::Unknown => Err(self.not_known("Agent", name)),
+        }
+    }
+
+    /// The only Agent of the Orloj namespace whose name is sanitized to this.
+    fn find_sanitized<'s>(
+        &self,
+        label: &str,
+        questions: &mut Questions<'s>,
+    ) -> Result<Option<&'s Object>, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let agents = questions.everywhere(&AGENT).filter(|agent| namespace::of_object(agent) == home);
+        let mut names: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
+        names.retain(|name| identity::sanitized(name) == label);
+        names.sort_unstable();
+        names.dedup();
+        match names.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(match namespace::find(&AGENT, home, only, questions) {
+                Lookup::Found(agent) => Some(agent),
+                Lookup::Absent | Lookup::Unknown => None,
+            }),
+            _ => {
+                let message = fitted([label], |[label]| {
+                    format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
+                });
+                let pointer = Pointer::new("/metadata/labels").key(AGENT_LABEL);
+                Err(unmet(Reason::ReferenceInvalid, &POD_AGENT_AMBIGUOUS, &pointer, message))
+            }
+        }
+    }
+
+    /// What the Agent may do. Grants are explicit: none mean no memory, and an Agent with a bad one
+    /// never reaches Orloj.
+    fn operations(&self, agent: &Object, claim: &Claim<'_>) -> Result<Vec<&'static str>, Unmet> {
+        let granted: Option<Vec<_>> = claim.allow.iter().map(|entry| operation(entry)).collect();
+        let Some(granted) = granted else {
+            let message =
+                self.about(&agent.name, |agent| format!("Agent {agent} has an invalid spec.memory.allow"));
+            return Err(unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, &self.here, message));
+        };
+        let mut operations = Vec::new();
+        for operation in granted {
+            if !operations.contains(&operation) {
+                operations.push(operation);
+            }
+        }
+        if operations.is_empty() { Err(self.no_memory(agent)) } else { Ok(operations) }
+    }
+
+    fn find_memory<'s>(&self, name: &str, questions: &mut Questions<'s>) -> Result<&'s Object, Unmet> {
+        match namespace::find(&MEMORY, &self.identity.namespace, name, questions) {
+            Lookup::Found(memory) => Ok(memory),
+            Lookup::Absent => Err(self.not_found(&POD_MEMORY_MISSING, "Memory", name)),
+            Lookup::Unknown => Err(self.not_known("Memory", name)),
+        }
+    }
+
+    /// A pod of another namespace gets nothing, unless that is one where Orloj runs its Jobs.
+    fn guard(&self, pod_namespace: &str, questions: &Questions<'_>) -> Result<(), Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let jobs = &questions.settings().orloj.job_namespaces;
+        if pod_namespace == home || jobs.iter().any(|namespace| namespace == pod_namespace) {
+            return Ok(());
+        }
+        let message = fitted([pod_namespace, home], |[pod, home]| {
+            format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
+        });
+        Err(unmet(Reason::ReferenceInvalid, &POD_FOREIGN_NAMESPACE, &self.here, message))
+    }
+
+    fn no_memory(&self, agent: &Object) -> Unmet {
+        let message = self.about(&agent.name, |agent| format!("Agent {agent} uses no memory"));
+        let mut none = unmet(Reason::NoMemory, &POD_MEMORY_NONE, &self.here, message);
+        none.quiet = true;
+        none
+    }
+
+    fn not_found(&self, code: &'static Code, kind: &str, name: &str) -> Unmet {
+        let message = self.about(name, |name| format!("{kind} {name} not found"));
+        unmet(Reason::ReferenceMissing, code, &self.here, message)
+    }
+
+    fn not_known(&self, kind: &str, name: &str) -> Unmet {
+        let message = self.about(name, |name| format!("{kind} {name} could not be looked up"));
+        unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, &self.here, message)
+    }
+
+    /// A message about `"namespace/name"`, the Orloj namespace being that of the pod's task.
+    fn about(&self, name: &str, message: impl Fn(&str) -> String) -> String {
+        let home = self.identity.namespace.as_ref();
+        fitted([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
+    }
+}
+
+/// Compares what the container has with what the memory wants, and adds what is missing.
+fn fill(index: usize, container: &Container<'_>, wanted: &Rows) -> Injection {
+    let existing = Existing::of(container);
+    let has_password = existing.get(rows::PASSWORD).is_some();
+    let mut missing: Vec<&Row> = Vec::new();
+    let mut warnings: Vec<Finding> = Vec::new();
+    let mut kept = false;
+    for row in &wanted.rows {
+        match existing.get(row.name) {
+            // The password would come behind the string that refers to it, or be another one.
+            None if row.needs_password && has_password => {}
+            None => missing.push(row),
+            Some(entry) if row.equals(entry) => {}
+            Some(_) => {
+                kept = true;
+                let message = format!("env {} is already set; kept", row.name);
+                warnings.push(Finding::warn(&POD_ENV_KEPT, env_pointer(index), message));
+            }
+        }
+    }
+    let withheld = wanted.warnings.iter();
+    warnings
+        .extend(withheld.map(|(code, message)| Finding::warn(code, env_pointer(index), message.as_str())));
+    let names: Vec<_> = missing.iter().map(|row| Cow::from(row.name)).collect();
+    let reason = match (names.is_empty(), kept) {
+        (false, _) => Reason::Injected,
+        (true, true) => Reason::Conflict,
+        (true, false) => Reason::Complete,
+    };
+    let env = if names.is_empty() { Vec::new() } else { vec![(AGENT_CONTAINER.to_owned(), names)] };
+    let block = missing.into_iter().map(|row| (row.env_var(), row.origin.clone())).collect();
+    let edits = insert_env(index, container.env.as_deref(), block, Place::Front);
+    let added = Added { memory: vec![wanted.memory.clone()], env, ..Added::default() };
+    Injection { warnings, edits, added, ..Injection::nothing(reason) }
+}
+
+/// The variables of a container that could be about memory, in their order.
+struct Existing<'p, 'a>(Vec<&'p pod::EnvVar<'a>>);
+
+impl<'p, 'a> Existing<'p, 'a> {
+    /// One look at each entry, however many there are.
+    fn of(container: &'p Container<'a>) -> Self {
+        let entries = container.env.as_deref().unwrap_or_default().iter();
+        let ours = |entry: &&pod::EnvVar<'_>| {
+            entry.name.as_deref().is_some_and(|name| name.starts_with(rows::COMMON_START))
+        };
+        Self(entries.filter(ours).collect())
+    }
+
+    /// The last entry of a name: the one that counts.
+    fn get(&self, name: &str) -> Option<&'p pod::EnvVar<'a>> {
+        self.0.iter().rev().find(|entry| entry.name.as_deref() == Some(name)).copied()
+    }
 }

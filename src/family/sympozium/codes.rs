@@ -1,8 +1,168 @@
-//! The finding codes of the family.
+//! The finding codes of the sympozium family.
 
 use crate::family::codes::codes;
 
 codes! { "sympozium";
+    /// A field of the wrong JSON type.
+    TYPE_INVALID = "type-invalid", TypeInvalid;
+    /// A field name that is likely a misspelling.
+    UNKNOWN_FIELD = "unknown-field", Invalid;
+    /// A field that the CRD's schema asks for.
+    CRD_REQUIRED = "crd-required", Required;
+    /// A visibility that does not exist.
+    VISIBILITY_UNSUPPORTED = "visibility-unsupported", NotSupported;
+    /// An access that does not exist.
+    ACCESS_UNSUPPORTED = "access-unsupported", NotSupported;
+    /// An access rule for nobody.
+    ACCESS_CONFIG_REQUIRED = "access-config-required", Required;
+    /// An access rule with two names that differ.
+    ACCESS_CONFIG_CONFLICT = "access-config-conflict", Conflict;
+    /// An access rule for a config that does not exist.
+    ACCESS_CONFIG_UNKNOWN = "access-config-unknown", NotFound;
+    /// A second access rule for a config.
+    ACCESS_DUPLICATE = "access-duplicate", Conflict;
+    /// A config without an access rule, among others that have one.
+    ACCESS_UNCOVERED = "access-uncovered", Required;
+    /// A permeability rule for nobody.
+    PERMEABILITY_CONFIG_REQUIRED = "permeability-config-required", Required;
+    /// A permeability rule for a config that does not exist.
+    PERMEABILITY_CONFIG_UNKNOWN = "permeability-config-unknown", NotFound;
+    /// A second permeability rule for a config.
+    PERMEABILITY_DUPLICATE = "permeability-duplicate", Conflict;
+    /// A trust group without a name.
+    TRUST_GROUP_NAME_REQUIRED = "trust-group-name-required", Required;
+    /// A second trust group of a name.
+    TRUST_GROUP_DUPLICATE = "trust-group-duplicate", Conflict;
+    /// A member of a trust group that does not exist.
+    TRUST_GROUP_MEMBER_UNKNOWN = "trust-group-member-unknown", NotFound;
+    /// A trust group in which nobody meets anybody.
+    TRUST_GROUP_TOO_SMALL = "trust-group-too-small", Invalid;
+    /// A tag that does not survive its way to the agent.
+    TAG_INVALID = "tag-invalid", Invalid;
+    /// Tags to show for an agent that cannot store.
+    EXPOSE_READ_ONLY = "expose-read-only", Conflict;
+    /// An agent whose trusted entries nobody else sees.
+    TRUSTED_WITHOUT_PEERS = "trusted-without-peers", Conflict;
+    /// A budget action that does not exist.
+    TOKEN_ACTION_UNSUPPORTED = "token-action-unsupported", NotSupported;
+    /// A negative number of tokens.
+    TOKEN_NEGATIVE = "token-negative", Invalid;
+    /// A budget without a limit.
+    TOKEN_NO_EFFECT = "token-no-effect", Invalid;
+    /// A budget for one run above the one for all.
+    TOKEN_PER_RUN_ABOVE_TOTAL = "token-per-run-above-total", Conflict;
+    /// A circuit breaker that counts to nothing.
+    BREAKER_FAILURES_LOW = "breaker-failures-low", Invalid;
+    /// A cooldown that is no duration.
+    BREAKER_COOLDOWN_INVALID = "breaker-cooldown-invalid", Invalid;
+    /// A cooldown, which nobody reads.
+    BREAKER_COOLDOWN_IGNORED = "breaker-cooldown-ignored", Invalid;
+    /// An age limit that is no duration.
+    TTL_INVALID = "ttl-invalid", Invalid;
+    /// A decay function that does not exist.
+    DECAY_UNSUPPORTED = "decay-unsupported", NotSupported;
+    /// A decay function that nobody reads.
+    DECAY_IGNORED = "decay-ignored", Invalid;
+    /// A kind of evidence that does not exist.
+    EVIDENCE_KIND_UNSUPPORTED = "evidence-kind-unsupported", NotSupported;
+    /// A storage size that is no quantity.
+    STORAGE_SIZE_INVALID = "storage-size-invalid", Invalid;
+    /// A storage size that changes, which no volume does.
+    STORAGE_SIZE_CHANGED = "storage-size-changed", Conflict;
+    /// Settings of a shared memory that is off.
+    MEMBRANE_WITHOUT_MEMORY = "membrane-without-memory", Conflict;
+    /// A config without a name.
+    CONFIG_NAME_REQUIRED = "config-name-required", Required;
+    /// A second config of a name.
+    CONFIG_NAME_DUPLICATE = "config-name-duplicate", Conflict;
+    /// A name that leaves no room for that of the Service.
+    NAME_TOO_LONG = "name-too-long", Invalid;
+    /// A config whose Agent would have a name that is too long.
+    AGENT_NAME_TOO_LONG = "agent-name-too-long", Invalid;
+    /// A name that no Service can have.
+    NAME_NOT_SERVICE = "name-not-service", Invalid;
+    /// A relationship with a config that does not exist.
+    RELATIONSHIP_UNKNOWN = "relationship-unknown", NotFound;
+    /// A type of relationship that does not exist.
+    RELATIONSHIP_TYPE_UNSUPPORTED = "relationship-type-unsupported", NotSupported;
+    /// Old names of fields.
+    LEGACY_PERSONAS = "legacy-personas", Invalid;
+    /// The old name of an AgentRun's `agentRef`.
+    LEGACY_INSTANCE_REF = "legacy-instance-ref", Invalid;
+    /// A skill of an Ensemble as an object.
+    SKILLS_OBJECT_FORM = "skills-object-form", TypeInvalid;
+    /// A seed with nothing in it.
+    SEEDS_EMPTY = "seeds-empty", Invalid;
+    /// Seeds for a memory that is off.
+    SEEDS_DISABLED = "seeds-disabled", Conflict;
+    /// A size of memory that means nothing.
+    MAX_SIZE = "max-size", Invalid;
+    /// A shared memory that goes.
+    SHARED_MEMORY_DATA_LOSS = "shared-memory-data-loss", Conflict;
+    /// A config that is left out from now on.
+    EXCLUDE_DATA_LOSS = "exclude-data-loss", Conflict;
+    /// A skill that is almost called memory.
+    SKILL_NEAR_MISS = "skill-near-miss", Invalid;
+    /// A skill that refers to nothing.
+    SKILL_EMPTY = "skill-empty", Required;
+    /// A SkillPack that does not exist.
+    SKILLPACK_MISSING = "skillpack-missing", NotFound;
+    /// A word on auto-store where there is no memory.
+    AUTO_STORE_NO_EFFECT = "auto-store-no-effect", Conflict;
+    /// The older memory in a ConfigMap.
+    LEGACY_MEMORY = "legacy-memory", Conflict;
+    /// A volume name that Sympozium has for itself.
+    RESERVED_VOLUME = "reserved-volume", Conflict;
+    /// A variable that an Ensemble sets anyway.
+    RESERVED_ENV = "reserved-env", Conflict;
+    /// The URL of a memory server of the user's own.
+    PRIVATE_URL_OVERRIDE = "private-url-override", Conflict;
+    /// An AgentRun whose Agent does not exist.
+    AGENT_MISSING = "agent-missing", NotFound;
+    /// An AgentRun that comes when all is spent.
+    BUDGET_SPENT = "budget-spent", Conflict;
+    /// An AgentRun that names another Ensemble than its Agent.
+    ENSEMBLE_LABEL_DIFFERS = "ensemble-label-differs", Conflict;
+    /// A memory that is turned off, and stays.
+    SKILL_REMOVED = "skill-removed", Conflict;
+    /// A change that an Ensemble takes back.
+    MANAGED_AGENT_EDIT = "managed-agent-edit", Conflict;
+    /// An Agent that goes with its memories.
+    AGENT_DELETE_DATA_LOSS = "agent-delete-data-loss", Conflict;
+    /// A tool named like one of Sympozium's own.
+    TOOL_NAME_BUILTIN = "tool-name-builtin", Conflict;
+    /// A memory pack that task runs leave out.
+    MEMORY_PACK_SERVER = "memory-pack-server", Conflict;
+    /// A memory pack that goes while it is used.
+    MEMORY_PACK_DELETE = "memory-pack-delete", Conflict;
+    /// A pod whose Agent does not exist.
+    POD_AGENT_NOT_FOUND = "pod-agent-not-found", NotFound;
+    /// A pod whose Ensemble does not exist.
+    POD_ENSEMBLE_NOT_FOUND = "pod-ensemble-not-found", NotFound;
+    /// A pod whose labels contradict its AgentRun.
+    INSTANCE_MISMATCH = "instance-mismatch", Conflict;
+    /// A pod without the container that gets the memory.
+    POD_NO_AGENT_CONTAINER = "pod-no-agent-container", NotFound;
+    /// A pod that requires memory, of an agent that has none.
+    AGENT_WITHOUT_MEMORY = "agent-without-memory", Required;
+    /// A pod that says something else than its memory.
+    POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
+    /// A pod with another volume in the place of its memory's.
+    POD_VOLUME_CONFLICT = "pod-volume-conflict", Conflict;
+    /// A memory mode that does not exist.
+    MEMORY_MODE_UNKNOWN = "memory-mode-unknown", NotSupported;
+    /// A wish for a sidecar beside a server.
+    SIDECAR_MODE_IGNORED = "sidecar-mode-ignored", Conflict;
+    /// A sidecar whose volume is not there.
+    CLAIM_MISSING = "claim-missing", NotFound;
+    /// An agent of which nobody knows the config.
+    CONFIG_UNKNOWN = "config-unknown", NotFound;
+    /// A pod on its node's network that cannot resolve Services.
+    HOST_NETWORK_DNS = "host-network-dns", Conflict;
+    /// A sidecar on its node's network.
+    HOST_NETWORK_SIDECAR = "host-network-sidecar", Conflict;
+    /// Something that could not be looked up.
+    LOOKUP_FAILED = "lookup-failed", NotFound;
     /// A value of the inject label that means nothing.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -70,7 +70,7 @@ impl Variable {
     pub(super) fn literal(&self) -> &str {
         match &self.source {
             EnvSource::Value(value) => value,
-            EnvSource::ValueFrom(_) => "",
+            EnvSource::ValueFrom(_) | EnvSource::ConfigMap(_) => "",
         }
     }
 
@@ -92,6 +92,7 @@ impl Variable {
             EnvSource::ValueFrom(ValueFrom { secret_key_ref }) => existing
                 .secret_key_ref()
                 .is_some_and(|(name, key)| name == secret_key_ref.name && key == secret_key_ref.key),
+            EnvSource::ConfigMap(_) => false,
         }
     }
 }

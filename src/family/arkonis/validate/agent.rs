@@ -11,8 +11,8 @@ use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names};
 use super::super::codes::{
-    MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
-    SETTINGS_WITHOUT_MEMORY,
+    CONFIG_REF_NAME, MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE,
+    SETTINGS_CONFLICT, SETTINGS_WITHOUT_MEMORY,
 };
 use super::{SCHEMA_CODES, first_denial};
 
@@ -23,6 +23,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let agent = subject.object;
     let mut findings = schema::check(agent, &dialect.agent.shape, SCHEMA_CODES);
+    findings.extend(unnamed_settings(agent));
     let settings = settings(dialect, subject, questions);
     let Some(name) = memory_name(dialect, agent) else {
         // A claim of the wrong type is reported as that and is a claim all the same.
@@ -44,6 +45,16 @@ pub(super) fn findings(
         }
     }
     findings
+}
+
+/// The schema asks for a name wherever settings are referred to.
+fn unnamed_settings(agent: &Tree) -> Option<Finding> {
+    let config = agent.at(&["spec", "configRef"]).filter(|config| config.is_object())?;
+    let pointer = Pointer::new("/spec/configRef/name");
+    config
+        .get("name")
+        .is_none()
+        .then(|| Finding::deny(&CONFIG_REF_NAME, pointer, "spec.configRef.name is required"))
 }
 
 fn reference_pointer(dialect: &Dialect) -> Pointer {

@@ -5,7 +5,7 @@ use crate::family::schema;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::Questions;
+use crate::model::snapshot::{Lookup, Object, Questions};
 use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, settings_names};
@@ -29,6 +29,21 @@ pub(super) fn findings(
     findings
 }
 
+/// Whether these are the settings that count for an agent: the last of those it names that exist.
+fn decides(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    agent: &Object,
+    questions: &mut Questions<'_>,
+) -> bool {
+    let mut names = settings_names(dialect, &agent.tree).into_iter().rev().map(|(_, name)| name);
+    let exists = |name: &&str| {
+        *name == subject.name
+            || matches!(questions.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))
+    };
+    names.find(exists) == Some(subject.name)
+}
+
 fn unknown(name: &str) -> Finding {
     let message = format!(
         "spec.memoryBackend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
@@ -47,15 +62,15 @@ fn durable(
 ) -> Option<Finding> {
     let mut agents = questions.list(&dialect.agent, subject.namespace);
     let user = agents.find(|agent| {
-        let named = settings_names(dialect, &agent.tree);
-        let last = named.last().is_some_and(|(_, name)| *name == subject.name);
-        last && !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none()
+        let without_memory = !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none();
+        without_memory && decides(dialect, subject, agent, questions)
     })?;
     let message = format!(
-        "spec.memoryBackend \"{}\" sets no connection and {} {} has no memoryRef; use {} {}",
+        "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",
         backend.name(),
         dialect.agent.kind,
         quoted(&user.name),
+        dialect.memory_ref.get(1..).unwrap_or_default().join("."),
         if dialect.successor { "a" } else { "an" },
         dialect.memory.kind
     );

@@ -65,8 +65,8 @@ fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}{rest}", shown.join(", "))))
 }
 
-/// All that an agent gets from a memory, defaults applied: two memories with equal values are the
-/// same to it.
+/// All that an agent gets from a memory, defaults applied and numbers by their meaning: two memories
+/// with equal values are the same to it, and nobody has to restart anything.
 fn in_use(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
     let own = |text: Option<&str>| text.map(str::to_owned);
     let number = |number: Option<i64>| number.map(|number| number.to_string());
@@ -85,7 +85,7 @@ fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Opti
     let texts = [
         store.provider,
         store.endpoint,
-        Some(store.collection.unwrap_or(COLLECTION_DEFAULT)),
+        Some(store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)),
         store.secret_name,
         embedding.and_then(|embedding| embedding.model),
         embedding.map(|embedding| embedding.provider.unwrap_or(EMBEDDING_PROVIDER_DEFAULT)),

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use futures::FutureExt;
+use tokio::sync::watch;
 
 use super::*;
 use crate::model::settings::Settings;
 use crate::model::snapshot::{Lookup, Questions};
+use crate::server::store::groups::follow_groups;
 use crate::server::stub::{Asked, Reply, client, not_found};
 
 fn list(name: &str) -> Reply {
@@ -29,7 +31,12 @@ fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, Asked) {
         };
         async move { reply }.boxed()
     });
-    tokio::spawn(follow(Arc::clone(&store), client, kind, Duration::from_millis(20)));
+    let following = Arc::clone(&store);
+    let (groups, known) = watch::channel(Groups::Any);
+    tokio::spawn(async move {
+        follow(following, client, kind, known, Duration::from_millis(20)).await;
+        drop(groups);
+    });
     (store, kind, asked)
 }
 
@@ -70,4 +77,31 @@ async fn an_apiserver_that_fails_is_asked_again_after_a_while() {
     assert!(store.measure().iter().any(|(_, _, age)| !age.is_zero()));
     status.store(200, Ordering::SeqCst);
     until(|| !store.is_cold(kind)).await;
+}
+
+#[tokio::test]
+async fn a_group_that_is_not_served_costs_no_list() {
+    let served = Arc::new(AtomicU16::new(0));
+    let store = Arc::new(Store::watching(Settings::default()));
+    let kind = store.kinds()[0];
+    let group = Arc::clone(&served);
+    let (client, asked) = client(move |path| {
+        let names = if group.load(Ordering::SeqCst) == 0 { "" } else { kind.group };
+        let groups = format!(r#"{{"groups":[{{"name":"{names}","versions":[]}}]}}"#);
+        let reply = match path.as_str() {
+            "/apis" => (200, groups),
+            path if path.contains("watch=true") => (0, String::new()),
+            _ => list("a"),
+        };
+        async move { reply }.boxed()
+    });
+    let pause = Duration::from_millis(20);
+    let (groups, known) = watch::channel(Groups::Unknown);
+    tokio::spawn(follow_groups(client.clone(), groups, pause));
+    tokio::spawn(follow(Arc::clone(&store), client, kind, known, pause));
+    until(|| !store.is_cold(kind) && asked.all().len() > 3).await;
+    assert!(asked.all().iter().all(|path| path == "/apis"), "{:?}", asked.all());
+    served.store(1, Ordering::SeqCst);
+    until(|| lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_)))).await;
+    served.store(0, Ordering::SeqCst);
 }

@@ -1,0 +1,147 @@
+//! What whoever runs memgate chooses: from a file, and from flags that win over it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+
+use crate::cli::families::FamilyArgs;
+use crate::manifest::collect::collect;
+use crate::manifest::document::values;
+use crate::model::settings::{Family, MemoryMode, Settings};
+
+/// The choices that decisions depend on.
+#[derive(Debug, clap::Args)]
+pub struct SettingsArgs {
+    /// Take choices from this YAML or JSON file; flags win over it
+    ///
+    /// All keys are optional:
+    ///   families: [arkonis, orloj]
+    ///   orloj: {jobNamespaces: [orloj]}
+    ///   sympozium: {memoryMode: auto, waitImage: IMAGE, memoryImage: IMAGE}
+    #[arg(long, value_name = "FILE", help_heading = "Settings", verbatim_doc_comment)]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    families: FamilyArgs,
+
+    /// A namespace in which Orloj runs the Jobs of agents; can be repeated [default: orloj]
+    #[arg(long = "orloj-job-namespace", value_name = "NAME", help_heading = "Settings")]
+    orloj_job_namespaces: Vec<String>,
+
+    /// Where the private memory of a sympozium agent runs when nobody else says so [default: auto]
+    #[arg(long, value_name = "MODE", value_enum, help_heading = "Settings")]
+    sympozium_memory_mode: Option<Mode>,
+
+    /// The image of init containers that wait for a sympozium memory service
+    #[arg(long, value_name = "IMAGE", help_heading = "Settings")]
+    sympozium_wait_image: Option<String>,
+
+    /// The image of the sympozium memory sidecar where the SkillPack names none
+    #[arg(long, value_name = "IMAGE", help_heading = "Settings")]
+    sympozium_memory_image: Option<String>,
+}
+
+/// Where the private memory of a sympozium agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    /// As the SkillPack has it
+    Auto,
+    /// In a Deployment of its own
+    Service,
+    /// In a native sidecar of the agent's pod
+    Sidecar,
+}
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    families: Option<Vec<String>>,
+    orloj: OrlojFile,
+    sympozium: SympoziumFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct OrlojFile {
+    job_namespaces: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct SympoziumFile {
+    memory_mode: Option<Mode>,
+    wait_image: Option<String>,
+    memory_image: Option<String>,
+}
+
+impl SettingsArgs {
+    /// The choices: the defaults, then the file, then the flags.
+    ///
+    /// # Errors
+    /// When the file cannot be read or says something that memgate does not know.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let file = self.config.as_deref().map(read).transpose()?.unwrap_or_default();
+        let families = self.families.chosen_or(named(file.families)?);
+        let mut settings = Settings { families, ..Settings::default() };
+        let from_flags = (!self.orloj_job_namespaces.is_empty()).then(|| self.orloj_job_namespaces.clone());
+        if let Some(namespaces) = from_flags.or(file.orloj.job_namespaces) {
+            settings.orloj.job_namespaces = namespaces;
+        }
+        let (chosen, file) = (&mut settings.sympozium, file.sympozium);
+        if let Some(mode) = self.sympozium_memory_mode.or(file.memory_mode) {
+            chosen.memory_mode = mode.into();
+        }
+        let images = [
+            (&mut chosen.wait_image, &self.sympozium_wait_image, file.wait_image),
+            (&mut chosen.memory_image, &self.sympozium_memory_image, file.memory_image),
+        ];
+        for (image, flag, file) in images {
+            if let Some(choice) = flag.clone().or(file) {
+                *image = choice;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+impl From<Mode> for MemoryMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Auto => Self::Auto,
+            Mode::Service => Self::Service,
+            Mode::Sidecar => Self::Sidecar,
+        }
+    }
+}
+
+fn named(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<Family>>> {
+    let family = |name: String| {
+        Family::from_name(&name).with_context(|| {
+            format!(
+                "families: there is no family \"{name}\"; use {}",
+                Family::ALL.map(Family::name).join(", ")
+            )
+        })
+    };
+    names.map(|names| names.into_iter().map(family).collect()).transpose()
+}
+
+fn read(path: &Path) -> anyhow::Result<File> {
+    let failed = || format!("failed to read the settings {}", path.display());
+    let collected = collect(&[path.display().to_string()], &mut std::io::empty());
+    if let Some(error) = collected.errors.into_iter().next() {
+        return Err(error).with_context(failed);
+    }
+    let source = Arc::new(collected.sources.into_iter().next().with_context(failed)?);
+    let mut errors = Vec::new();
+    let documents = values(&source, &mut errors);
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error).with_context(failed);
+    }
+    let Some(document) = documents.first() else { return Ok(File::default()) };
+    serde_json::from_value(document.value().clone()).with_context(failed)
+}

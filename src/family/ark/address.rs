@@ -1,0 +1,184 @@
+//! The URL of a memory service, as the platform's client reads it. Nothing is ever dialled.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The parts of an absolute `http` or `https` URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address<'u> {
+    /// Whether the scheme is `https`.
+    pub encrypted: bool,
+    /// Whether there is something before an `@` in front of the host.
+    pub userinfo: bool,
+    /// The host without port and brackets.
+    pub host: &'u str,
+    /// The path and all that follows it.
+    pub rest: &'u str,
+}
+
+impl<'u> Address<'u> {
+    /// Takes a URL apart; `None` when the client could not use it: no such scheme, no host, a port
+    /// that none can be, a control character anywhere, a blank before the path.
+    #[must_use]
+    pub fn parse(text: &'u str) -> Option<Self> {
+        let (scheme, behind) = text.split_once("://")?;
+        let encrypted = scheme.eq_ignore_ascii_case("https");
+        if !encrypted && !scheme.eq_ignore_ascii_case("http") {
+            return None;
+        }
+        let (authority, rest) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
+        if authority.contains(' ') || text.bytes().any(|byte| byte.is_ascii_control()) {
+            return None;
+        }
+        let (userinfo, host_and_port) = match authority.rsplit_once('@') {
+            Some((_, host_and_port)) => (true, host_and_port),
+            None => (false, authority),
+        };
+        let (host, port) = split_port(host_and_port)?;
+        let usable = !host.is_empty() && (port.is_empty() || is_port(port));
+        usable.then_some(Self { encrypted, userinfo, host, rest })
+    }
+
+    /// Whether a query string or a fragment follows: what is appended ends up in there.
+    #[must_use]
+    pub fn has_suffix(&self) -> bool {
+        self.rest.contains(['?', '#'])
+    }
+
+    /// Whether the host is the caller itself, or one that only the caller's own link knows.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self.ip() {
+            Some(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_unspecified() || ip.is_link_local(),
+            Some(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unspecified() || ip.is_unicast_link_local(),
+            None => self.name().eq_ignore_ascii_case("localhost"),
+        }
+    }
+
+    /// Whether the host is of a network that is one's own, by its name or its number alone.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        match self.ip() {
+            Some(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private(),
+            Some(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local(),
+            None => {
+                let name = self.name().to_ascii_lowercase();
+                let labels: Vec<&str> = name.split('.').collect();
+                labels.len() == 1
+                    || labels.iter().skip(1).any(|label| *label == "svc")
+                    || labels.last().is_some_and(|last| matches!(*last, "local" | "internal"))
+            }
+        }
+    }
+
+    /// The Service and the namespace that a host of two labels stands for.
+    #[must_use]
+    pub fn service(&self) -> Option<(&'u str, &'u str)> {
+        let (name, namespace) = self.name().split_once('.')?;
+        (self.ip().is_none() && !namespace.contains('.')).then_some((name, namespace))
+    }
+
+    fn name(&self) -> &'u str {
+        self.host.strip_suffix('.').unwrap_or(self.host)
+    }
+
+    fn ip(&self) -> Option<IpAddr> {
+        if let Ok(ip) = self.host.parse() {
+            return Some(IpAddr::V4(ip));
+        }
+        let without_zone = self.host.split('%').next().unwrap_or_default();
+        let ip: Ipv6Addr = without_zone.parse().ok()?;
+        Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
+    }
+}
+
+/// Whether a text is the number of a port: 1 to 65535.
+#[must_use]
+pub fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// The host and the port of an authority; the port is empty when there is none.
+fn split_port(host_and_port: &str) -> Option<(&str, &str)> {
+    if let Some(bracketed) = host_and_port.strip_prefix('[') {
+        let (host, behind) = bracketed.split_once(']')?;
+        let port = if behind.is_empty() { "" } else { behind.strip_prefix(':')? };
+        return Some((host, port));
+    }
+    let (host, port) = host_and_port.split_once(':').unwrap_or((host_and_port, ""));
+    Some((host, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_the_client_can_use() {
+        for good in [
+            "http://ark-broker",
+            "HTTPS://Host:443/a?b#c",
+            "http://h:/",
+            "http://user:pass@h:1/p@q",
+            "http://[::1]:8080/",
+            "http://[fe80::1%25eth0]",
+            "http://h/a b",
+        ] {
+            assert!(Address::parse(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "ark-broker:8080",
+            "http:host",
+            "http:///x",
+            "http://",
+            "http://:80",
+            "ftp://h",
+            "//h",
+            "http://h:0",
+            "http://h:65536",
+            "http://h:http",
+            "http://h:+1",
+            "http://a b/",
+            " http://h",
+            "http://h\n",
+            "http://h/\u{7f}",
+            "http://[::1",
+            "http://[::1]x",
+            "http://::1:80",
+        ] {
+            assert!(Address::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tells_hosts_apart() {
+        let address = |host: &str| format!("http://{host}:80/");
+        for local in
+            ["localhost", "LOCALHOST.", "127.9.9.9", "0.0.0.0", "169.254.1.1", "[::1]", "[::]", "[fe80::1]"]
+        {
+            assert!(Address::parse(&address(local)).expect(local).is_local(), "{local}");
+        }
+        for inside in [
+            "broker",
+            "broker.team-a.svc",
+            "b.a.svc.cluster.local",
+            "b.a.svc.example.com",
+            "b.local",
+            "B.Internal.",
+            "10.0.0.1",
+            "192.168.1.1",
+            "172.16.0.1",
+            "[fd00::1]",
+            "[::ffff:10.0.0.1]",
+        ] {
+            assert!(Address::parse(&address(inside)).expect(inside).is_inside(), "{inside}");
+        }
+        for outside in ["example.com", "broker.team-a", "svc.example", "8.8.8.8", "[2001:db8::1]"] {
+            let text = address(outside);
+            let parsed = Address::parse(&text).expect(outside);
+            assert!(!parsed.is_inside() && !parsed.is_local(), "{outside}");
+        }
+        assert_eq!(Address::parse("http://b.team-a:80").expect("good").service(), Some(("b", "team-a")));
+        assert_eq!(Address::parse("http://b.c.d").expect("good").service(), None);
+    }
+}

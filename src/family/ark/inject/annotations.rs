@@ -1,0 +1,96 @@
+//! What the annotations of a pod ask for. Blanks around values do not count.
+
+use crate::model::name::is_dns_subdomain;
+
+/// The longest timeout, in seconds.
+const LONGEST: u16 = 3600;
+
+/// The Memory that an annotation names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct MemoryName<'a> {
+    /// `None` is that of the pod.
+    pub(super) namespace: Option<&'a str>,
+    /// Empty is the default one.
+    pub(super) name: &'a str,
+}
+
+impl<'a> MemoryName<'a> {
+    /// Reads `name`, `namespace/name` or nothing; `None` when it is something else.
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        let text = trimmed(text);
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
+        };
+        let good_name = is_dns_subdomain(name) || text.is_empty();
+        let good = good_name && namespace.is_none_or(is_namespace);
+        good.then_some(Self { namespace, name })
+    }
+}
+
+/// A DNS-1123 label: no dots, and no more than 63 characters.
+fn is_namespace(text: &str) -> bool {
+    is_dns_subdomain(text) && !text.contains('.') && text.len() <= 63
+}
+
+/// A number of seconds, written without sign and leading zeros.
+pub(super) fn seconds(text: &str) -> Option<u16> {
+    let text = trimmed(text);
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    text.parse().ok().filter(|seconds| plain && *seconds <= LONGEST)
+}
+
+/// The items of a list with commas, each once; empty ones do not count.
+pub(super) fn names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for name in text.split(',').map(trimmed) {
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_names_of_memories() {
+        let name = |namespace, name| Some(MemoryName { namespace, name });
+        for (text, read) in [
+            ("", name(None, "")),
+            (" \t", name(None, "")),
+            (" vaulted ", name(None, "vaulted")),
+            ("team-a/vaulted.v2", name(Some("team-a"), "vaulted.v2")),
+            ("team.a/vaulted", None),
+            ("team-a/", None),
+            ("/vaulted", None),
+            ("a/b/c", None),
+            ("Vaulted", None),
+            ("vaulted\n", None),
+        ] {
+            assert_eq!(MemoryName::read(text), read, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reads_seconds() {
+        for (text, read) in [(" 30 ", Some(30)), ("1", Some(1)), ("3600", Some(3600))] {
+            assert_eq!(seconds(text), read, "{text}");
+        }
+        for text in ["", "0", "3601", "+30", "-1", "030", "30s", "1.5", "99999999999", "٣"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_lists() {
+        assert_eq!(names(" engine, ,metrics,engine"), ["engine", "metrics"]);
+        assert_eq!(names(" , "), Vec::<&str>::new());
+    }
+}

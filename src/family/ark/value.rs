@@ -1,0 +1,94 @@
+//! Which of the values that a Memory gives for one thing the platform takes.
+//!
+//! An address and the value of a header are a literal (`value`) or come from somewhere else
+//! (`valueFrom`). Where several are given the platform takes one without a word, so the others do
+//! not matter. An empty literal is none.
+
+use crate::model::tree::Tree;
+
+use super::api::{ADDRESS_SOURCES, HEADER_SOURCES};
+
+/// What stands in an address, or in the value of a header.
+#[derive(Debug)]
+pub struct Given<'t> {
+    /// `value`, unless it is empty; of any type.
+    pub literal: Option<&'t Tree>,
+    /// `valueFrom`, of any type.
+    pub value_from: Option<&'t Tree>,
+    /// The sources in `valueFrom`, the one that the platform takes first.
+    pub sources: Vec<Source<'t>>,
+    /// Whether the first source wins over the literal.
+    source_wins: bool,
+}
+
+/// One source in a `valueFrom`.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'t> {
+    /// The name of its field.
+    pub field: &'static str,
+    /// What stands there, of any type.
+    pub tree: &'t Tree,
+}
+
+/// What the platform takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Taken<'t> {
+    /// The literal.
+    Literal(&'t Tree),
+    /// A source.
+    Source(Source<'t>),
+    /// There is nothing to take.
+    Nothing,
+}
+
+impl<'t> Given<'t> {
+    /// The address of a Memory.
+    #[must_use]
+    pub fn address(address: &'t Tree) -> Self {
+        Self::read(address, &ADDRESS_SOURCES)
+    }
+
+    /// The value of a header.
+    #[must_use]
+    pub fn header(value: &'t Tree) -> Self {
+        let given = Self::read(value, &HEADER_SOURCES);
+        let source_wins = given.sources.first().is_some_and(|source| source.field == "queryParameterRef");
+        Given { source_wins, ..given }
+    }
+
+    fn read(tree: &'t Tree, fields: &[&'static str]) -> Self {
+        let value_from = tree.get("valueFrom");
+        let source = |field: &&'static str| Some(Source { field, tree: value_from?.get(field)? });
+        Given {
+            literal: tree.get("value").filter(|value| value.text() != Some("")),
+            value_from,
+            sources: fields.iter().filter_map(source).collect(),
+            source_wins: false,
+        }
+    }
+
+    /// What the platform takes.
+    #[must_use]
+    pub fn taken(&self) -> Taken<'t> {
+        match (self.literal, self.sources.first()) {
+            (_, Some(source)) if self.source_wins => Taken::Source(*source),
+            (Some(literal), _) => Taken::Literal(literal),
+            (None, Some(source)) => Taken::Source(*source),
+            (None, None) => Taken::Nothing,
+        }
+    }
+}
+
+impl<'t> Source<'t> {
+    /// A field of the source that is a string and not empty.
+    #[must_use]
+    pub fn text(&self, field: &str) -> Option<&'t str> {
+        self.tree.get(field).and_then(Tree::text).filter(|text| !text.is_empty())
+    }
+
+    /// Whether a field is missing or empty; one of another type is neither.
+    #[must_use]
+    pub fn lacks(&self, field: &str) -> bool {
+        self.tree.is_object() && self.tree.get(field).is_none_or(|value| value.text() == Some(""))
+    }
+}

@@ -1,0 +1,246 @@
+//! What can be told from the endpoint of a Memory or ModelEndpoint. Nothing is ever dialled.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::family::url::Endpoint;
+
+/// The port of Postgres.
+const POSTGRES_PORT: &str = "5432";
+
+/// Whether this is an absolute http or https URL with a host.
+pub(super) fn is_http(endpoint: &str) -> bool {
+    Endpoint::of(endpoint).is_http()
+}
+
+/// Whether this is a URL that Postgres drivers know.
+pub(super) fn is_postgres(endpoint: &str) -> bool {
+    endpoint.starts_with("postgres://") || endpoint.starts_with("postgresql://")
+}
+
+/// Whether a Postgres driver can read this at all: a URL of its own, or `key=value` pairs.
+pub(super) fn is_connection_string(endpoint: &str) -> bool {
+    is_postgres(endpoint) || (!starts_with_scheme(endpoint) && endpoint.contains('='))
+}
+
+/// Whether a text starts with `scheme://` (RFC 3986, section 3.1).
+fn starts_with_scheme(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once("://") else { return false };
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// Why Orloj's dialer refuses an address, in its own word, and the address.
+/// Source: OrlojHQ/orloj, runtime/safenet.go.
+pub(super) fn refused(endpoint: &str) -> Option<(&'static str, String)> {
+    let host = Endpoint::of(endpoint).host;
+    if is_localhost(host) {
+        return Some(("loopback", host.to_owned()));
+    }
+    let address = address(endpoint)?;
+    Some((class(address)?, address.to_string()))
+}
+
+/// Whether the host is the machine itself.
+pub(super) fn is_loopback(endpoint: &str) -> bool {
+    is_localhost(Endpoint::of(endpoint).host)
+        || address(endpoint).is_some_and(|address| address.is_loopback())
+}
+
+fn is_localhost(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+}
+
+/// The address that stands in the place of a host: a dotted quad, or IPv6 in brackets. An IPv4
+/// address mapped into IPv6 counts as itself.
+fn address(endpoint: &str) -> Option<IpAddr> {
+    let host = Endpoint::of(endpoint).host;
+    match host.parse::<IpAddr>().ok()? {
+        // Only what stood in brackets can hold a colon.
+        IpAddr::V6(address) => Some(IpAddr::V6(address).to_canonical()),
+        IpAddr::V4(_) if endpoint.contains(&format!("[{host}]")) => None,
+        address @ IpAddr::V4(_) => Some(address),
+    }
+}
+
+fn class(address: IpAddr) -> Option<&'static str> {
+    /// Where EC2 answers instances over IPv6.
+    const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    let metadata = match address {
+        IpAddr::V4(address) => address.octets() == [169, 254, 169, 254],
+        IpAddr::V6(address) => address == METADATA_V6,
+    };
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local() || matches!(address.octets(), [224, 0, 0, _]),
+        IpAddr::V6(address) => address.is_unicast_link_local() || address.segments().first() == Some(&0xff02),
+    };
+    let classes = [
+        (address.is_loopback(), "loopback"),
+        (metadata, "cloud metadata"),
+        (link_local, "link-local"),
+        (address.is_unspecified(), "unspecified"),
+    ];
+    classes.into_iter().find(|(is, _)| *is).map(|(_, class)| class)
+}
+
+/// Whether a request to the host stays inside the cluster, as seen from an object of `namespace`.
+pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
+    match address(endpoint) {
+        Some(IpAddr::V4(address)) => return address.is_private(),
+        Some(IpAddr::V6(address)) => return address.is_unique_local(),
+        None => {}
+    }
+    let host = Endpoint::of(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let labels: Vec<&str> = host.split('.').collect();
+    match labels.as_slice() {
+        [_] => true,
+        [_, second] if *second == namespace => true,
+        [_, rest @ ..] => rest.contains(&"svc"),
+        [] => false,
+    }
+}
+
+/// Whether a bearer token would travel in clear text.
+pub(super) fn is_plain_http(endpoint: &str) -> bool {
+    Endpoint::of(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
+}
+
+/// Whether an endpoint holds a password in clear text.
+///
+/// A password in a Postgres URL is found even where a `/` in it, which should be written `%2F`,
+/// makes another URL of it.
+pub(super) fn holds_password(endpoint: &str) -> bool {
+    let Some((_, rest)) = endpoint.split_once("://") else { return endpoint.contains(PASSWORD_KEY) };
+    let ends: &[char] = if is_postgres(endpoint) { &['?', '#'] } else { &['/', '?', '#'] };
+    let userinfo = rest.split(ends).next().and_then(|authority| authority.rsplit_once('@'));
+    let password = userinfo.and_then(|(userinfo, _)| userinfo.split_once(':'));
+    password.is_some_and(|(_, password)| !password.is_empty()) || endpoint.contains(PASSWORD_KEY)
+}
+
+/// How a password stands in a connection string, and in the query of a URL.
+const PASSWORD_KEY: &str = "password=";
+
+/// Where a password goes into a connection string: right before the first `@`. `None` when Orloj
+/// would not put one in.
+/// Source: OrlojHQ/orloj, controllers/memory_controller.go.
+pub(super) fn password_goes_before(endpoint: &str) -> Option<usize> {
+    if !is_postgres(endpoint) || endpoint.contains(PASSWORD_KEY) {
+        return None;
+    }
+    let start = endpoint.find("://")? + "://".len();
+    let user = endpoint.get(start..)?.split_once('@')?.0;
+    (!user.is_empty() && !user.contains(':')).then_some(start + user.len())
+}
+
+/// Host, port and database of a Postgres URL; equal for two that mean the same tables.
+pub(super) fn database(endpoint: &str) -> Option<String> {
+    if !is_postgres(endpoint) {
+        return None;
+    }
+    let (_, rest) = endpoint.split_once("://")?;
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = Endpoint::of(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let behind_host = host_and_port.rsplit_once(']').map_or(host_and_port, |(_, port)| port);
+    let port = behind_host.rsplit_once(':').map_or("", |(_, port)| port);
+    let port = if port.is_empty() { POSTGRES_PORT } else { port };
+    Some(format!("{host}:{port}/{database}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_refused_addresses() {
+        for (endpoint, expected) in [
+            ("http://127.8.0.1/", Some(("loopback", "127.8.0.1"))),
+            ("http://[::1]:80", Some(("loopback", "::1"))),
+            ("http://LocalHost", Some(("loopback", "LocalHost"))),
+            ("http://[::ffff:127.0.0.1]", Some(("loopback", "127.0.0.1"))),
+            ("http://169.254.169.254/latest", Some(("cloud metadata", "169.254.169.254"))),
+            ("http://[fd00:ec2::254]", Some(("cloud metadata", "fd00:ec2::254"))),
+            ("http://169.254.1.1", Some(("link-local", "169.254.1.1"))),
+            ("http://[fe80::1]", Some(("link-local", "fe80::1"))),
+            ("http://[febf::1]", Some(("link-local", "febf::1"))),
+            ("http://224.0.0.251", Some(("link-local", "224.0.0.251"))),
+            ("http://[ff02::fb]", Some(("link-local", "ff02::fb"))),
+            ("http://0.0.0.0:80", Some(("unspecified", "0.0.0.0"))),
+            ("http://[::]", Some(("unspecified", "::"))),
+            ("http://10.0.0.1", None),
+            ("http://224.0.1.1", None),
+            ("http://[fd00::1]", None),
+            ("http://[fec0::1]", None),
+            ("http://[127.0.0.1]", None),
+            ("http://127.0.0.01", None),
+            ("http://2130706433", None),
+            ("http://localhost.", None),
+        ] {
+            let expected = expected.map(|(class, host)| (class, host.to_owned()));
+            assert_eq!(refused(endpoint), expected, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn finds_passwords() {
+        for (endpoint, holds) in [
+            ("postgres://u:p@h/db", true),
+            ("redis://:p@h", true),
+            ("https://u:p@h/x", true),
+            ("host=h password=p", true),
+            ("postgres://u@h/db?password=p", true),
+            ("postgres://u:a/b@h/db", true),
+            ("postgres://u:@h/db", false),
+            ("postgres://u@h:5432/db", false),
+            ("https://h:80/path@x", false),
+            ("host=h user=u", false),
+        ] {
+            assert_eq!(holds_password(endpoint), holds, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn knows_where_a_password_goes() {
+        for (endpoint, at) in [
+            ("postgres://u@h/db", Some(12)),
+            ("postgresql://user@h", Some(17)),
+            ("postgres://u:@h/db", None),
+            ("postgres://@h/db", None),
+            ("postgres://h/db", None),
+            ("postgres://u@h?password=p", None),
+            ("host=h user=u@x", None),
+        ] {
+            assert_eq!(password_goes_before(endpoint), at, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn knows_what_stays_in_the_cluster() {
+        for (endpoint, stays) in [
+            ("http://kb", true),
+            ("http://kb.team", true),
+            ("http://kb.team.", true),
+            ("http://kb.other", false),
+            ("http://kb.other.svc:80", true),
+            ("http://kb.other.SVC.cluster.local", true),
+            ("http://svc.example.com", false),
+            ("http://10.1.2.3", true),
+            ("http://[fd00::1]", true),
+            ("http://8.8.8.8", false),
+            ("http://[2001:db8::1]", false),
+        ] {
+            assert_eq!(is_in_cluster(endpoint, "team"), stays, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn compares_databases() {
+        let one = database("postgres://a@Db.svc/notes?sslmode=off");
+        assert_eq!(one.as_deref(), Some("db.svc:5432/notes"));
+        for other in ["postgresql://b:x@db.svc:5432/notes", "postgres://db.svc./notes#x"] {
+            assert_eq!(database(other), one, "{other}");
+        }
+        assert_eq!(database("postgres://u@[::1]:6000/x").as_deref(), Some("::1:6000/x"));
+        assert_eq!(database("host=db dbname=notes"), None);
+    }
+}

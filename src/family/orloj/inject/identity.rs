@@ -1,0 +1,136 @@
+//! Which agent a pod runs, and in which Orloj namespace: from its arguments, or else its labels.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::model::pod::{Container, Pod, read};
+use crate::model::view::Text;
+
+use super::super::api::{AGENT_LABEL, NAMESPACE_LABEL};
+use super::super::namespace::DEFAULT;
+
+/// The flag with the agent's exact name.
+const AGENT_FLAG: &str = "agent-name";
+
+/// The flag with the task, behind its Orloj namespace where that is not `default`.
+const TASK_FLAG: &str = "task-id";
+
+/// Whom a pod says it runs.
+#[derive(Debug)]
+pub(super) struct Identity<'p> {
+    /// The Orloj namespace of the task.
+    pub(super) namespace: Cow<'p, str>,
+    pub(super) name: Name<'p>,
+}
+
+/// How a pod names its agent.
+#[derive(Debug)]
+pub(super) enum Name<'p> {
+    /// As it is.
+    Exact(Cow<'p, str>),
+    /// As a label can hold it.
+    Sanitized(&'p str),
+    /// Not at all.
+    None,
+}
+
+impl<'p> Identity<'p> {
+    pub(super) fn read(pod: &'p Pod<'_>, container: &'p Container<'_>, pod_namespace: &'p str) -> Self {
+        let mut words = words(container.command);
+        words.extend(self::words(container.args));
+        let label = |key| pod.label(key).filter(|value| !value.trim().is_empty());
+        let name = match (flag(&words, AGENT_FLAG), label(AGENT_LABEL)) {
+            (Some(name), _) => Name::Exact(name.to_owned().into()),
+            (None, Some(label)) => Name::Sanitized(label),
+            (None, None) => Name::None,
+        };
+        let namespace = match flag(&words, TASK_FLAG) {
+            Some(task) => namespace_of(task).to_owned().into(),
+            None => label(NAMESPACE_LABEL).unwrap_or(pod_namespace).into(),
+        };
+        Self { namespace, name }
+    }
+}
+
+/// The words of a command line; none when it is no list of strings.
+fn words(raw: Option<&RawValue>) -> Vec<Text<'_>> {
+    read(raw).unwrap_or_default()
+}
+
+/// The value of a flag as Go's `flag` package takes it: behind one dash or two, with `=` or as the
+/// next word. The last one counts, and a blank one counts as none.
+/// Source: Go documentation, package flag, command line flag syntax.
+fn flag<'w>(words: &'w [Text<'_>], name: &str) -> Option<&'w str> {
+    let value = |(index, word): (usize, &'w Text<'_>)| -> Option<Option<&'w str>> {
+        let word = word.strip_prefix('-')?;
+        let rest = word.strip_prefix('-').unwrap_or(word).strip_prefix(name)?;
+        match rest.strip_prefix('=') {
+            Some(value) => Some(Some(value)),
+            None if rest.is_empty() => Some(words.get(index + 1).map(|next| &**next)),
+            None => None,
+        }
+    };
+    let last = words.iter().enumerate().rev().find_map(value)?;
+    last.filter(|value| !value.trim().is_empty())
+}
+
+/// The Orloj namespace of a task.
+fn namespace_of(task: &str) -> &str {
+    let namespace = task.split_once('/').map_or("", |(namespace, _)| namespace.trim());
+    if namespace.is_empty() { DEFAULT } else { namespace }
+}
+
+/// A name as Orloj writes it into a label.
+/// Source: OrlojHQ/orloj, runtime/agent_runtime_kubernetes.go.
+pub(super) fn sanitized(name: &str) -> String {
+    /// The longest value of a label, in bytes.
+    const LONGEST: usize = 63;
+    let plain = |c: char| if matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.') { c } else { '-' };
+    let mut label: String = name.trim().to_lowercase().chars().map(plain).collect();
+    // Every character is one byte by now.
+    label.truncate(LONGEST);
+    label.trim_matches(['-', '_', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_flags_as_go_does() {
+        for (line, value) in [
+            ("--agent-name a", Some("a")),
+            ("-agent-name a", Some("a")),
+            ("--agent-name=a", Some("a")),
+            ("-agent-name=a=b", Some("a=b")),
+            ("--agent-name a --agent-name b", Some("b")),
+            ("--agent-name a --agent-name=", None),
+            ("--agent-name a --agent-name", None),
+            ("--agent-names a", None),
+            ("---agent-name a", None),
+            ("agent-name a", None),
+        ] {
+            let words: Vec<_> = line.split(' ').map(|word| Text(word.into())).collect();
+            assert_eq!(flag(&words, AGENT_FLAG), value, "{line}");
+        }
+    }
+
+    #[test]
+    fn sanitizes_as_orloj_does() {
+        let long = format!("{}-{}", "a".repeat(62), "b".repeat(9));
+        for (name, label) in
+            [("Scribe", "scribe"), (" a b/c ", "a-b-c"), ("_a.b_", "a.b"), ("é", ""), (&long, &long[..62])]
+        {
+            assert_eq!(sanitized(name), label, "{name}");
+        }
+    }
+
+    #[test]
+    fn reads_the_namespace_of_a_task() {
+        for (task, namespace) in [("acme/t", "acme"), ("t", "default"), ("/t", "default"), (" a / t/u", "a")]
+        {
+            assert_eq!(namespace_of(task), namespace, "{task}");
+        }
+    }
+}

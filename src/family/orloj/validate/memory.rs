@@ -1,0 +1,109 @@
+//! The rules for which a Memory is refused.
+
+use crate::model::finding::Finding;
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::super::api::{Memory, Provider};
+use super::super::codes::{
+    HTTP_ENDPOINT_BLOCKED, HTTP_ENDPOINT_INVALID, HTTP_ENDPOINT_REQUIRED, PGVECTOR_EMBEDDING_REQUIRED,
+    PGVECTOR_ENDPOINT_INVALID, PGVECTOR_ENDPOINT_REQUIRED, REF_INVALID,
+};
+use super::super::endpoint;
+use super::super::namespace::{DEFAULT, Reference, SecretReference};
+use super::basis;
+
+const ENDPOINT: &str = "/spec/endpoint";
+
+pub(super) fn findings(object: &Tree) -> Vec<Finding> {
+    let memory = Memory::read(object);
+    let mut findings: Vec<Finding> = missing_endpoint(&memory, object).into_iter().collect();
+    findings.extend(missing_embedding(&memory));
+    findings.extend(memory.live_endpoint().and_then(|endpoint| unusable_endpoint(&memory, endpoint)));
+    findings.extend(impossible_references(&memory));
+    findings
+}
+
+/// Whether a reference can be looked up: what cannot is reported as that.
+pub(super) fn is_possible(text: &str) -> bool {
+    Reference::read(text, DEFAULT).is_possible()
+}
+
+fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
+    // A reference of the wrong type is reported as that, and stands for an endpoint all the same.
+    let reference = object.at(&["spec", "endpoint_secret_ref"]);
+    let has_reference =
+        reference.is_some_and(|reference| reference.text().is_none_or(|text| !text.trim().is_empty()));
+    if memory.endpoint.is_some() || has_reference {
+        return None;
+    }
+    let (code, message) = match memory.provider {
+        Some(Provider::Http) => (&HTTP_ENDPOINT_REQUIRED, "http memory provider requires spec.endpoint"),
+        Some(Provider::Pgvector) => (
+            &PGVECTOR_ENDPOINT_REQUIRED,
+            "pgvector memory provider requires spec.endpoint (postgres connection string)",
+        ),
+        Some(Provider::InMemory | Provider::Custom(_)) | None => return None,
+    };
+    Some(for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message)).basis(endpoint_basis(memory)))
+}
+
+fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
+    let missing = memory.is(&Provider::Pgvector) && memory.embedding_model.is_none();
+    let message = "pgvector memory provider requires spec.embedding_model (reference to a ModelEndpoint)";
+    let pointer = Pointer::new("/spec/embedding_model");
+    missing.then(|| {
+        for_provider(Finding::deny(&PGVECTOR_EMBEDDING_REQUIRED, pointer, message))
+            .basis(basis(&[memory.provider_text]))
+    })
+}
+
+fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
+    let (code, message) = match memory.provider.as_ref()? {
+        Provider::Http if !endpoint::is_http(endpoint) => {
+            (&HTTP_ENDPOINT_INVALID, "spec.endpoint must be an http or https URL with a host".to_owned())
+        }
+        Provider::Http => (&HTTP_ENDPOINT_BLOCKED, refused(endpoint)?),
+        Provider::Pgvector if !endpoint::is_connection_string(endpoint) => (
+            &PGVECTOR_ENDPOINT_INVALID,
+            "spec.endpoint must be a postgres:// or postgresql:// URL or a key=value connection string"
+                .to_owned(),
+        ),
+        Provider::Pgvector | Provider::InMemory | Provider::Custom(_) => return None,
+    };
+    Some(for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message)).basis(endpoint_basis(memory)))
+}
+
+fn refused(endpoint: &str) -> Option<String> {
+    let (class, host) = endpoint::refused(endpoint)?;
+    Some(format!("spec.endpoint: {class} address {host} is not allowed"))
+}
+
+fn impossible_references(memory: &Memory<'_>) -> Vec<Finding> {
+    let secret = |text: &str| SecretReference::read(text, DEFAULT).secret.is_possible();
+    let references = [
+        ("/spec/auth/secretRef", memory.secret_ref, memory.secret_ref.is_none_or(secret)),
+        (
+            "/spec/endpoint_secret_ref",
+            memory.endpoint_secret_ref,
+            memory.endpoint_secret_ref.is_none_or(secret),
+        ),
+        ("/spec/embedding_model", memory.embedding_model, memory.embedding_model.is_none_or(is_possible)),
+    ];
+    let finding = |(pointer, text, _): (&str, Option<&str>, bool)| {
+        let pointer = Pointer::new(pointer);
+        let message = format!("{}: must be <name> or <namespace>/<name>", pointer.field());
+        Finding::deny(&REF_INVALID, pointer, message).basis(basis(&[text]))
+    };
+    references.into_iter().filter(|(.., possible)| !possible).map(finding).collect()
+}
+
+/// A finding that is there because of the provider.
+fn for_provider(finding: Finding) -> Finding {
+    finding.related(Pointer::new("/spec/provider"), "because of this provider")
+}
+
+/// What the rules on an endpoint rest on.
+fn endpoint_basis(memory: &Memory<'_>) -> String {
+    basis(&[memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
+}

@@ -1,0 +1,55 @@
+//! Messages that keep within the length of a warning.
+
+/// How long a warning should be, in characters: what kubectl users see in one piece.
+/// Source: Kubernetes documentation, dynamic admission control, response.
+const LONGEST: usize = 120;
+
+/// A longer name than any object can have is cut in any case.
+const LONGEST_NAME: usize = 256;
+
+/// A message with names in it, which are cut as far as its length asks for.
+pub(super) fn fitted<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fitted_to(|limit| {
+        let cut = names.map(|name| cut(name, limit));
+        message(cut.each_ref().map(String::as_str))
+    })
+}
+
+/// The message for the longest limit of a name at which it is no longer than a warning should be.
+pub(super) fn fitted_to(message: impl Fn(usize) -> String) -> String {
+    /// Names are not cut shorter than this; they would say nothing.
+    const SHORTEST: usize = 8;
+    let mut limit = LONGEST_NAME;
+    loop {
+        let text = message(limit);
+        let over = text.chars().count().saturating_sub(LONGEST);
+        if over == 0 || limit <= SHORTEST {
+            return text;
+        }
+        limit = (limit - 1).max(SHORTEST);
+    }
+}
+
+/// The first characters of a name, and an ellipsis where there were more.
+pub(super) fn cut(name: &str, limit: usize) -> String {
+    if name.chars().nth(limit).is_none() {
+        return name.to_owned();
+    }
+    let start: String = name.chars().take(limit.saturating_sub(1)).collect();
+    format!("{start}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_names_and_not_the_text() {
+        let long = "n".repeat(300);
+        let message =
+            fitted([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
+        assert_eq!(message.chars().count(), LONGEST);
+        assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
+        assert_eq!(fitted(["a"], |[a]| format!("only {a}")), "only a");
+    }
+}

@@ -1,0 +1,97 @@
+//! Agents, AgentRuns and SkillPacks as decisions read them.
+
+use crate::model::tree::Tree;
+
+use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
+
+/// The value of a label; `None` when it is absent or empty.
+#[must_use]
+pub fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+    object.at(&["metadata", "labels"])?.entry(key).filter(|value| !value.is_empty())
+}
+
+/// The text at a path.
+#[must_use]
+pub fn text_at<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
+    object.at(path).and_then(Tree::text)
+}
+
+/// Whether something is on that is off unless somebody says so.
+#[must_use]
+pub fn is_true(object: &Tree, path: &[&str]) -> bool {
+    object.at(path) == Some(&Tree::Boolean(true))
+}
+
+/// The `spec.skills` of an Agent or AgentRun.
+#[must_use]
+pub fn skills(object: &Tree) -> &[Tree] {
+    object.at(&["spec", "skills"]).map(Tree::elements).unwrap_or_default()
+}
+
+/// The index of the skill that turns private memory on.
+#[must_use]
+pub fn memory_skill(skills: &[Tree]) -> Option<usize> {
+    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY))
+}
+
+/// Whether private memory is on.
+#[must_use]
+pub fn has_memory(object: &Tree) -> bool {
+    memory_skill(skills(object)).is_some()
+}
+
+/// Whether the older memory in a ConfigMap is on: so it is wherever `spec.memory` stands and says
+/// nothing else, by the default of the CRD's schema.
+#[must_use]
+pub fn has_legacy_memory(agent: &Tree) -> bool {
+    let memory = agent.at(&["spec", "memory"]).filter(|memory| memory.is_object());
+    memory.is_some_and(|memory| memory.get("enabled") != Some(&Tree::Boolean(false)))
+}
+
+/// Whether the Agent asks for its runs not to be remembered by themselves.
+#[must_use]
+pub fn auto_store_off(agent: &Tree) -> bool {
+    agent.at(&["spec", "memory", "autoStore"]) == Some(&Tree::Boolean(false))
+}
+
+/// The name of the Agent that an AgentRun is of.
+#[must_use]
+pub fn agent_ref(run: &Tree) -> Option<&str> {
+    text_at(run, &["spec", "agentRef"]).or_else(|| text_at(run, &["spec", "instanceRef"]))
+}
+
+/// Whether an AgentRun without skills takes those of its Agent.
+#[must_use]
+pub fn takes_skills(run: &Tree) -> bool {
+    label(run, SOURCE_LABEL) != Some(WEB_PROXY)
+}
+
+/// The name of the Ensemble: the Agent's word counts more than the run's, and today's label more
+/// than the old one.
+#[must_use]
+pub fn ensemble_name<'t>(agent: Option<&'t Tree>, run: Option<&'t Tree>) -> Option<&'t str> {
+    let of = |key| agent.and_then(|agent| label(agent, key)).or_else(|| run.and_then(|run| label(run, key)));
+    of(ENSEMBLE_LABEL).or_else(|| of(PACK_LABEL))
+}
+
+/// The name of the Ensemble's entry that an Agent was made from; never guessed from its name.
+#[must_use]
+pub fn config_name(agent: &Tree) -> Option<&str> {
+    label(agent, CONFIG_LABEL).or_else(|| label(agent, PERSONA_LABEL))
+}
+
+/// The image of a SkillPack's sidecar; `None` when it has no sidecar, or one without an image.
+#[must_use]
+pub fn sidecar_image(pack: &Tree) -> Option<&str> {
+    text_at(pack, &["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
+}
+
+/// The variables of a SkillPack's sidecar that are plain values.
+pub fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, &str)> {
+    let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
+    let plain = entries.iter().filter(|entry| entry.get("valueFrom").is_none());
+    plain.filter_map(|entry| {
+        let name = text_at(entry, &["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
+        Some((name, text_at(entry, &["value"]).unwrap_or_default()))
+    })
+}

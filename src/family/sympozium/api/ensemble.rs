@@ -1,0 +1,258 @@
+//! An Ensemble as decisions read it. A field of the wrong type reads as absent, and list elements
+//! keep their index.
+
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::agent::{is_true, text_at};
+use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
+
+/// An Ensemble.
+#[derive(Debug)]
+pub struct Ensemble<'t> {
+    /// The field that lists the configs: today's name or the old one.
+    pub configs_field: &'static str,
+    /// The agents that it makes.
+    pub configs: Vec<Config<'t>>,
+    /// The names of configs that are left out.
+    pub excluded: Vec<&'t str>,
+    /// Who works with whom.
+    pub relationships: Vec<Edge<'t>>,
+    /// The name of the stimulus.
+    pub stimulus: Option<&'t str>,
+    /// `spec.sharedMemory`.
+    pub shared: Option<Shared<'t>>,
+}
+
+/// One of the agents that an Ensemble makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Config<'t> {
+    /// Its place in the list.
+    pub index: usize,
+    /// Its name.
+    pub name: Option<&'t str>,
+    /// All of it.
+    pub tree: &'t Tree,
+}
+
+/// A relationship.
+#[derive(Debug, Clone, Copy)]
+pub struct Edge<'t> {
+    /// Its place in the list.
+    pub index: usize,
+    /// Where it starts.
+    pub source: Option<&'t str>,
+    /// Where it ends.
+    pub target: Option<&'t str>,
+    /// What it is.
+    pub kind: Option<&'t str>,
+}
+
+/// `spec.sharedMemory`.
+#[derive(Debug)]
+pub struct Shared<'t> {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// The size of its volume, the default applied.
+    pub storage_size: &'t str,
+    /// Who may do what.
+    pub rules: Vec<Rule<'t>>,
+    /// What is let through.
+    pub membrane: Option<Membrane<'t>>,
+}
+
+/// One of the `accessRules`.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule<'t> {
+    /// Its place in the list.
+    pub index: usize,
+    /// Whom it is for.
+    pub agent_config: Option<&'t str>,
+    /// The same under its old name.
+    pub persona: Option<&'t str>,
+    /// What is allowed, as it stands there.
+    pub access: Option<&'t str>,
+}
+
+/// `spec.sharedMemory.membrane`.
+#[derive(Debug)]
+pub struct Membrane<'t> {
+    /// What entries are when nothing else is said.
+    pub default_visibility: Option<&'t str>,
+    /// What is said for single configs.
+    pub permeability: Vec<Permeability<'t>>,
+    /// Who trusts whom.
+    pub groups: Vec<Group<'t>>,
+    /// All of it.
+    pub tree: &'t Tree,
+}
+
+/// One of the `permeability` rules.
+#[derive(Debug)]
+pub struct Permeability<'t> {
+    /// Its place in the list.
+    pub index: usize,
+    /// Whom it is for.
+    pub config: Option<&'t str>,
+    /// What its entries are.
+    pub visibility: Option<&'t str>,
+    /// What of its entries is shown.
+    pub expose_tags: Vec<&'t str>,
+    /// What it gets to see.
+    pub accept_tags: Vec<&'t str>,
+}
+
+/// One of the `trustGroups`.
+#[derive(Debug)]
+pub struct Group<'t> {
+    /// Its place in the list.
+    pub index: usize,
+    /// Its name.
+    pub name: Option<&'t str>,
+    /// Its members.
+    pub members: Vec<&'t str>,
+}
+
+impl<'t> Ensemble<'t> {
+    /// Reads an Ensemble.
+    #[must_use]
+    pub fn read(object: &'t Tree) -> Self {
+        let has = |field| object.at(&["spec", field]).is_some();
+        let configs_field = if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" };
+        Self {
+            configs_field,
+            configs: list(object, &["spec", configs_field], |index, tree| Config {
+                index,
+                name: text_at(tree, &["name"]),
+                tree,
+            }),
+            excluded: texts(object, &["spec", "excludePersonas"]),
+            relationships: list(object, &["spec", "relationships"], |index, tree| Edge {
+                index,
+                source: text_at(tree, &["source"]),
+                target: text_at(tree, &["target"]),
+                kind: text_at(tree, &["type"]),
+            }),
+            stimulus: text_at(object, &["spec", "stimulus", "name"]),
+            shared: section(object, &["spec", "sharedMemory"]).map(Shared::read),
+        }
+    }
+
+    /// Whether it has a config of this name.
+    #[must_use]
+    pub fn knows(&self, config: &str) -> bool {
+        self.config(config).is_some()
+    }
+
+    /// The first config of this name.
+    #[must_use]
+    pub fn config(&self, name: &str) -> Option<&Config<'t>> {
+        self.configs.iter().find(|config| config.name == Some(name))
+    }
+
+    /// The pointer to the list of configs.
+    #[must_use]
+    pub fn configs_pointer(&self) -> Pointer {
+        Pointer::new("/spec").key(self.configs_field)
+    }
+
+    /// Whether the shared memory is on.
+    #[must_use]
+    pub fn shares(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.enabled)
+    }
+}
+
+impl<'t> Config<'t> {
+    /// Whether its memory was switched off.
+    #[must_use]
+    pub fn memory_off(&self) -> bool {
+        self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
+    }
+
+    /// What it shall remember from the start, blank seeds left out.
+    pub fn seeds(&self) -> impl Iterator<Item = &'t str> {
+        texts(self.tree, &["memory", "seeds"]).into_iter().filter(|seed| !seed.trim().is_empty())
+    }
+}
+
+impl<'t> Shared<'t> {
+    fn read(tree: &'t Tree) -> Self {
+        Self {
+            enabled: is_true(tree, &["enabled"]),
+            storage_size: text_at(tree, &["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
+            rules: list(tree, &["accessRules"], |index, tree| Rule {
+                index,
+                agent_config: text_at(tree, &["agentConfig"]),
+                persona: text_at(tree, &["persona"]),
+                access: text_at(tree, &["access"]),
+            }),
+            membrane: section(tree, &["membrane"]).map(Membrane::read),
+        }
+    }
+
+    /// The first rule for a config.
+    #[must_use]
+    pub fn rule(&self, config: &str) -> Option<&Rule<'t>> {
+        self.rules.iter().find(|rule| rule.config() == Some(config))
+    }
+}
+
+impl<'t> Rule<'t> {
+    /// Whom it is for: today's field counts more than the old one. `None` when both are absent or
+    /// empty.
+    #[must_use]
+    pub fn config(&self) -> Option<&'t str> {
+        let filled = |name: &&str| !name.is_empty();
+        self.agent_config.filter(filled).or_else(|| self.persona.filter(filled))
+    }
+
+    /// What is allowed, the default applied.
+    #[must_use]
+    pub fn access(&self) -> &'t str {
+        self.access.filter(|access| !access.is_empty()).unwrap_or(ACCESSES[0])
+    }
+}
+
+impl<'t> Membrane<'t> {
+    fn read(tree: &'t Tree) -> Self {
+        Self {
+            default_visibility: text_at(tree, &["defaultVisibility"]),
+            permeability: list(tree, &["permeability"], |index, tree| Permeability {
+                index,
+                config: text_at(tree, &["agentConfig"]),
+                visibility: text_at(tree, &["defaultVisibility"]),
+                expose_tags: texts(tree, &["exposeTags"]),
+                accept_tags: texts(tree, &["acceptTags"]),
+            }),
+            groups: list(tree, &["trustGroups"], |index, tree| Group {
+                index,
+                name: text_at(tree, &["name"]),
+                members: texts(tree, &["agentConfigs"]),
+            }),
+            tree,
+        }
+    }
+
+    /// A section of the membrane.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<&'t Tree> {
+        section(self.tree, &[name])
+    }
+}
+
+fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
+    tree.at(path).filter(|section| section.is_object())
+}
+
+fn list<'t, T>(tree: &'t Tree, path: &[&str], read: impl Fn(usize, &'t Tree) -> T) -> Vec<T> {
+    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
+    let objects = elements.iter().enumerate().filter(|(_, element)| element.is_object());
+    objects.map(|(index, element)| read(index, element)).collect()
+}
+
+/// The strings of a list. One that holds anything else is refused by the apiserver.
+fn texts<'t>(tree: &'t Tree, path: &[&str]) -> Vec<&'t str> {
+    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
+    elements.iter().filter_map(Tree::text).collect()
+}

@@ -1,0 +1,103 @@
+//! What the membrane means for one agent: rules, relationships and defaults taken together.
+
+use std::collections::BTreeSet;
+
+use super::VISIBILITIES;
+use super::ensemble::{Ensemble, Membrane};
+
+/// What decides the visibility of an agent's entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The rule of this index.
+    Rule(usize),
+    /// The agent's relationships: there are no rules at all.
+    Relationships,
+    /// The default of the membrane, or of the CRD's schema.
+    Default,
+}
+
+/// What an agent shows and sees.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Permeation<'t> {
+    /// What its entries are.
+    pub visibility: &'t str,
+    /// What decides this.
+    pub source: Source,
+    /// What it gets to see; empty is all.
+    pub accept_tags: Vec<&'t str>,
+    /// What of its entries is shown; empty is all.
+    pub expose_tags: Vec<&'t str>,
+}
+
+/// What holds for the agent of a config; for one of which the config is not known only the default.
+#[must_use]
+pub fn permeation<'t>(
+    ensemble: &Ensemble<'t>,
+    membrane: &Membrane<'t>,
+    config: Option<&str>,
+) -> Permeation<'t> {
+    let filled = |visibility: &&str| !visibility.is_empty();
+    let default = membrane.default_visibility.filter(filled).unwrap_or(VISIBILITIES[0]);
+    let plain = |visibility, source| Permeation {
+        visibility,
+        source,
+        accept_tags: Vec::new(),
+        expose_tags: Vec::new(),
+    };
+    let Some(config) = config else { return plain(default, Source::Default) };
+    if membrane.permeability.is_empty() && !ensemble.relationships.is_empty() {
+        return derived(ensemble, config).map_or_else(
+            || plain(default, Source::Default),
+            |visibility| plain(visibility, Source::Relationships),
+        );
+    }
+    let Some(rule) = membrane.permeability.iter().find(|rule| rule.config == Some(config)) else {
+        return plain(default, Source::Default);
+    };
+    let own = rule.visibility.filter(filled);
+    Permeation {
+        visibility: own.unwrap_or(default),
+        source: if own.is_some() { Source::Rule(rule.index) } else { Source::Default },
+        accept_tags: rule.accept_tags.clone(),
+        expose_tags: rule.expose_tags.clone(),
+    }
+}
+
+/// The visibility that follows from an agent's relationships; `None` leaves it to the default.
+/// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
+fn derived(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
+    let edges = || ensemble.relationships.iter();
+    let starts = |kind| edges().any(|edge| edge.source == Some(config) && edge.kind == Some(kind));
+    if starts("delegation") {
+        Some("trusted")
+    } else if edges().any(|edge| edge.target == Some(config) && edge.kind == Some("supervision")) {
+        Some("public")
+    } else if !edges().any(|edge| edge.source == Some(config)) {
+        Some("private")
+    } else {
+        None
+    }
+}
+
+/// The configs whose agents see the trusted entries of this one, in order: the other members of its
+/// trust groups; where there are no groups at all, those that it delegates to or supervises and
+/// those that do it to it.
+#[must_use]
+pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str) -> Vec<&'t str> {
+    let mut peers = BTreeSet::new();
+    if membrane.groups.is_empty() {
+        let close = |kind: Option<&str>| matches!(kind, Some("delegation" | "supervision"));
+        for edge in ensemble.relationships.iter().filter(|edge| close(edge.kind)) {
+            if edge.source == Some(config) {
+                peers.extend(edge.target);
+            }
+            if edge.target == Some(config) {
+                peers.extend(edge.source);
+            }
+        }
+    }
+    for group in membrane.groups.iter().filter(|group| group.members.contains(&config)) {
+        peers.extend(&group.members);
+    }
+    peers.into_iter().filter(|peer| *peer != config && !peer.is_empty()).collect()
+}

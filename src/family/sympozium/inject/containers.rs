@@ -1,0 +1,136 @@
+//! The containers that are added. They pass Pod Security "restricted" and have requests and limits.
+
+use serde_json::{Value, json};
+
+use super::super::api::{MEMORY_SERVER, PORT};
+
+/// The user of containers in pods that name none; root will not do.
+/// Source: upstream's pods, `runAsUser` of the agent-runner image.
+pub(super) const USER: u32 = 1000;
+
+/// The group of volumes in pods that name none: the memory server could not write to a fresh one.
+/// Source: upstream, issue 49.
+pub(super) const FS_GROUP: i64 = 1000;
+
+/// An init container that ends well as soon as a memory server answers.
+pub(super) struct Wait<'a> {
+    pub(super) name: &'static str,
+    /// What the message of a failure calls the server.
+    pub(super) server: &'static str,
+    /// The URL that the agent will use.
+    pub(super) url: &'a str,
+    pub(super) image: &'a str,
+    /// Whether the pod says itself as whom its containers run.
+    pub(super) has_user: bool,
+}
+
+impl Wait<'_> {
+    pub(super) fn container(&self) -> Value {
+        json!({
+            "name": self.name,
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["sh", "-c", self.script()],
+            "resources": {
+                "requests": {"cpu": "50m", "memory": "32Mi"},
+                "limits": {"cpu": "100m", "memory": "64Mi"},
+            },
+            "securityContext": security_context(self.has_user),
+        })
+    }
+
+    /// `timeout` bounds the time on the clock, whatever the single tries take. There is no `$(` in
+    /// it, which Kubernetes would take for a variable.
+    fn script(&self) -> String {
+        let url = format!("{}/health", self.url.strip_suffix('/').unwrap_or(self.url));
+        let quoted = url.replace('\'', r"'\''");
+        format!(
+            "export URL='{quoted}'\n\
+             timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
+             echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
+             echo 'ERROR: {} not ready after 120s'\n\
+             exit 1\n",
+            self.server
+        )
+    }
+}
+
+/// The memory server in the agent's own pod.
+pub(super) struct Server<'a> {
+    pub(super) agent: &'a str,
+    pub(super) image: &'a str,
+    /// The seeds of an empty database; none are no variable.
+    pub(super) seeds: Vec<&'a str>,
+    /// What the SkillPack adds.
+    pub(super) env: Vec<(&'a str, &'a str)>,
+    /// The volume of the file requests.
+    pub(super) ipc: &'a str,
+    pub(super) has_user: bool,
+    /// Whether the pod is on its node's network, where the port could be taken.
+    pub(super) host_network: bool,
+}
+
+impl Server<'_> {
+    pub(super) fn container(&self) -> Value {
+        let mut container = json!({
+            "name": MEMORY_SERVER,
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent",
+            "restartPolicy": "Always",
+            "env": self.variables(),
+            "resources": {
+                "requests": {"cpu": "50m", "memory": "64Mi"},
+                "limits": {"cpu": "200m", "memory": "128Mi"},
+            },
+            "securityContext": security_context(self.has_user),
+            "volumeMounts": [
+                {"name": "memory-db", "mountPath": "/data"},
+                {"name": self.ipc, "mountPath": "/ipc"},
+            ],
+        });
+        if let (Value::Object(fields), false) = (&mut container, self.host_network) {
+            let health = json!({"path": "/health", "port": PORT});
+            let put = [
+                ("ports", json!([{"name": "http", "containerPort": PORT}])),
+                ("startupProbe", json!({"httpGet": health, "periodSeconds": 2, "failureThreshold": 30})),
+                ("readinessProbe", json!({"httpGet": health, "periodSeconds": 10})),
+                ("livenessProbe", json!({"httpGet": health, "initialDelaySeconds": 5, "periodSeconds": 30})),
+            ];
+            fields.extend(put.map(|(key, value)| (key.to_owned(), value)));
+        }
+        container
+    }
+
+    fn variables(&self) -> Vec<Value> {
+        let port = if self.host_network { "0".to_owned() } else { PORT.to_string() };
+        let mut own = vec![
+            ("MEMORY_DB_PATH", "/data/memory.db".to_owned()),
+            ("MEMORY_PORT", port),
+            ("MEMORY_AGENT", self.agent.to_owned()),
+            ("MEMORY_IPC_DIR", "/ipc/tools".to_owned()),
+        ];
+        if !self.seeds.is_empty() {
+            own.push(("MEMORY_SEEDS", json!(self.seeds).to_string()));
+        }
+        let is_own = |name: &str| own.iter().any(|(own, _)| *own == name);
+        let more = self.env.iter().filter(|(name, _)| !is_own(name));
+        let own = own.iter().map(|(name, value)| (*name, value.as_str()));
+        own.chain(more.copied()).map(|(name, value)| json!({"name": name, "value": value})).collect()
+    }
+}
+
+/// What Pod Security "restricted" asks of a container.
+/// Source: Kubernetes documentation, Pod Security Standards.
+fn security_context(has_user: bool) -> Value {
+    let mut context = json!({
+        "readOnlyRootFilesystem": true,
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": true,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    if let (Value::Object(fields), false) = (&mut context, has_user) {
+        fields.insert("runAsUser".to_owned(), USER.into());
+    }
+    context
+}

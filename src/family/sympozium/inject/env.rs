@@ -1,0 +1,151 @@
+//! The variables of an agent, with the fields that they come from.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::model::edit::{EnvSource, EnvVar, Origin};
+use crate::model::snapshot::Object;
+use crate::model::tree::Tree;
+
+use super::super::api::agent::text_at;
+use super::super::api::ensemble::{Ensemble, Membrane, Shared};
+use super::super::api::membrane::{peers, permeation};
+use super::super::api::{ACCESSES, BUDGET_ACTIONS, PORT};
+
+/// Who the agent is; the runner sends it along with every request.
+pub const INSTANCE: &str = "INSTANCE_NAME";
+/// Whether there is memory in a ConfigMap.
+pub const LEGACY: &str = "MEMORY_ENABLED";
+/// Where the private memory is.
+pub const PRIVATE_URL: &str = "MEMORY_SERVER_URL";
+/// Where the shared memory is.
+pub const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
+/// What may be done with it.
+pub const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
+/// Whose trusted entries the agent sees.
+pub const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
+/// Whether runs are remembered by themselves.
+pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
+
+/// A variable, and the field that it comes from.
+#[derive(Debug, Clone)]
+pub struct Variable {
+    /// The name.
+    pub name: &'static str,
+    /// The literal; none of these comes from a Secret.
+    pub value: String,
+    /// `Kind namespace/name`.
+    pub resource: Arc<str>,
+    /// The field of that object.
+    pub field: Cow<'static, str>,
+}
+
+impl Variable {
+    /// As it stands in a container.
+    #[must_use]
+    pub fn env_var(&self) -> EnvVar {
+        EnvVar { name: self.name.into(), source: EnvSource::Value(self.value.clone()) }
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        Origin { resource: Arc::clone(&self.resource), field: self.field.clone(), rule: "" }
+    }
+}
+
+/// `Kind namespace/name`, as origins say it.
+#[must_use]
+pub fn resource(kind: &str, object: &Object) -> Arc<str> {
+    format!("{kind} {}/{}", object.namespace, object.name).into()
+}
+
+/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off.
+#[must_use]
+pub fn shared(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable> {
+    let view = Ensemble::read(&ensemble.tree);
+    let Some(shared) = view.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
+    let resource = resource("Ensemble", ensemble);
+    let url = format!("http://{}-shared-memory.{namespace}.svc:{PORT}", ensemble.name);
+    let access = access(shared, config);
+    let mut variables = Variables { resource, list: Vec::new() };
+    variables.put(SHARED_URL, url, "spec.sharedMemory.enabled");
+    variables.put(ACCESS, access, "spec.sharedMemory.accessRules");
+    if let Some(membrane) = &shared.membrane {
+        variables.membrane(&view, membrane, &ensemble.name, config);
+    }
+    variables.list
+}
+
+/// The names of [`shared`] alone.
+#[must_use]
+pub fn shared_names(ensemble: &Object, config: Option<&str>) -> Vec<&'static str> {
+    shared(ensemble, "", config).into_iter().map(|variable| variable.name).collect()
+}
+
+/// Nobody's config reads only, as soon as there are rules: it could be the one that must not write.
+fn access<'t>(shared: &Shared<'t>, config: Option<&str>) -> &'t str {
+    match config {
+        Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
+        None if shared.rules.is_empty() => ACCESSES[0],
+        None => ACCESSES[1],
+    }
+}
+
+struct Variables {
+    resource: Arc<str>,
+    list: Vec<Variable>,
+}
+
+impl Variables {
+    fn put(&mut self, name: &'static str, value: impl Into<String>, field: &'static str) {
+        let resource = Arc::clone(&self.resource);
+        self.list.push(Variable { name, value: value.into(), resource, field: field.into() });
+    }
+
+    /// The first five always come together, empty or not.
+    fn membrane(
+        &mut self,
+        ensemble: &Ensemble<'_>,
+        membrane: &Membrane<'_>,
+        ensemble_name: &str,
+        config: Option<&str>,
+    ) {
+        let permeation = permeation(ensemble, membrane, config);
+        let peers = config.map(|config| peers(ensemble, membrane, config)).unwrap_or_default();
+        let mut peers: Vec<String> = peers.iter().map(|peer| format!("{ensemble_name}-{peer}")).collect();
+        peers.sort_unstable();
+        let ttl =
+            membrane.section("timeDecay").and_then(|decay| text_at(decay, &["ttl"])).unwrap_or_default();
+        self.put(
+            "WORKFLOW_MEMBRANE_VISIBILITY",
+            permeation.visibility,
+            "spec.sharedMemory.membrane.permeability",
+        );
+        self.put(TRUST_PEERS, peers.join(","), "spec.sharedMemory.membrane.trustGroups");
+        let tags = "spec.sharedMemory.membrane.permeability";
+        self.put("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
+        self.put("WORKFLOW_MEMBRANE_EXPOSE_TAGS", permeation.expose_tags.join(","), tags);
+        self.put("WORKFLOW_MEMBRANE_MAX_AGE", ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
+        if let Some(budget) = membrane.section("tokenBudget") {
+            self.budget(budget);
+        }
+        let policy = membrane.section("evidencePolicy");
+        let kind = policy.and_then(|policy| text_at(policy, &["minKind"])).filter(|kind| !kind.is_empty());
+        if let Some(kind) = kind {
+            let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
+            self.put("WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND", kind, field);
+        }
+    }
+
+    fn budget(&mut self, budget: &Tree) {
+        let per_run = budget.get("maxTokensPerRun").and_then(Tree::integer).filter(|tokens| *tokens > 0);
+        if let Some(tokens) = per_run {
+            let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
+            self.put("WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN", tokens.to_string(), field);
+        }
+        let action = text_at(budget, &["action"]).filter(|action| !action.is_empty());
+        let field = "spec.sharedMemory.membrane.tokenBudget.action";
+        self.put("WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION", action.unwrap_or(BUDGET_ACTIONS[0]), field);
+    }
+}

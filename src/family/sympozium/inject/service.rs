@@ -1,0 +1,67 @@
+//! Memory that is a Service: its URL, and an init container that waits for it.
+
+use crate::model::edit::Origin;
+use crate::model::finding::Finding;
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::Object;
+
+use super::super::api::PORT;
+use super::super::codes::HOST_NETWORK_DNS;
+use super::containers::Wait;
+use super::env::{self, PRIVATE_URL, SHARED_URL};
+use super::mode::is_loopback;
+use super::plan::{Part, Plan};
+
+const PRIVATE_WAIT: &str = "wait-for-memory";
+const SHARED_WAIT: &str = "wait-for-shared-memory";
+
+impl Plan<'_, '_> {
+    pub(super) fn private_service(&mut self, origin: &Origin) {
+        let url = format!("http://{}-memory.{}.svc:{PORT}", self.found.instance, self.namespace);
+        self.private_on = true;
+        self.want(PRIVATE_URL, url.as_str(), origin);
+        self.first = self.wait(PRIVATE_WAIT, "memory server", (PRIVATE_URL, &url), origin);
+        self.resolves_services();
+    }
+
+    pub(super) fn shared_service(&mut self, ensemble: &Object) {
+        let url = format!("http://{}-shared-memory.{}.svc:{PORT}", ensemble.name, self.namespace);
+        let origin = Origin {
+            resource: env::resource("Ensemble", ensemble),
+            field: "spec.sharedMemory.enabled".into(),
+            rule: "",
+        };
+        self.last = self.wait(SHARED_WAIT, "shared memory server", (SHARED_URL, &url), &origin);
+        self.resolves_services();
+    }
+
+    /// Waits for the server that the agent will really use, where that can be known.
+    fn wait(
+        &self,
+        name: &'static str,
+        server: &'static str,
+        (variable, ours): (&str, &str),
+        origin: &Origin,
+    ) -> Option<Part> {
+        let url = match self.seen.variable(variable) {
+            None => ours,
+            Some((_, entry)) if entry.value_from.is_some() => return None,
+            Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
+        };
+        if url.is_empty() || url.contains("$(") || is_loopback(url) || self.seen.has_container(name) {
+            return None;
+        }
+        let (image, has_user) = (self.wait_image.as_str(), self.seen.has_user());
+        let tree = Wait { name, server, url, image, has_user }.container();
+        Some(Part { name: name.to_owned(), tree, origin: origin.clone() })
+    }
+
+    fn resolves_services(&mut self) {
+        let said = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
+        let resolves = !self.seen.host_network || self.seen.dns_policy == Some("ClusterFirstWithHostNet");
+        if !said && !resolves {
+            let message = "hostNetwork: the names of memory Services need dnsPolicy ClusterFirstWithHostNet";
+            self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What is wrong with the numbers and durations of the membrane.
+
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::super::api::agent::text_at;
+use super::super::api::ensemble::Membrane;
+use super::super::api::{BUDGET_ACTIONS, DECAYS, EVIDENCE_KINDS};
+use super::super::codes::{
+    BREAKER_COOLDOWN_IGNORED, BREAKER_COOLDOWN_INVALID, BREAKER_FAILURES_LOW, DECAY_IGNORED,
+    DECAY_UNSUPPORTED, EVIDENCE_KIND_UNSUPPORTED, TOKEN_ACTION_UNSUPPORTED, TOKEN_NEGATIVE, TOKEN_NO_EFFECT,
+    TOKEN_PER_RUN_ABOVE_TOTAL, TTL_INVALID,
+};
+use super::duration::nanoseconds;
+use super::{deny, membrane, unsupported, warn};
+
+pub(super) fn findings(membrane: &Membrane<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let section = |name| membrane.section(name).map(|tree| (tree, membrane::pointer().key(name)));
+    if let Some((budget, here)) = section("tokenBudget") {
+        findings.extend(token_budget(budget, &here));
+    }
+    if let Some((breaker, here)) = section("circuitBreaker") {
+        findings.extend(failures(breaker, &here));
+        findings.extend(cooldown(breaker, &here));
+    }
+    if let Some((decay, here)) = section("timeDecay") {
+        findings.extend(ttl(decay, &here));
+        findings.extend(decay_function(decay, &here));
+    }
+    if let Some((policy, here)) = section("evidencePolicy") {
+        let kind = text_at(policy, &["minKind"]);
+        findings.extend(unsupported(&EVIDENCE_KIND_UNSUPPORTED, &here.key("minKind"), kind, &EVIDENCE_KINDS));
+    }
+    findings
+}
+
+fn integer(tree: &Tree, field: &str) -> Option<i64> {
+    tree.get(field).and_then(Tree::integer)
+}
+
+fn token_budget(budget: &Tree, here: &Pointer) -> Vec<Finding> {
+    let action = text_at(budget, &["action"]);
+    let mut findings: Vec<Finding> =
+        unsupported(&TOKEN_ACTION_UNSUPPORTED, &here.key("action"), action, &BUDGET_ACTIONS)
+            .into_iter()
+            .collect();
+    let [total, per_run] = ["maxTokens", "maxTokensPerRun"].map(|field| {
+        let number = integer(budget, field).unwrap_or(0);
+        if number < 0 {
+            let text = format!("{number} acts as 0 (no limit)");
+            findings.push(warn(&TOKEN_NEGATIVE, &here.key(field), &text));
+        }
+        number
+    });
+    if total <= 0 && per_run <= 0 {
+        findings.push(warn(&TOKEN_NO_EFFECT, here, "has no effect: neither limit is above 0"));
+    }
+    if total > 0 && per_run > total {
+        let text = format!("{per_run} is more than maxTokens, {total}");
+        let finding = warn(&TOKEN_PER_RUN_ABOVE_TOTAL, &here.key("maxTokensPerRun"), &text);
+        findings.push(finding.related(here.key("maxTokens"), "the limit for all runs"));
+    }
+    findings
+}
+
+fn failures(breaker: &Tree, here: &Pointer) -> Option<Finding> {
+    let number = integer(breaker, "consecutiveFailures").filter(|number| *number <= 0)?;
+    Some(warn(&BREAKER_FAILURES_LOW, &here.key("consecutiveFailures"), &format!("{number} acts as 3")))
+}
+
+/// Whatever stands there, upstream never reads it; an empty one asks for a reset by hand.
+fn cooldown(breaker: &Tree, here: &Pointer) -> Option<Finding> {
+    let text = text_at(breaker, &["cooldownDuration"]).filter(|text| !text.is_empty())?;
+    let at = here.key("cooldownDuration");
+    Some(if is_positive(text) {
+        warn(&BREAKER_COOLDOWN_IGNORED, &at, "is never read: an open breaker does not close by itself")
+    } else {
+        warn(&BREAKER_COOLDOWN_INVALID, &at, &invalid(text))
+    })
+}
+
+fn ttl(decay: &Tree, here: &Pointer) -> Option<Finding> {
+    let text = text_at(decay, &["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
+    Some(deny(&TTL_INVALID, &here.key("ttl"), &invalid(text)).basis(text))
+}
+
+fn is_positive(text: &str) -> bool {
+    nanoseconds(text).is_some_and(|nanoseconds| nanoseconds > 0)
+}
+
+fn invalid(text: &str) -> String {
+    format!("Invalid value: {}: must be a Go duration greater than 0, e.g. \"168h\"", quoted(text))
+}
+
+fn decay_function(decay: &Tree, here: &Pointer) -> Option<Finding> {
+    let function = text_at(decay, &["decayFunction"]);
+    let at = here.key("decayFunction");
+    let ignored = || {
+        (function == Some(DECAYS[1])).then(|| {
+            warn(&DECAY_IGNORED, &at, "\"exponential\" is never read: entries are filtered by ttl only")
+        })
+    };
+    unsupported(&DECAY_UNSUPPORTED, &at, function, &DECAYS).or_else(ignored)
+}

@@ -1,0 +1,147 @@
+//! What is wrong with the membrane: who sees what of whom.
+
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+
+use super::super::api::ensemble::{Ensemble, Group, Membrane, Permeability, Shared};
+use super::super::api::membrane::{Source, peers, permeation};
+use super::super::api::{ACCESSES, VISIBILITIES};
+use super::super::codes::{
+    EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_REQUIRED, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE,
+    TAG_INVALID, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN, TRUST_GROUP_NAME_REQUIRED,
+    TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, VISIBILITY_UNSUPPORTED,
+};
+use super::{deny, not_found, unsupported, warn};
+
+/// The pointer to the membrane.
+pub(super) fn pointer() -> Pointer {
+    Pointer::new("/spec/sharedMemory/membrane")
+}
+
+pub(super) fn findings(
+    ensemble: &Ensemble<'_>,
+    shared: &Shared<'_>,
+    membrane: &Membrane<'_>,
+) -> Vec<Finding> {
+    let default = pointer().key("defaultVisibility");
+    let mut findings: Vec<Finding> =
+        unsupported(&VISIBILITY_UNSUPPORTED, &default, membrane.default_visibility, &VISIBILITIES)
+            .into_iter()
+            .collect();
+    for rule in &membrane.permeability {
+        findings.extend(permeability(ensemble, shared, membrane, rule));
+    }
+    for group in &membrane.groups {
+        findings.extend(trust_group(ensemble, membrane, group));
+    }
+    findings.extend(trusted_by_nobody(ensemble, membrane));
+    findings
+}
+
+fn permeability(
+    ensemble: &Ensemble<'_>,
+    shared: &Shared<'_>,
+    membrane: &Membrane<'_>,
+    rule: &Permeability<'_>,
+) -> Vec<Finding> {
+    let list = pointer().key("permeability");
+    let here = list.index(rule.index);
+    let visibility = here.key("defaultVisibility");
+    let mut findings: Vec<Finding> =
+        unsupported(&VISIBILITY_UNSUPPORTED, &visibility, rule.visibility, &VISIBILITIES)
+            .into_iter()
+            .collect();
+    findings.extend(tags(&here.key("exposeTags"), &rule.expose_tags));
+    findings.extend(tags(&here.key("acceptTags"), &rule.accept_tags));
+    let name_at = here.key("agentConfig");
+    let Some(name) = rule.config else {
+        findings.push(deny(&PERMEABILITY_CONFIG_REQUIRED, &name_at, "Required value"));
+        return findings;
+    };
+    if !ensemble.knows(name) {
+        findings.push(not_found(&PERMEABILITY_CONFIG_UNKNOWN, &name_at, name));
+    }
+    let first = membrane.permeability.iter().find(|first| first.config == Some(name));
+    if let Some(first) = first.filter(|first| first.index != rule.index) {
+        let finding = warn(&PERMEABILITY_DUPLICATE, &here, &format!("Duplicate value: {}", quoted(name)));
+        findings.push(
+            finding.help("the first rule wins").related(list.index(first.index), "the rule that counts"),
+        );
+    }
+    let read_only = shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
+    if read_only && !rule.expose_tags.is_empty() {
+        let text = format!("no effect: {} is read-only and cannot store", quoted(name));
+        findings.push(warn(&EXPOSE_READ_ONLY, &here.key("exposeTags"), &text));
+    }
+    findings
+}
+
+/// The runner gets tags as one comma-separated value.
+fn tags(list: &Pointer, tags: &[&str]) -> Vec<Finding> {
+    let invalid = tags.iter().enumerate().filter_map(|(index, tag)| {
+        let why = match tag {
+            tag if tag.is_empty() => "an empty tag matches everything or nothing",
+            tag if tag.contains(',') => "a comma makes it several tags",
+            _ => return None,
+        };
+        Some(warn(&TAG_INVALID, &list.index(index), &format!("Invalid value: {}: {why}", quoted(tag))))
+    });
+    invalid.collect()
+}
+
+fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &Group<'_>) -> Vec<Finding> {
+    let list = pointer().key("trustGroups");
+    let here = list.index(group.index);
+    let mut findings = Vec::new();
+    let name_at = here.key("name");
+    match group.name {
+        None => findings.push(deny(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
+        Some("") => findings.push(warn(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
+        Some(name) => {
+            let first = membrane.groups.iter().find(|first| first.name == Some(name));
+            if let Some(first) = first.filter(|first| first.index != group.index) {
+                let text = format!("Duplicate value: {}", quoted(name));
+                let other = list.index(first.index).key("name");
+                findings.push(
+                    warn(&TRUST_GROUP_DUPLICATE, &name_at, &text)
+                        .related(other, "the first one of this name"),
+                );
+            }
+        }
+    }
+    let members = here.key("agentConfigs");
+    for (index, member) in group.members.iter().enumerate() {
+        if !ensemble.knows(member) {
+            findings.push(not_found(&TRUST_GROUP_MEMBER_UNKNOWN, &members.index(index), member));
+        }
+    }
+    let first = group.members.first();
+    if group.members.iter().all(|member| Some(member) == first) {
+        findings.push(warn(&TRUST_GROUP_TOO_SMALL, &members, "has no effect with fewer than two members"));
+    }
+    findings
+}
+
+/// Trusted entries of an agent without peers are seen by itself alone.
+fn trusted_by_nobody(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
+    let mut told = Vec::new();
+    let mut findings = Vec::new();
+    for name in ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty())) {
+        let permeation = permeation(ensemble, membrane, Some(name));
+        if permeation.visibility != "trusted" || !peers(ensemble, membrane, name).is_empty() {
+            continue;
+        }
+        if told.contains(&permeation.source) {
+            continue;
+        }
+        told.push(permeation.source);
+        let at = match permeation.source {
+            Source::Rule(index) => pointer().key("permeability").index(index),
+            Source::Relationships => pointer().key("trustGroups"),
+            Source::Default => pointer().key("defaultVisibility"),
+        };
+        let text = format!("{} has no trust peers: only it sees its trusted entries", quoted(name));
+        findings.push(warn(&TRUSTED_WITHOUT_PEERS, &at, &text));
+    }
+    findings
+}

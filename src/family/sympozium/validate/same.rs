@@ -1,0 +1,36 @@
+//! Whether two parts of objects say the same, whatever the order of their fields.
+
+use std::collections::BTreeSet;
+
+use crate::model::shape::Shape;
+use crate::model::tree::Tree;
+
+/// Whether nothing that is read tells the two apart. Of fields that are not read only the names are
+/// known.
+pub(super) fn same(a: Option<&Tree>, b: Option<&Tree>, shape: &Shape) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return a.is_none() && b.is_none() };
+    match (a, b, shape) {
+        (Tree::List(a), Tree::List(b), Shape::List(element)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b), element))
+        }
+        (Tree::Map(_), Tree::Map(_), shape) => {
+            let unknown = |tree: &'_ Tree| tree.unknown_fields().map(str::to_owned).collect::<BTreeSet<_>>();
+            let fields = shape.fields().iter();
+            unknown(a) == unknown(b)
+                && fields.into_iter().all(|field| same(a.get(field.name), b.get(field.name), &field.shape))
+        }
+        (Tree::Texts(a), Tree::Texts(b), _) => {
+            let sorted = |entries: &[(String, String)]| entries.iter().cloned().collect::<BTreeSet<_>>();
+            sorted(a) == sorted(b)
+        }
+        _ => a == b,
+    }
+}
+
+/// The shape of what stands at a path of field names; anything when the path leaves the table.
+pub(super) fn shape_at(shape: &Shape, path: &[&str]) -> Shape {
+    path.iter().fold(*shape, |shape, name| {
+        let shape = if let Shape::List(element) = shape { *element } else { shape };
+        shape.fields().iter().find(|field| field.name == *name).map_or(Shape::Any, |field| field.shape)
+    })
+}

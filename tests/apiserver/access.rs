@@ -1,0 +1,94 @@
+//! That memgate's identity may do what its role says, and nothing else.
+
+use std::{collections::BTreeSet, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    installed::{documents, memgate},
+    request::send,
+    support::control_plane::ControlPlane,
+    world::{Case, World},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("access::to_secrets_pods_and_config_maps_is_denied", is_denied),
+        Case::new("access::is_what_the_role_says", is_what_the_role_says),
+    ]
+}
+
+fn is_denied(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let kubectl = cluster.kubectl_as(world.memgate()?.kubeconfig.clone());
+    let can = |verb: &str, resource: &str| -> Result<String> {
+        // It says yes or no, and fails when it says no.
+        let output = kubectl.run(&["auth", "can-i", verb, resource, "--all-namespaces"])?;
+        Ok(output.stdout.trim().to_owned())
+    };
+    for resource in ["secrets", "configmaps", "pods", "namespaces"] {
+        for verb in ["get", "list", "create"] {
+            let answer = can(verb, resource)?;
+            ensure!(answer == "no", "can memgate {verb} {resource}? {answer}");
+        }
+    }
+    for verb in ["get", "list", "watch"] {
+        let answer = can(verb, "arkmemories.arkonis.dev")?;
+        ensure!(answer == "yes", "can memgate {verb} arkmemories? {answer}");
+    }
+    let refusal = kubectl.run(&["get", "secrets", "--all-namespaces"])?.refusal()?;
+    ensure!(refusal.contains("cannot list resource \"secrets\""), "{refusal}");
+    Ok(())
+}
+
+/// Compares the rules that the apiserver counts for memgate with those for an account that was
+/// given nothing.
+fn is_what_the_role_says(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = cluster.fresh_namespace("nobody")?;
+    cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
+    let nobody = cluster.service_account_kubeconfig(&namespace, "nobody")?;
+    let everybodys = rules(cluster, &client(cluster, &nobody)?, &namespace)?;
+    let memgates = rules(cluster, &client(cluster, &world.memgate()?.kubeconfig)?, &namespace)?;
+
+    let printed = documents(&memgate(&["manifests", "--only", "rbac"])?);
+    let role = printed.iter().find(|object| object["kind"] == "ClusterRole").context("there is no role")?;
+    let role = role["rules"].as_array().context("the role has rules")?.iter().map(sorted);
+    let role: BTreeSet<String> = role.collect();
+    let own: BTreeSet<String> = memgates.difference(&everybodys).cloned().collect();
+    ensure!(own == role, "memgate may {own:#?}, but the role says {role:#?}");
+    for rule in &own {
+        ensure!(!rule.contains('*') && !rule.contains("\"\""), "{rule}");
+    }
+    Ok(())
+}
+
+fn client(cluster: &ControlPlane, kubeconfig: &Path) -> Result<Client> {
+    let config = cluster.config(kubeconfig)?;
+    cluster.block_on(async { Client::try_from(config).context("failed to make a client") })
+}
+
+/// What a user may do in a namespace, by its own question.
+fn rules(cluster: &ControlPlane, client: &Client, namespace: &str) -> Result<BTreeSet<String>> {
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    });
+    let answer = cluster.block_on(send(client, Method::POST, path, Some(&review)))?.object()?;
+    let status = &answer["status"];
+    ensure!(status["incomplete"] == json!(false), "{status}");
+    let rules = ["resourceRules", "nonResourceRules"].iter().filter_map(|kind| status[kind].as_array());
+    Ok(rules.flatten().map(sorted).collect())
+}
+
+/// A rule as text, with its keys in order.
+fn sorted(rule: &Value) -> String {
+    let mut keys: Vec<_> = rule.as_object().into_iter().flatten().collect();
+    keys.sort_by_key(|(key, _)| *key);
+    let keys = keys.into_iter().map(|(key, value)| (key.clone(), value.clone()));
+    Value::Object(keys.collect()).to_string()
+}

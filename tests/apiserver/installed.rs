@@ -1,0 +1,156 @@
+//! memgate installed in a cluster as its own `manifests` and `crds` say, and nothing more.
+//!
+//! It runs as a process beside the cluster, with the identity of its service account. What differs
+//! from a real installation: it is called by URL, only about the namespaces of tests, and each
+//! webhook is to fail when memgate does not answer, with more patience, so that nothing passes by
+//! accident and nothing fails of a busy machine. One user, [`STAGER`], is spared: it puts what
+//! memgate would refuse or change into the cluster.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use memgate::manifest::{document::parse, source::Source};
+use serde_json::{Value, json};
+
+use crate::{
+    request::create,
+    scene::{memory_of, pod},
+    support::{
+        control_plane::ControlPlane,
+        wait,
+        webhook::{Endpoint, Serve, Webhook, push},
+    },
+};
+
+/// The binary under test.
+pub(crate) const MEMGATE: &str = env!("CARGO_BIN_EXE_memgate");
+
+/// The user about whose requests memgate is not asked.
+const STAGER: &str = "stager";
+
+/// The label of namespaces about which memgate is asked.
+pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
+
+/// More than a busy machine needs; the most that Kubernetes allows.
+const WEBHOOK_SECONDS: u8 = 30;
+
+/// A cluster's memgate.
+pub(crate) struct Installed {
+    /// The running process.
+    pub(crate) webhook: Webhook,
+    /// memgate's own identity.
+    pub(crate) kubeconfig: PathBuf,
+    stager: Client,
+}
+
+impl Installed {
+    /// Installs the CRDs, the rights and the webhooks, starts memgate, and waits until the
+    /// apiserver asks it.
+    pub(crate) fn new(cluster: &ControlPlane) -> Result<Self> {
+        install_crds(cluster)?;
+        let kubeconfig = install_account(cluster)?;
+        let webhook = Serve::new(MEMGATE).kubeconfig(&kubeconfig).ready()?;
+        let stager = stager(cluster)?;
+        let installed = Self { webhook, kubeconfig, stager };
+        let only = json!({"key": GUARDED.0, "operator": "Exists"});
+        register(cluster, &installed.webhook.endpoint(), "memgate", &only)?;
+        let namespace = cluster.labelled_namespace("asked", &[GUARDED])?;
+        wait_until_asked(cluster, &namespace)?;
+        Ok(installed)
+    }
+
+    /// A client whose requests memgate is not asked about.
+    pub(crate) fn stager(&self) -> Client {
+        self.stager.clone()
+    }
+
+    /// How many objects memgate knows.
+    pub(crate) fn known_objects(&self) -> Result<usize> {
+        known_objects(&self.webhook)
+    }
+}
+
+/// How many objects a memgate knows, by its own word.
+pub(crate) fn known_objects(webhook: &Webhook) -> Result<usize> {
+    let (_, metrics) = webhook.probe("/metrics").context("memgate has no metrics")?;
+    let counts = metrics.lines().filter(|line| line.starts_with("memgate_store_objects{"));
+    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+    Ok(counts.sum())
+}
+
+/// Applies what `memgate crds` prints, and waits until it is served.
+pub(crate) fn install_crds(cluster: &ControlPlane) -> Result<()> {
+    let kubectl = cluster.admin();
+    kubectl.apply(&memgate(&["crds"])?)?;
+    kubectl.run(&["wait", "--for=condition=Established", "crd", "--all"])?.ok()?;
+    Ok(())
+}
+
+/// Gives memgate its service account and its rights; the kubeconfig file of that account.
+pub(crate) fn install_account(cluster: &ControlPlane) -> Result<PathBuf> {
+    let home = cluster.fresh_namespace("memgate")?;
+    cluster.admin().apply(&memgate(&["manifests", "-n", &home, "--only", "rbac"])?)?;
+    cluster.service_account_kubeconfig(&home, "memgate")
+}
+
+/// Registers memgate's webhooks for the namespaces that fulfil a requirement of a label selector.
+pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, only: &Value) -> Result<()> {
+    let not_staged = json!({
+        "name": "not-staged", "expression": format!("request.userInfo.username != '{STAGER}'"),
+    });
+    for mut configuration in documents(&memgate(&["manifests", "--only", "webhooks"])?) {
+        endpoint.adopt_where(&mut configuration, name, only)?;
+        let webhooks = configuration["webhooks"].as_array_mut();
+        for webhook in webhooks.context("the configuration has no webhooks")? {
+            webhook["failurePolicy"] = json!("Fail");
+            webhook["timeoutSeconds"] = json!(WEBHOOK_SECONDS);
+            push(&mut webhook["matchConditions"], not_staged.clone());
+        }
+        cluster.admin().apply(&configuration.to_string())?;
+    }
+    Ok(())
+}
+
+/// Waits until the apiserver asks memgate about a namespace: configurations reach the admission
+/// chain through a watch, the mutating and the validating ones each by itself.
+pub(crate) fn wait_until_asked(cluster: &ControlPlane, namespace: &str) -> Result<()> {
+    wait_until_asked_about_pods(cluster, namespace)?;
+    wait_until_refused(cluster, namespace, &memory_of("asked", &json!({"backend": "redis"})))
+}
+
+/// The same for the mutating calls, which need no CRDs.
+pub(crate) fn wait_until_asked_about_pods(cluster: &ControlPlane, namespace: &str) -> Result<()> {
+    wait_until_refused(cluster, namespace, &pod("asked", "nobody", &[("memgate.dev/inject", "required")]))
+}
+
+fn wait_until_refused(cluster: &ControlPlane, namespace: &str, object: &Value) -> Result<()> {
+    wait::until("memgate to be asked", || {
+        let answer = cluster.block_on(create(&cluster.client(), namespace, object, "?dryRun=All"))?;
+        Ok(answer.webhook_message().map(|_| ()))
+    })
+}
+
+/// A client that may do anything, and about whose requests memgate is not asked.
+pub(crate) fn stager(cluster: &ControlPlane) -> Result<Client> {
+    let kubeconfig: &Path = &cluster.user_kubeconfig(STAGER, &["system:masters"])?;
+    let config = cluster.config(kubeconfig)?;
+    cluster.block_on(async { Client::try_from(config).context("failed to make a client") })
+}
+
+/// What memgate prints.
+pub(crate) fn memgate(args: &[&str]) -> Result<String> {
+    let output = Command::new(MEMGATE).args(args).env_clear().output().context("memgate does not start")?;
+    ensure!(output.status.success(), "memgate {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).context("memgate prints no text")
+}
+
+/// The objects in a YAML text.
+pub(crate) fn documents(text: &str) -> Vec<Value> {
+    let parsed = parse(&Arc::new(Source::new("memgate manifests", text)));
+    parsed.documents.iter().map(|document| document.value().clone()).collect()
+}

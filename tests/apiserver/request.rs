@@ -1,0 +1,124 @@
+//! One plain request to the apiserver, and everything in its answer: a client library would turn
+//! a refusal into an error of its own and drop the warnings.
+
+use anyhow::{Context, Result, bail, ensure};
+use axum::http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use memgate::family;
+use serde_json::Value;
+
+/// What comes before the message of a webhook that refused.
+const DENIED_BY: &str = "admission webhook ";
+
+/// An answer of the apiserver.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The texts of the `Warning` headers, as a client would show them.
+    pub(crate) warnings: Vec<String>,
+    /// Under which id it is in the audit log.
+    pub(crate) audit_id: String,
+    /// An object, or a `Status`.
+    pub(crate) body: Value,
+}
+
+/// Sends `body`, if any, and takes whatever comes back.
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Answer> {
+    let said = || format!("{method} {path} was not answered");
+    let request = Request::builder()
+        .method(method.clone())
+        .uri(path)
+        .header("Content-Type", "application/json")
+        .body(Body::from(body.map_or_else(Vec::new, |body| body.to_string().into_bytes())))?;
+    let answer = client.send(request).await.with_context(said)?;
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await.with_context(said)?.to_bytes();
+    Ok(Answer {
+        status: head.status.as_u16(),
+        warnings: warnings(&head.headers)?,
+        audit_id: head.headers.get("Audit-Id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned(),
+        body: serde_json::from_slice(&body)
+            .with_context(|| format!("not JSON: {}", String::from_utf8_lossy(&body)))?,
+    })
+}
+
+/// The path of all objects of the kind of `object` in a namespace, or of one of them.
+///
+/// # Errors
+/// When nobody here knows how the kind is called in a path.
+pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Result<String> {
+    let api_version = object["apiVersion"].as_str().context("an object has no apiVersion")?;
+    let kind = object["kind"].as_str().context("an object has no kind")?;
+    let (root, group) = match api_version.split_once('/') {
+        Some((group, _)) => ("apis", group),
+        None => ("api", ""),
+    };
+    let plural = match (group, kind) {
+        ("", "Pod") => "pods",
+        _ => family::state_kind(group, kind)
+            .map(|kind| kind.plural)
+            .with_context(|| format!("it is not known here how {api_version} {kind} is called in a path"))?,
+    };
+    let name = name.map(|name| format!("/{name}")).unwrap_or_default();
+    Ok(format!("/{root}/{api_version}/namespaces/{namespace}/{plural}{name}"))
+}
+
+/// Creates an object in a namespace.
+pub(crate) async fn create(client: &Client, namespace: &str, object: &Value, query: &str) -> Result<Answer> {
+    let path = path(object, namespace, None)?;
+    send(client, Method::POST, &format!("{path}{query}"), Some(object)).await
+}
+
+impl Answer {
+    /// Whether the request was granted.
+    pub(crate) fn granted(&self) -> bool {
+        self.status < 300
+    }
+
+    /// The object, when the request was granted.
+    ///
+    /// # Errors
+    /// With the apiserver's words when it was not.
+    pub(crate) fn object(self) -> Result<Value> {
+        if !self.granted() {
+            bail!("the apiserver answered {}: {}", self.status, self.message());
+        }
+        Ok(self.body)
+    }
+
+    /// What is said in a refusal.
+    pub(crate) fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+
+    /// What a webhook said when it refused; `None` when the apiserver itself did.
+    pub(crate) fn webhook_message(&self) -> Option<&str> {
+        let (_, said) = self.message().strip_prefix(DENIED_BY)?.split_once(" denied the request: ")?;
+        Some(said)
+    }
+}
+
+fn warnings(headers: &HeaderMap) -> Result<Vec<String>> {
+    let values = headers.get_all("Warning").iter();
+    values.map(|value| warning(std::str::from_utf8(value.as_bytes())?)).collect()
+}
+
+/// From `299 - "text"`, as RFC 9110 wrote it, to the text.
+fn warning(header: &str) -> Result<String> {
+    let text = header.strip_prefix("299 - \"").and_then(|rest| rest.strip_suffix('"'));
+    let text = text.with_context(|| format!("not a warning as Kubernetes writes them: {header}"))?;
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        ensure!(c != '"', "two warnings in one header: {header}");
+        plain.push(if c == '\\' { chars.next().context("a backslash at the end")? } else { c });
+    }
+    Ok(plain)
+}

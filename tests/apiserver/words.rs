@@ -1,0 +1,129 @@
+//! What a user of kubectl reads, word by word: each warning once, and a denial with every cause.
+//!
+//! kubectl shows the refusal of a single object by its causes, and one among several objects by
+//! its message. Names that no other trial uses keep hints at other namespaces out of the words.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    scene::{agent, memory_of, pod},
+    support::{kubectl::Output, wait},
+    world::{Case, World},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("words::of_a_denial_name_every_cause", of_a_denial),
+        Case::new("words::of_a_required_pod_name_what_is_missing", of_a_required_pod),
+        Case::new("words::of_a_warning_come_once", of_a_warning),
+        Case::new("words::of_several_objects_come_once_each", of_several_objects),
+        Case::new("words::of_a_deletion_name_who_needs_it", of_a_deletion),
+    ]
+}
+
+fn of_a_denial(world: &World) -> Result<()> {
+    let namespace = world.namespace("denied", &[])?;
+    let memory = memory_of(
+        "notes",
+        &json!({
+            "backend": "vector-store",
+            "vectorStore": {"provider": "qdrant", "endpoint": "", "secretRef": {"name": ""}},
+        }),
+    );
+    let said = apply(world, &namespace, &memory)?.refusal()?;
+    is(
+        &said,
+        &[
+            "The ArkMemory \"notes\" is invalid: ",
+            "* spec.vectorStore.endpoint: spec.vectorStore.endpoint is required",
+            "* spec.vectorStore.secretRef.name: spec.vectorStore.secretRef.name is required when secretRef is set",
+        ],
+    )
+}
+
+fn of_a_required_pod(world: &World) -> Result<()> {
+    let namespace = world.namespace("insisting", &[])?;
+    let pod = pod("scout", "scout", &[("memgate.dev/inject", "required")]);
+    let said = apply(world, &namespace, &pod)?.refusal()?;
+    is(
+        &said,
+        &[&format!(
+            "The Pod \"scout\" is invalid: metadata.labels[arkonis.dev/deployment]: \
+         ArkAgent \"scout\" not found in namespace \"{namespace}\""
+        )],
+    )
+}
+
+fn of_a_warning(world: &World) -> Result<()> {
+    let namespace = world.namespace("warned", &[])?;
+    let warning = format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\"");
+    for object in [agent("scout", "diary"), pod("scout", "scout", &[])] {
+        is(&apply(world, &namespace, &object)?.ok()?.stderr, &[&warning])?;
+    }
+    Ok(())
+}
+
+fn of_several_objects(world: &World) -> Result<()> {
+    let namespace = world.namespace("several", &[])?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        memory_of("notes", &json!({"backend": "in-context", "redis": {"secretRef": {"name": "old"}}})),
+        memory_of(
+            "bad",
+            &json!({"backend": "redis", "redis": {"secretRef": {"name": "A B"}, "maxEntries": -1}}),
+        ),
+        agent("scout", "notes"),
+        agent("ranger", "diary"),
+        pod("scout", "nobody", &[("memgate.dev/inject", "required")]),
+    ]});
+    let output = apply(world, &namespace, &list)?;
+    let refused = "Error from server (Invalid): error when creating \"STDIN\": admission webhook";
+    is(
+        &output.refusal()?,
+        &[
+            "Warning: spec.redis is ignored when backend is \"in-context\"",
+            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0",
+            &format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\""),
+            &format!(
+                "{refused} \"resources.memgate.dev\" denied the request: ArkMemory.arkonis.dev \"bad\" is \
+             invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name"
+            ),
+            &format!(
+                "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: \
+             ArkAgent \"nobody\" not found in namespace \"{namespace}\""
+            ),
+        ],
+    )
+}
+
+fn of_a_deletion(world: &World) -> Result<()> {
+    let namespace = world.namespace("deleted", &[])?;
+    for object in [memory_of("notes", &json!({"backend": "in-context"})), agent("scout", "notes")] {
+        apply(world, &namespace, &object)?.ok()?;
+    }
+    let cluster = world.cluster()?;
+    let delete = ["delete", "arkmemory", "notes", "-n", &namespace];
+    // Who refers to a memory is known from a watch alone.
+    wait::until("memgate to know the agent", || {
+        let dry = cluster.kubectl(&[&delete[..], &["--dry-run=server"]].concat())?.ok()?;
+        Ok((!dry.stderr.is_empty()).then_some(()))
+    })?;
+    is(
+        &cluster.kubectl(&delete)?.ok()?.stderr,
+        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\""],
+    )
+}
+
+fn apply(world: &World, namespace: &str, object: &Value) -> Result<Output> {
+    let apply = ["apply", "-n", namespace, "-f", "-"];
+    world.cluster()?.admin().run_with_input(&apply, &object.to_string())
+}
+
+fn is(said: &str, expected: &[&str]) -> Result<()> {
+    ensure!(
+        said.lines().eq(expected.iter().copied()),
+        "kubectl said:\n{said}\nnot:\n{}",
+        expected.join("\n")
+    );
+    Ok(())
+}
