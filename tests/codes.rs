@@ -28,6 +28,7 @@ const IN_A_CLUSTER_ONLY: &[(&str, &str)] = &[
     ("arkonis/lookup-failed", "files are never out of reach; tests/server shows it"),
     ("orloj/lookup-failed", "files are never out of reach"),
     ("ark/lookup-failed", "files are never out of reach"),
+    ("orka/lookup-failed", "files are never out of reach"),
 ];
 
 fn shown_outside_a_cluster() -> impl Iterator<Item = &'static Code> {
