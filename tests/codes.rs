@@ -29,6 +29,7 @@ const IN_A_CLUSTER_ONLY: &[(&str, &str)] = &[
     ("orloj/lookup-failed", "files are never out of reach"),
     ("ark/lookup-failed", "files are never out of reach"),
     ("orka/lookup-failed", "files are never out of reach"),
+    ("sympozium/lookup-failed", "files are never out of reach"),
 ];
 
 fn shown_outside_a_cluster() -> impl Iterator<Item = &'static Code> {
