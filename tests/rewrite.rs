@@ -654,3 +654,23 @@ proptest! {
         prop_assert_eq!(&found[0], &expected, "{}\n=>\n{}", text, rewritten.text);
     }
 }
+
+#[test]
+fn takes_an_entry_away_and_leaves_its_neighbours() {
+    let remove = || vec![edit(Op::Remove, "/spec/port", Written::Nothing)];
+    for (before, after) in [
+        (
+            "  # the one\n  name: a # why\n  port: 80 # not so\n  path: /v1\n",
+            "  # the one\n  name: a # why\n  path: /v1\n",
+        ),
+        ("  name: a\n  port: 80", "  name: a\n"),
+        ("  {name: a, port: 80, path: /v1} # end\n", "  {name: a, path: /v1} # end\n"),
+        ("  {port: 80, path: /v1}\n", "  {path: /v1}\n"),
+        ("  {name: a, port: 80}\n", "  {name: a}\n"),
+        ("  {\n    name: a,\n    port: 80\n  }\n", "  {\n    name: a\n  }\n"),
+    ] {
+        check(&format!("{HEAD}{before}"), &remove(), &format!("{HEAD}{after}"));
+    }
+    let rewritten = run(&format!("{HEAD}  port: 80\n"), &remove());
+    assert!(!rewritten.reformatted.is_empty() && rewritten.text.contains("spec: {}"), "{}", rewritten.text);
+}

@@ -50,6 +50,9 @@ impl Failure {
 }
 
 /// The configuration of the mutating calls: agent pods, and resources that get defaults.
+///
+/// No entry bears the name of a validating one: the apiserver writes the audit annotations of both
+/// under the names of their entries, and keeps the first it gets.
 #[must_use]
 pub fn mutating(plan: &Plan) -> MutatingWebhookConfiguration {
     let mut webhooks = Vec::new();
@@ -64,7 +67,7 @@ pub fn mutating(plan: &Plan) -> MutatingWebhookConfiguration {
             webhooks.push(MutatingWebhook {
                 rules: Some(rules),
                 match_conditions: Some(conditions(&[NOT_DELETING])),
-                ..mutating_webhook(plan, name, failure, seconds)
+                ..mutating_webhook(plan, &format!("defaults.{name}"), failure, seconds)
             });
         }
     }

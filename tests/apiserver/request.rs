@@ -60,14 +60,15 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
         Some((group, _)) => ("apis", group),
         None => ("api", ""),
     };
-    let plural = match (group, kind) {
-        ("", "Pod") => "pods",
+    let (plural, namespaced) = match (group, kind) {
+        ("", "Pod") => ("pods", true),
         _ => family::state_kind(group, kind)
-            .map(|kind| kind.plural)
+            .map(|kind| (kind.plural, kind.namespaced))
             .with_context(|| format!("it is not known here how {api_version} {kind} is called in a path"))?,
     };
+    let place = if namespaced { format!("/namespaces/{namespace}") } else { String::new() };
     let name = name.map(|name| format!("/{name}")).unwrap_or_default();
-    Ok(format!("/{root}/{api_version}/namespaces/{namespace}/{plural}{name}"))
+    Ok(format!("/{root}/{api_version}{place}/{plural}{name}"))
 }
 
 /// Creates an object in a namespace.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::manifest::outline::{Kind, Node};
+use crate::manifest::outline::{Id, Kind, Node};
 use crate::manifest::rewrite::emit::{self, Line};
 use crate::manifest::rewrite::plan::{Fresh, Piece};
 use crate::manifest::rewrite::splice::{Changes, Context, Splice, piece_key};
@@ -24,6 +24,10 @@ impl<'s> Changes<'s> {
         let row = self.row(last_key.start);
         let end = last_value.end.max(last_key.end);
         for (key, piece) in entries {
+            if let Piece::Gone(_) = piece {
+                self.take_member(own, piece)?;
+                continue;
+            }
             let value = map.get(key)?;
             match piece {
                 Piece::Kept(_) | Piece::Merged => {}
@@ -38,6 +42,19 @@ impl<'s> Changes<'s> {
                 }
             }
         }
+        Some(())
+    }
+
+    /// Takes an entry away, with the comma between it and its neighbour.
+    fn take_member(&mut self, entries: &[(Id, Id)], piece: &Piece) -> Option<()> {
+        let id = piece.node()?;
+        let at = entries.iter().position(|(_, value)| *value == id)?;
+        let end_of = |(key, value): &(Id, Id)| self.node(*value).end.max(self.node(*key).end);
+        let (start, end) = match at.checked_sub(1) {
+            Some(before) => (end_of(entries.get(before)?), end_of(entries.get(at)?)),
+            None => (self.node(entries.first()?.0).start, self.node(entries.get(1)?.0).start),
+        };
+        self.splices.push(Splice { start, end, lines: Vec::new() });
         Some(())
     }
 

@@ -41,6 +41,8 @@ pub(super) enum Piece {
     List(Id, Vec<Self>),
     /// From an edit, in place of something in the text or beside it.
     New(Option<Id>, Fresh),
+    /// An entry of a mapping in the text that is taken away.
+    Gone(Id),
 }
 
 /// The origins of a value: of the whole, or of its parts.
@@ -96,8 +98,9 @@ impl Plan {
         }
         self.odd |= cursor.open(ground, value);
         match cursor {
-            // Taking something away has no place in the new text; the document is written anew.
-            _ if edit.op == Op::Remove => self.odd = true,
+            Cursor::Piece(piece) if edit.op == Op::Remove => self.odd |= !piece.take(&target),
+            // What an edit has written is not there in the text; the document is written anew.
+            Cursor::Fresh(_) if edit.op == Op::Remove => self.odd = true,
             Cursor::Piece(Piece::New(_, whole)) | Cursor::Fresh(whole) => {
                 whole.put(&target, edit.op, fresh)?;
             }
@@ -197,10 +200,20 @@ impl Piece {
         Some(())
     }
 
+    /// Takes an entry away. Gives whether the text can follow: not where nothing would be left.
+    fn take(&mut self, token: &str) -> bool {
+        let Self::Map(_, entries) = self else { return false };
+        let others = entries.iter().any(|(key, piece)| key != token && matches!(piece, Self::Kept(_)));
+        let Some((_, piece)) = entries.iter_mut().find(|(key, _)| key == token) else { return false };
+        let node = piece.node().filter(|_| others);
+        *piece = node.map_or(Self::Merged, Self::Gone);
+        node.is_some()
+    }
+
     /// What it stands for in the text.
     pub(super) fn node(&self) -> Option<Id> {
         match self {
-            Self::Kept(id) | Self::Map(id, _) | Self::List(id, _) => Some(*id),
+            Self::Kept(id) | Self::Map(id, _) | Self::List(id, _) | Self::Gone(id) => Some(*id),
             Self::New(old, _) => *old,
             Self::Merged => None,
         }
@@ -209,7 +222,7 @@ impl Piece {
     /// The origins of all that it holds.
     pub(super) fn fresh(&self) -> Fresh {
         let parts = match self {
-            Self::Kept(_) | Self::Merged => Parts::Whole,
+            Self::Kept(_) | Self::Merged | Self::Gone(_) => Parts::Whole,
             Self::New(_, fresh) => return fresh.clone(),
             Self::Map(_, entries) => {
                 Parts::Map(entries.iter().map(|(key, piece)| (key.clone(), piece.fresh())).collect())

@@ -112,6 +112,10 @@ impl<'s> Changes<'s> {
         let indents = self.indents_of(own, at, context.indents)?;
         let mut lines = vec![Line::default()];
         for (key, piece) in entries {
+            if let Piece::Gone(_) = piece {
+                self.take_line(own, piece)?;
+                continue;
+            }
             let value = map.get(key)?;
             match piece {
                 Piece::Kept(_) | Piece::Merged => {}
@@ -124,6 +128,17 @@ impl<'s> Changes<'s> {
         }
         self.insert_lines(node.end, lines);
         Some(())
+    }
+
+    /// Takes away the line of an entry, with a comment behind it.
+    fn take_line(&mut self, entries: &[(Id, Id)], piece: &Piece) -> Option<()> {
+        let (key, value) = (self.node(piece_key(entries, piece)?), self.node(piece.node()?));
+        let (text, source) = (self.ground.text, self.ground.source);
+        let (start, end) = (source.line_start(key.start), source.line_end(value.end.max(key.end)));
+        let alone = text.get(start..key.start)?.trim().is_empty();
+        let end = end + text.get(end..)?.find('\n').map_or(0, |at| at + 1);
+        let one_line = text.get(start..end)?.trim_end().lines().count() == 1;
+        (alone && one_line).then(|| self.splices.push(Splice { start, end, lines: Vec::new() }))
     }
 
     fn block_list(&mut self, node: &Node, items: &[Piece], list: &[Value], context: Context) -> Option<()> {
