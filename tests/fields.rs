@@ -211,3 +211,30 @@ fn takes_null_for_absent_in_every_field() {
         }
     }
 }
+
+/// Pods as large as an apiserver lets them be, and labels longer than it does.
+#[test]
+fn survives_large_pods() {
+    let variable = |number: usize| json!({"name": format!("V{number}"), "value": "x"});
+    let many: Vec<Value> = (0..5_000).map(variable).collect();
+    for mut case in cases().into_iter().filter(|case| case.operation == Operation::Create) {
+        let pod = case.object.as_mut().filter(|object| object.get("kind") == Some(&json!("Pod")));
+        let Some(pod) = pod else { continue };
+        set(pod, &Pointer::new("/metadata/annotations/note"), Some(&json!("n\n".repeat(128 << 10))));
+        for container in
+            pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut).into_iter().flatten()
+        {
+            match container.get_mut("env").and_then(Value::as_array_mut) {
+                Some(env) => env.extend(many.iter().cloned()),
+                None => drop(set(container, &Pointer::new("/env"), Some(&json!(many)))),
+            }
+        }
+        codes(&case);
+        let pod = case.object.as_mut().expect("it is there");
+        let labels = pod.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
+        for label in labels.into_iter().flat_map(serde_json::Map::values_mut) {
+            *label = json!(format!("{}{}", label.as_str().unwrap_or_default(), "x".repeat(300)));
+        }
+        codes(&case);
+    }
+}
