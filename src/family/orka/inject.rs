@@ -182,7 +182,7 @@ mod tests {
         let mut questions = Questions::new(&snapshot);
         let injection = inject(&pod, "team", &mut questions).expect("a worker");
         assert!(injection.edits.is_empty());
-        let finding = injection.unmet.expect("a word about it");
+        let finding = injection.unmet.first().expect("a word about it");
         assert_eq!(finding.code, &LOOKUP_FAILED);
         assert_eq!(finding.message, "Task \"team/a\" could not be looked up");
         let asked: Vec<&str> = questions.into_unknown().iter().map(|reference| reference.kind.kind).collect();
