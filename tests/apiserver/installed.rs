@@ -36,6 +36,9 @@ const STAGER: &str = "stager";
 /// The label of namespaces about which memgate is asked.
 pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
 
+/// The namespace in which Orloj runs the Jobs of agents, beside the usual one.
+pub(crate) const JOBS: &str = "agent-jobs";
+
 /// More than a busy machine needs; the most that Kubernetes allows.
 const WEBHOOK_SECONDS: u8 = 30;
 
@@ -54,13 +57,17 @@ impl Installed {
     pub(crate) fn new(cluster: &ControlPlane) -> Result<Self> {
         install_crds(cluster)?;
         let kubeconfig = install_account(cluster)?;
-        let webhook = Serve::new(MEMGATE).kubeconfig(&kubeconfig).ready()?;
+        let serve = ["orloj", JOBS].into_iter().fold(Serve::new(MEMGATE), |serve, namespace| {
+            serve.arg("--orloj-job-namespace").arg(namespace)
+        });
+        let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let stager = stager(cluster)?;
         let installed = Self { webhook, kubeconfig, stager };
         let only = json!({"key": GUARDED.0, "operator": "Exists"});
         register(cluster, &installed.webhook.endpoint(), "memgate", &only)?;
         let namespace = cluster.labelled_namespace("asked", &[GUARDED])?;
         wait_until_asked(cluster, &namespace)?;
+        guarded_namespace(cluster, JOBS)?;
         Ok(installed)
     }
 
@@ -73,6 +80,15 @@ impl Installed {
     pub(crate) fn known_objects(&self) -> Result<usize> {
         known_objects(&self.webhook)
     }
+}
+
+fn guarded_namespace(cluster: &ControlPlane, name: &str) -> Result<()> {
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {GUARDED.0: GUARDED.1}},
+    });
+    cluster.admin().apply(&namespace.to_string())?;
+    Ok(())
 }
 
 /// How many objects a memgate knows, by its own word.

@@ -62,6 +62,8 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
     };
     let plural = match (group, kind) {
         ("", "Pod") => "pods",
+        ("batch", "Job") => "jobs",
+        ("apps", "Deployment") => "deployments",
         _ => family::state_kind(group, kind)
             .map(|kind| kind.plural)
             .with_context(|| format!("it is not known here how {api_version} {kind} is called in a path"))?,
