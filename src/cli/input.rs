@@ -23,7 +23,7 @@ use crate::manifest::source::Source;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::Settings;
+use crate::model::settings::{Family, Settings};
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 use crate::report::Subject;
@@ -254,10 +254,13 @@ pub fn subject(document: &Document, namespace: &str) -> Subject {
         "" => text("/metadata/generateName"),
         name => name,
     };
+    let judging = family::judging(&Family::ALL, document.group(), document.kind());
+    let cluster_wide = judging.is_some_and(|(_, kind)| !kind.namespaced);
+    let namespace = if cluster_wide { "" } else { document.namespace().unwrap_or(namespace) };
     Subject {
         api_version: document.api_version().to_owned(),
         kind: document.kind().to_owned(),
-        namespace: document.namespace().unwrap_or(namespace).to_owned(),
+        namespace: namespace.to_owned(),
         name: name.to_owned(),
     }
 }
