@@ -17,7 +17,7 @@ use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, Questions};
 
 use self::identity::{Identity, Name};
-use self::rows::{Row, Rows};
+use self::rows::{Row, Wanted};
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, Claim, MEMORY, operation};
 use super::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_CONTAINER_MISSING,
@@ -192,7 +192,7 @@ impl Way<'_> {
 }
 
 /// Compares what the container has with what the memory wants, and adds what is missing.
-fn fill(index: usize, container: &Container<'_>, wanted: &Rows) -> Injection {
+fn fill(index: usize, container: &Container<'_>, wanted: &Wanted) -> Injection {
     let existing = Existing::of(container);
     let has_password = existing.get(rows::PASSWORD).is_some();
     let mut missing: Vec<&Row> = Vec::new();
