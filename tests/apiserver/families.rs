@@ -84,7 +84,7 @@ fn applied_in_one_go(world: &World, setting: Setting) -> Result<()> {
             scene.objects.iter().chain([&scene.workload]).map(Value::to_string).collect();
         cluster.admin().apply(&documents.join("\n---\n"))?;
     }
-    let failed = scenes.iter().filter_map(|scene| check(scene, &pod_of(cluster, scene).ok()?).err());
+    let failed = scenes.iter().filter_map(|scene| pod_of(cluster, scene).and_then(|pod| check(scene, &pod)).err());
     let failed: Vec<String> = failed.map(|error| format!("{error:#}")).collect();
     ensure!(failed.is_empty(), "{} of {RACES} pods have not got it all:\n{}", failed.len(), failed.join("\n"));
     // Only pods are changed: the workload is its controller's.
