@@ -77,7 +77,7 @@ impl Installed {
     }
 
     /// How many objects memgate knows.
-    pub(crate) fn known_objects(&self) -> Result<usize> {
+    pub(crate) fn known_objects(&self) -> Result<u64> {
         known_objects(&self.webhook)
     }
 }
@@ -92,10 +92,10 @@ fn guarded_namespace(cluster: &ControlPlane, name: &str) -> Result<()> {
 }
 
 /// How many objects a memgate knows, by its own word.
-pub(crate) fn known_objects(webhook: &Webhook) -> Result<usize> {
+pub(crate) fn known_objects(webhook: &Webhook) -> Result<u64> {
     let (_, metrics) = webhook.probe("/metrics").context("memgate has no metrics")?;
     let counts = metrics.lines().filter(|line| line.starts_with("memgate_store_objects{"));
-    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
     Ok(counts.sum())
 }
 
@@ -123,6 +123,12 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
         endpoint.adopt_where(&mut configuration, name, only)?;
         let webhooks = configuration["webhooks"].as_array_mut();
         for webhook in webhooks.context("the configuration has no webhooks")? {
+            if only["key"] != GUARDED.0
+                && let Some(rules) = webhook["rules"].as_array_mut()
+            {
+                // No selector keeps objects outside of namespaces away from a trial's own memgate.
+                rules.retain(|rule| rule["scope"] != "Cluster");
+            }
             webhook["failurePolicy"] = json!("Fail");
             webhook["timeoutSeconds"] = json!(WEBHOOK_SECONDS);
             push(&mut webhook["matchConditions"], not_staged.clone());
