@@ -7,7 +7,8 @@
 //!
 //! The states of cases in namespaces of their own are stored once, before the first request, for all
 //! of them side by side. A case that has objects in a namespace that means something to a platform, or
-//! in none, runs alone, and its state goes with it. Each case is a trial.
+//! in none, runs alone: nothing of the others is in the cluster meanwhile, and nothing of its own
+//! afterwards. Each case is a trial.
 //!
 //! - A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver;
 //!   here the apiserver has to refuse it by itself.
@@ -21,7 +22,7 @@ use std::{
     io,
     path::Path,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -46,13 +47,13 @@ use crate::{
     world::{Case, World},
 };
 
-use self::moved::{Moved, moved};
+use self::{
+    moved::{Moved, moved},
+    stage::Stage,
+};
 
 /// How many cases were run, by all trials.
 static RUN: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether the states of all cases are stored, and why the state of one is not, by trial name.
-type Stage = OnceLock<Result<stage::Errors, String>>;
 
 /// One trial for each case.
 ///
@@ -61,17 +62,19 @@ type Stage = OnceLock<Result<stage::Errors, String>>;
 pub(crate) fn cases() -> Result<Vec<Case>> {
     let all = Arc::new(all().context("failed to read tests/cases")?);
     ensure!(!all.is_empty(), "there is no case in tests/cases");
-    let stage = Arc::new(Stage::new());
+    let stage = Arc::new(Stage::default());
     let trial = |index: usize| {
         let (all, stage) = (Arc::clone(&all), Arc::clone(&stage));
         let name = all[index].name();
         if all[index].alone {
-            Case::alone(name, move |world| run_alone(world, &all[index]))
+            Case::alone(name, move |world| run_alone(world, &all, &stage, &all[index]))
         } else {
             Case::new(name, move |world| run_beside(world, &all, &stage, &all[index]))
         }
     };
-    Ok((0..all.len()).map(trial).collect())
+    // Those that run alone come first, as long as nothing of the others has to make room.
+    let (alone, beside): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|index| all[*index].alone);
+    Ok(alone.into_iter().chain(beside).map(trial).collect())
 }
 
 /// What to say at the end of a run; nothing when no case was part of it.
@@ -117,25 +120,26 @@ fn is_always_asked_about(case: &casefile::Case) -> bool {
 
 fn run_beside(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()> {
     let (cluster, memgate) = (world.cluster()?, world.memgate()?);
-    let beside = || all.iter().filter(|moved| !moved.alone);
-    let staged =
-        stage.get_or_init(|| stage::set(cluster, memgate, beside()).map_err(|error| format!("{error:#}")));
-    let staged = staged.as_ref().map_err(|error| anyhow!("the states are not stored: {error}"))?;
-    run(cluster, staged, moved)
+    stage.set(cluster, memgate, all)?;
+    if let Some(error) = stage.error(moved) {
+        bail!("its state cannot be stored: {error}");
+    }
+    run(cluster, moved)
 }
 
-fn run_alone(world: &World, moved: &Moved) -> Result<()> {
+fn run_alone(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()> {
     let (cluster, memgate) = (world.cluster()?, world.memgate()?);
-    let staged = stage::set(cluster, memgate, [moved])?;
-    let outcome = run(cluster, &staged, moved);
-    stage::strike(cluster, memgate, moved)?;
+    stage.strike(cluster, memgate, all)?;
+    let mut errors = stage::set(cluster, memgate, [moved])?;
+    let outcome = match errors.pop_first() {
+        Some((_, error)) => Err(anyhow!("its state cannot be stored: {error}")),
+        None => run(cluster, moved),
+    };
+    stage::strike(cluster, memgate, [moved])?;
     outcome
 }
 
-fn run(cluster: &ControlPlane, staged: &stage::Errors, moved: &Moved) -> Result<()> {
-    if let Some(error) = staged.get(&moved.name()) {
-        bail!("its state cannot be stored: {error}");
-    }
+fn run(cluster: &ControlPlane, moved: &Moved) -> Result<()> {
     RUN.fetch_add(1, Ordering::Relaxed);
     let answer = cluster.block_on(ask(&cluster.client(), moved))?;
     if is_for_the_schema(moved) {

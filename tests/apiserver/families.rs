@@ -106,11 +106,23 @@ fn applied_in_one_go(world: &World, setting: Setting) -> Result<()> {
         let own = container(&scene.workload["spec"]["template"]["spec"], scene.container)?;
         ensure!(env == own["env"].as_array().map(Vec::len), "the workload was changed: {template}");
     }
-    Ok(())
+    scenes.iter().try_for_each(|scene| clear(world, scene))
 }
 
 fn own_inits(scene: &Scene) -> Option<usize> {
     scene.workload["spec"]["template"]["spec"]["initContainers"].as_array().map(Vec::len)
+}
+
+/// Takes a scene away: it counts in every namespace who uses what.
+fn clear(world: &World, scene: &Scene) -> Result<()> {
+    let (cluster, client) = (world.cluster()?, world.memgate()?.stager());
+    for object in scene.objects.iter().filter(|object| object["kind"] != "Namespace") {
+        let metadata = &object["metadata"];
+        let namespace = metadata["namespace"].as_str().context("an object has no namespace")?;
+        let path = path(object, namespace, metadata["name"].as_str())?;
+        cluster.block_on(send(&client, Method::DELETE, &path, None))?.object()?;
+    }
+    Ok(())
 }
 
 /// A name that no other namespace has.

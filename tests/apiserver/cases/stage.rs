@@ -1,10 +1,13 @@
 //! What is in the cluster before a case asks.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use axum::http::Method;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate::{family::watched, model::settings::Family};
 use serde_json::{Value, json};
@@ -20,7 +23,46 @@ use crate::{
 const AT_ONCE: usize = 16;
 
 /// Why the state of a case is not stored, by the name of its trial.
-pub(super) type Errors = BTreeMap<String, String>;
+type Errors = BTreeMap<String, String>;
+
+/// Whether the states of all cases that run side by side are stored.
+#[derive(Default)]
+pub(super) struct Stage(Mutex<Option<Result<Errors, String>>>);
+
+impl Stage {
+    /// Stores the states, if they are not.
+    ///
+    /// # Errors
+    /// When memgate does not come to know them, to everybody who asks.
+    pub(super) fn set(&self, cluster: &ControlPlane, memgate: &Installed, all: &[Moved]) -> Result<()> {
+        let set = || set(cluster, memgate, beside(all)).map_err(|error| format!("{error:#}"));
+        match self.lock().get_or_insert_with(set) {
+            Ok(_) => Ok(()),
+            Err(error) => bail!("the states are not stored: {error}"),
+        }
+    }
+
+    /// Why the state of a case is not stored.
+    pub(super) fn error(&self, moved: &Moved) -> Option<String> {
+        self.lock().as_ref()?.as_ref().ok()?.get(&moved.name()).cloned()
+    }
+
+    /// Removes the states, if they are stored.
+    pub(super) fn strike(&self, cluster: &ControlPlane, memgate: &Installed, all: &[Moved]) -> Result<()> {
+        match self.lock().take() {
+            Some(_) => strike(cluster, memgate, beside(all)),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Result<Errors, String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn beside(all: &[Moved]) -> impl Iterator<Item = &Moved> {
+    all.iter().filter(|moved| !moved.alone)
+}
 
 /// Stores the states of cases and waits until memgate has seen them.
 pub(super) fn set<'m>(
@@ -40,16 +82,22 @@ pub(super) fn set<'m>(
     Ok(errors)
 }
 
-/// Removes the state of a case and waits until memgate has forgotten it.
-pub(super) fn strike(cluster: &ControlPlane, memgate: &Installed, moved: &Moved) -> Result<()> {
+/// Removes the states of cases and waits until memgate has forgotten them.
+pub(super) fn strike<'m>(
+    cluster: &ControlPlane,
+    memgate: &Installed,
+    cases: impl IntoIterator<Item = &'m Moved>,
+) -> Result<()> {
     let client = memgate.stager();
+    let objects = cases.into_iter().flat_map(|moved| moved.stored().map(move |object| (moved, object)));
+    let objects = objects.filter(|(_, object)| object["kind"] != "Namespace");
     cluster.block_on(async {
-        for object in moved.stored().filter(|object| object["kind"] != "Namespace") {
-            let path = path_of(moved, object)?;
+        let gone = stream::iter(objects).map(|(moved, object)| async {
+            let at_once = json!({"gracePeriodSeconds": 0});
             // Some were never stored.
-            send(&client, Method::DELETE, &path, Some(&json!({"gracePeriodSeconds": 0}))).await?;
-        }
-        anyhow::Ok(())
+            send(&client, Method::DELETE, &path_of(moved, object)?, Some(&at_once)).await
+        });
+        gone.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
     })?;
     until_known(cluster, memgate)
 }

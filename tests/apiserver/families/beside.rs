@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::{Scene, Setting, container, fresh_name, names};
+use super::{Scene, Setting, clear, container, fresh_name, names};
 use crate::{
     request::{Answer, create},
     stub::Stub,
@@ -42,7 +42,8 @@ pub(super) fn others(world: &World, setting: Setting) -> Result<()> {
         Ok((seen || !answer.granted()).then_some(answer))
     })?;
     asked_again(cluster, &answer)?;
-    check(&scene, &answer.object()?)
+    check(&scene, &answer.object()?)?;
+    clear(world, &scene)
 }
 
 /// Registers another webhook, which disturbs the pods of this trial once.
