@@ -83,6 +83,7 @@ pub enum Phase {
 }
 
 /// One thing that is wrong.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of its own, and any may be true")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that is broken.
