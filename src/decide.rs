@@ -75,6 +75,10 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
     let namespace = first_of([&request.namespace, own_namespace.unwrap_or_default()]);
+    let namespace = match (namespace, &snapshot.settings.namespace) {
+        ("", None) => family::home(&pod).unwrap_or_default(),
+        _ => namespace,
+    };
     let (namespace, mut questions) = place(namespace, snapshot);
     let decision = inject(namespace, &pod, &snapshot.settings.families, &mut questions);
     Decision { unknown: questions.into_unknown(), ..decision }

@@ -24,9 +24,12 @@ use memgate::model::finding::Code;
 use serde_json::Value;
 
 /// The codes that no manifest and no case can show, with the reason.
-const IN_A_CLUSTER_ONLY: [(&str, &str); 2] = [
+const IN_A_CLUSTER_ONLY: &[(&str, &str)] = &[
     ("arkonis/lookup-failed", "files are never out of reach; tests/server shows it"),
+    ("orloj/lookup-failed", "files are never out of reach"),
     ("ark/lookup-failed", "files are never out of reach"),
+    ("orka/lookup-failed", "files are never out of reach"),
+    ("sympozium/lookup-failed", "files are never out of reach"),
 ];
 
 fn shown_outside_a_cluster() -> impl Iterator<Item = &'static Code> {

@@ -87,7 +87,7 @@ impl Verdict<'_> {
         }
         let request = &self.review.request;
         let details = Details { name: &request.name, group: &request.group, kind: &request.kind, causes };
-        let message = message(&details);
+        let message = message(&details, self.denials());
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
@@ -140,8 +140,12 @@ impl Verdict<'_> {
     }
 }
 
+/// The message without the field in front: clients write it there themselves.
 fn cause(finding: &Finding) -> CauseOf {
-    CauseOf { reason: finding.code.cause.reason(), message: told(finding), field: finding.pointer.field() }
+    let (field, message) = (finding.pointer.field(), told(finding));
+    let bare = message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
+    let message = bare.map(str::to_owned).unwrap_or(message);
+    CauseOf { reason: finding.code.cause.reason(), message, field }
 }
 
 /// What is wrong and, where the message does not say it already, what to do.
@@ -154,10 +158,10 @@ fn told(finding: &Finding) -> String {
 
 /// As the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with brackets
 /// around several messages.
-fn message(details: &Details<'_>) -> String {
+fn message<'f>(details: &Details<'_>, denials: impl Iterator<Item = &'f Finding>) -> String {
     let dot = if details.group.is_empty() { "" } else { "." };
     let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let messages: Vec<&str> = details.causes.iter().map(|cause| cause.message.as_str()).collect();
+    let messages: Vec<String> = denials.map(told).collect();
     let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
     format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
 }

@@ -44,7 +44,10 @@ fn files(family: Family) -> &'static [&'static str] {
         Family::Ark => &[include_str!("../../deploy/crds/ark.yaml")],
         Family::Orloj => &[include_str!("../../deploy/crds/orloj.yaml")],
         Family::Orka => &[include_str!("../../deploy/crds/orka.yaml")],
-        Family::Sympozium => &[include_str!("../../deploy/crds/sympozium.yaml")],
+        Family::Sympozium => &[
+            include_str!("../../deploy/crds/sympozium.yaml"),
+            include_str!("../../deploy/crds/sympozium-older.yaml"),
+        ],
     }
 }
 

@@ -86,12 +86,22 @@ fn tell(document: &Document) -> Option<String> {
     Some(text)
 }
 
+/// The memory resources: one, or a list of them.
+fn memories(injected: &Value) -> String {
+    let names: Vec<&str> = match injected.get("memory") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if names.is_empty() { "unknown".to_owned() } else { plain(&names.join(", ")).into_owned() }
+}
+
 fn added(injected: &Value, pod: &Value, text: &mut String) {
     let word = |key| plain(injected.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _ = writeln!(
         text,
         "memory of {}, added by memgate {} (family {})",
-        word("memory"),
+        memories(injected),
         word("version"),
         word("family")
     );

@@ -20,10 +20,9 @@ use crate::manifest;
 use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
-use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::Settings;
+use crate::model::settings::{Family, Settings};
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline;
 use crate::report::Subject;
@@ -214,7 +213,7 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
     };
     let subject = subject(&document, namespace.unwrap_or(DEFAULT_NAMESPACE));
     let namespace = document.namespace().or(namespace).unwrap_or_default().to_owned();
-    let mut task = if template.as_str().is_empty() {
+    let task = if template.as_str().is_empty() {
         let object = serde_json::to_string(pod)?;
         let version = document.version().to_owned();
         Task { template: Pointer::root(), subject, group, version, kind, namespace, object, document }
@@ -223,19 +222,8 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
         let (template, version, kind) = (template.clone(), "v1".to_owned(), "Pod".to_owned());
         Task { template, subject, group: String::new(), version, kind, namespace, object, document }
     };
-    if task.namespace.is_empty()
-        && let Some(home) = home(&task.object)
-    {
-        task.subject.namespace.clone_from(&home);
-        task.namespace = home;
-    }
     input.tasks.push(task);
     Ok(())
-}
-
-/// The namespace that a pod belongs to by its own word, when nobody else says one.
-fn home(object: &str) -> Option<String> {
-    Some(family::home(&Pod::parse(object).ok()?)?.to_owned())
 }
 
 /// Whether an object is any business of memgate's, beyond its kind.
@@ -254,10 +242,13 @@ pub fn subject(document: &Document, namespace: &str) -> Subject {
         "" => text("/metadata/generateName"),
         name => name,
     };
+    let judging = family::judging(&Family::ALL, document.group(), document.kind());
+    let cluster_wide = judging.is_some_and(|(_, kind)| !kind.namespaced);
+    let namespace = if cluster_wide { "" } else { document.namespace().unwrap_or(namespace) };
     Subject {
         api_version: document.api_version().to_owned(),
         kind: document.kind().to_owned(),
-        namespace: document.namespace().unwrap_or(namespace).to_owned(),
+        namespace: namespace.to_owned(),
         name: name.to_owned(),
     }
 }

@@ -49,7 +49,7 @@ fn written(object: &str) -> Option<Parts> {
         Some(annotations) => serde_json::from_str(annotations.get()).ok()?,
         None => BTreeMap::new(),
     };
-    annotations.retain(|key, _| key.starts_with(ANNOTATIONS));
+    annotations.retain(|key, value| key.starts_with(ANNOTATIONS) && !value.is_null());
     Some((spec, annotations))
 }
 

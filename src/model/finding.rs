@@ -119,11 +119,12 @@ impl Finding {
     /// A finding that refuses the request.
     #[must_use]
     pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        let message = without_controls(message.into());
         Self {
             code,
             severity: Severity::Deny,
             pointer,
-            message: message.into(),
+            message,
             help: None,
             basis: String::new(),
             place: None,
@@ -144,7 +145,7 @@ impl Finding {
     /// The same finding with advice.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+        Self { help: Some(without_controls(help.into())), ..self }
     }
 
     /// The same finding with the values it rests on.
@@ -196,6 +197,15 @@ impl Finding {
         let place = self.place.as_deref().unwrap_or(self.pointer.as_str());
         (self.code.name, place, &self.basis)
     }
+}
+
+/// A text in which every control character is a space: what users wrote into names and values must
+/// not move the cursor of a terminal or end a line of a log.
+fn without_controls(text: String) -> String {
+    if text.chars().any(char::is_control) {
+        return text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    }
+    text
 }
 
 /// A value from user input as messages show it: in double quotes, control characters as spaces,

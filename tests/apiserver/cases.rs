@@ -5,16 +5,19 @@
 //!      ──▶ its request, as a dry run ──▶ answer, warnings, audit annotations ──▶ judge
 //! ```
 //!
-//! All states are stored once, before the first request, for all cases side by side. Each case is
-//! a trial.
+//! The states of cases in namespaces of their own are stored once, before the first request, for all
+//! of them side by side. A case that has objects in a namespace that means something to a platform, or
+//! in none, runs alone, and its state goes with it. Each case is a trial.
 //!
 //! - A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver;
 //!   here the apiserver has to refuse it by itself.
 //! - A file `…-offline.yaml` holds cases that no apiserver can be asked, such as objects that are
 //!   being deleted or that its schemas would change on the way. It is passed over; nothing else is.
 
+mod moved;
+mod stage;
+
 use std::{
-    collections::BTreeMap,
     io,
     path::Path,
     sync::{
@@ -25,43 +28,31 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::Method;
-use futures::{StreamExt, stream};
 use kube::Client;
 use memgate::{
     casefile::{
         self,
         judge::{Outcome, judge},
-        read::read,
     },
-    family::watched,
     manifest::{collect::collect, document::values},
-    model::{request::Operation, settings::Family},
+    model::request::Operation,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    installed::{GUARDED, Installed},
+    installed::GUARDED,
     request::{self, Answer, send},
-    support::{audit::Annotations, control_plane::ControlPlane, wait},
+    support::{audit::Annotations, control_plane::ControlPlane},
     world::{Case, World},
 };
 
-/// How many objects are stored at a time.
-const AT_ONCE: usize = 16;
+use self::moved::{Moved, moved};
 
 /// How many cases were run, by all trials.
 static RUN: AtomicUsize = AtomicUsize::new(0);
 
-/// A case in namespaces of its own.
-struct Moved {
-    file: String,
-    case: casefile::Case,
-    /// Instead of `team-a` and `team-b`.
-    namespaces: [String; 2],
-}
-
 /// Whether the states of all cases are stored, and why the state of one is not, by trial name.
-type Stage = OnceLock<Result<BTreeMap<String, String>, String>>;
+type Stage = OnceLock<Result<stage::Errors, String>>;
 
 /// One trial for each case.
 ///
@@ -73,7 +64,12 @@ pub(crate) fn cases() -> Result<Vec<Case>> {
     let stage = Arc::new(Stage::new());
     let trial = |index: usize| {
         let (all, stage) = (Arc::clone(&all), Arc::clone(&stage));
-        Case::new(all[index].name(), move |world| run(world, &all, &stage, &all[index]))
+        let name = all[index].name();
+        if all[index].alone {
+            Case::alone(name, move |world| run_alone(world, &all[index]))
+        } else {
+            Case::new(name, move |world| run_beside(world, &all, &stage, &all[index]))
+        }
     };
     Ok((0..all.len()).map(trial).collect())
 }
@@ -105,56 +101,50 @@ fn all() -> Result<Vec<Moved>> {
     Ok(all)
 }
 
-/// The same case with other namespaces; their names are as long as those they replace, and in the
-/// same order.
-fn moved(file: &str, case: &Value, number: usize) -> Result<Moved> {
-    let namespaces = [format!("a-{number:04}"), format!("b-{number:04}")];
-    let mut text = case.to_string().replace("team-a", &namespaces[0]).replace("team-b", &namespaces[1]);
-    if case["expect"].to_string().contains("team-b") {
-        // Then it matters that no other case has an object of this name.
-        text = text.replace("notes", &format!("n{number:04}"));
-    }
-    let cases = read(&serde_json::from_str(&text)?).map_err(|faults| anyhow!("{file}: {faults:?}"))?;
-    let case = cases.into_iter().next().context("a case is none")?;
-    Ok(Moved { file: file.to_owned(), case, namespaces })
+/// Whether the apiserver itself is to refuse it.
+fn is_for_the_schema(moved: &Moved) -> bool {
+    moved.file.ends_with("-schema")
 }
 
-impl Moved {
-    fn name(&self) -> String {
-        format!("cases::{}::{}", self.file, self.case.name)
-    }
-
-    /// Whether the apiserver itself is to refuse it.
-    fn is_for_the_schema(&self) -> bool {
-        self.file.ends_with("-schema")
-    }
-
-    /// Whether no answer of memgate's would be a fault of its webhook configurations. Of pods and of
-    /// deletions they pass over some on purpose.
-    fn is_always_asked_about(&self) -> bool {
-        let is_pod = self.case.object.as_ref().is_some_and(|object| object["kind"] == "Pod");
-        let writes = matches!(self.case.operation, Operation::Create | Operation::Update);
-        writes && !is_pod && self.case.subresource.is_empty()
-    }
+/// Whether no answer of memgate's would be a fault of its webhook configurations. Of objects of the
+/// core and of deletions they pass over some on purpose.
+fn is_always_asked_about(case: &casefile::Case) -> bool {
+    let group = |object: &Value| object["apiVersion"].as_str().is_some_and(|version| version.contains('/'));
+    let is_own = case.object.as_ref().is_some_and(|object| group(object) && object["kind"] != "Job");
+    let writes = matches!(case.operation, Operation::Create | Operation::Update);
+    writes && is_own && case.subresource.is_empty()
 }
 
-fn run(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()> {
-    let cluster = world.cluster()?;
-    let memgate = world.memgate()?;
-    let staged = stage.get_or_init(|| set(cluster, memgate, all).map_err(|error| format!("{error:#}")));
+fn run_beside(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()> {
+    let (cluster, memgate) = (world.cluster()?, world.memgate()?);
+    let beside = || all.iter().filter(|moved| !moved.alone);
+    let staged =
+        stage.get_or_init(|| stage::set(cluster, memgate, beside()).map_err(|error| format!("{error:#}")));
     let staged = staged.as_ref().map_err(|error| anyhow!("the states are not stored: {error}"))?;
+    run(cluster, staged, moved)
+}
+
+fn run_alone(world: &World, moved: &Moved) -> Result<()> {
+    let (cluster, memgate) = (world.cluster()?, world.memgate()?);
+    let staged = stage::set(cluster, memgate, [moved])?;
+    let outcome = run(cluster, &staged, moved);
+    stage::strike(cluster, memgate, moved)?;
+    outcome
+}
+
+fn run(cluster: &ControlPlane, staged: &stage::Errors, moved: &Moved) -> Result<()> {
     if let Some(error) = staged.get(&moved.name()) {
         bail!("its state cannot be stored: {error}");
     }
     RUN.fetch_add(1, Ordering::Relaxed);
     let answer = cluster.block_on(ask(&cluster.client(), moved))?;
-    if moved.is_for_the_schema() {
+    if is_for_the_schema(moved) {
         let by_itself = !answer.granted() && answer.webhook_message().is_none();
         ensure!(by_itself, "expected a refusal by the apiserver, got {} {}", answer.status, answer.message());
         return Ok(());
     }
     let annotations = cluster.annotations(&answer.audit_id)?;
-    if moved.is_always_asked_about() {
+    if is_always_asked_about(&moved.case) {
         let asked = annotations.keys().any(|key| key.ends_with(".memgate.dev/reason"));
         ensure!(asked, "memgate was not asked: {annotations:?}");
     }
@@ -163,61 +153,17 @@ fn run(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()>
     Ok(())
 }
 
-/// Stores the states of all cases and waits until memgate has seen them.
-fn set(cluster: &ControlPlane, memgate: &Installed, all: &[Moved]) -> Result<BTreeMap<String, String>> {
-    let client = memgate.stager();
-    let errors = cluster.block_on(async {
-        let stored = stream::iter(all).map(|moved| async {
-            let error = store(&client, moved).await.err()?;
-            Some((moved.name(), format!("{error:#}")))
-        });
-        stored.buffer_unordered(AT_ONCE).filter_map(|error| async { error }).collect().await
-    });
-    wait::until("memgate to know all objects", || {
-        // Other trials add to them meanwhile.
-        let before = cluster.block_on(stored_objects(&client))?;
-        let known = memgate.known_objects()?;
-        let after = cluster.block_on(stored_objects(&client))?;
-        Ok((before == known && known == after).then_some(()))
-    })?;
-    Ok(errors)
-}
-
-async fn store(client: &Client, moved: &Moved) -> Result<()> {
-    for namespace in &moved.namespaces {
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": namespace, "labels": {GUARDED.0: GUARDED.1}},
-        });
-        send(client, Method::POST, "/api/v1/namespaces", Some(&namespace)).await?.object()?;
-    }
-    for object in moved.case.state.iter().chain(&moved.case.old_object) {
-        let metadata = &object["metadata"];
-        ensure!(metadata["deletionTimestamp"].is_null(), "an object that is being deleted is for a scenario");
-        let namespace = metadata["namespace"].as_str().unwrap_or(&moved.namespaces[0]);
-        request::create(client, namespace, object, "").await?.object()?;
-    }
-    Ok(())
-}
-
-/// How many objects there are of the kinds that memgate watches.
-async fn stored_objects(client: &Client) -> Result<usize> {
-    let mut count = 0;
-    for kind in Family::ALL.into_iter().flat_map(watched) {
-        let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
-        let list = send(client, Method::GET, &path, None).await?.object()?;
-        count += list["items"].as_array().map_or(0, Vec::len);
-    }
-    Ok(count)
-}
-
 /// Sends the request of a case as a dry run.
 async fn ask(client: &Client, moved: &Moved) -> Result<Answer> {
     let case = &moved.case;
     let subject = case.object.as_ref().or(case.old_object.as_ref()).context("a case without an object")?;
     let namespace = case.namespace.as_deref().or_else(|| subject["metadata"]["namespace"].as_str());
-    let namespace = namespace.unwrap_or(&moved.namespaces[0]);
+    let namespace = namespace.unwrap_or(moved.home());
     let mut object = case.object.clone();
+    if let Some(object) = object.as_mut().filter(|object| object["kind"] == "Namespace") {
+        // By this the apiserver knows that memgate is to be asked.
+        object["metadata"]["labels"][GUARDED.0] = json!(GUARDED.1);
+    }
     if case.operation == Operation::Create {
         let path = request::path(subject, namespace, None)?;
         return send(client, Method::POST, &format!("{path}?dryRun=All"), object.as_ref()).await;

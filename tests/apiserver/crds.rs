@@ -30,6 +30,8 @@ fn come_and_go(_: &World) -> Result<()> {
     register(&cluster, &memgate.endpoint(), "memgate", &only)?;
     wait_until_asked_about_pods(&cluster, &namespace)?;
     let lonely = dry_pod(&cluster, &namespace)?;
+    // Namespaces need no CRD.
+    let others = known_objects(&memgate)?;
     let not_found = format!("ArkAgent \"scout\" not found in namespace \"{namespace}\"");
     ensure!(lonely.warnings == [not_found.as_str()], "{:?}", lonely.warnings);
 
@@ -38,12 +40,12 @@ fn come_and_go(_: &World) -> Result<()> {
     let add = |object| cluster.block_on(create(&client, &namespace, &object, ""))?.object();
     add(memory("notes"))?;
     add(agent("scout", "notes"))?;
-    knows(&memgate, 2)?;
+    knows(&memgate, others + 2)?;
     ensure!(env_names(&dry_pod(&cluster, &namespace)?.object()?) == COMPLETE);
 
     // With the CRD of a kind its objects go, and with no kind the others.
     cluster.kubectl(&["delete", "crd", "arkagents.arkonis.dev"])?.ok()?;
-    knows(&memgate, 1)?;
+    knows(&memgate, others + 1)?;
     let lonely = dry_pod(&cluster, &namespace)?;
     ensure!(lonely.warnings == [not_found], "{:?}", lonely.warnings);
     let ready = memgate.probe("/readyz");
@@ -51,12 +53,12 @@ fn come_and_go(_: &World) -> Result<()> {
 
     install_crds(&cluster)?;
     add(agent("scout", "notes"))?;
-    knows(&memgate, 2)?;
+    knows(&memgate, others + 2)?;
     ensure!(env_names(&dry_pod(&cluster, &namespace)?.object()?) == COMPLETE);
     Ok(())
 }
 
-fn knows(memgate: &Webhook, objects: usize) -> Result<()> {
+fn knows(memgate: &Webhook, objects: u64) -> Result<()> {
     let what = format!("memgate to know {objects} objects");
     let known = wait::until(&what, || Ok((known_objects(memgate)? == objects).then_some(())));
     known.map_err(|error| anyhow::anyhow!("{error:#}\n{}", memgate.log()))

@@ -36,6 +36,9 @@ const STAGER: &str = "stager";
 /// The label of namespaces about which memgate is asked.
 pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
 
+/// The namespace in which Orloj runs the Jobs of agents, beside the usual one.
+pub(crate) const JOBS: &str = "agent-jobs";
+
 /// More than a busy machine needs; the most that Kubernetes allows.
 const WEBHOOK_SECONDS: u8 = 30;
 
@@ -54,13 +57,17 @@ impl Installed {
     pub(crate) fn new(cluster: &ControlPlane) -> Result<Self> {
         install_crds(cluster)?;
         let kubeconfig = install_account(cluster)?;
-        let webhook = Serve::new(MEMGATE).kubeconfig(&kubeconfig).ready()?;
+        let serve = ["orloj", JOBS]
+            .into_iter()
+            .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
+        let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let stager = stager(cluster)?;
         let installed = Self { webhook, kubeconfig, stager };
         let only = json!({"key": GUARDED.0, "operator": "Exists"});
         register(cluster, &installed.webhook.endpoint(), "memgate", &only)?;
         let namespace = cluster.labelled_namespace("asked", &[GUARDED])?;
         wait_until_asked(cluster, &namespace)?;
+        guarded_namespace(cluster, JOBS)?;
         Ok(installed)
     }
 
@@ -70,16 +77,25 @@ impl Installed {
     }
 
     /// How many objects memgate knows.
-    pub(crate) fn known_objects(&self) -> Result<usize> {
+    pub(crate) fn known_objects(&self) -> Result<u64> {
         known_objects(&self.webhook)
     }
 }
 
+fn guarded_namespace(cluster: &ControlPlane, name: &str) -> Result<()> {
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {GUARDED.0: GUARDED.1}},
+    });
+    cluster.admin().apply(&namespace.to_string())?;
+    Ok(())
+}
+
 /// How many objects a memgate knows, by its own word.
-pub(crate) fn known_objects(webhook: &Webhook) -> Result<usize> {
+pub(crate) fn known_objects(webhook: &Webhook) -> Result<u64> {
     let (_, metrics) = webhook.probe("/metrics").context("memgate has no metrics")?;
     let counts = metrics.lines().filter(|line| line.starts_with("memgate_store_objects{"));
-    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
     Ok(counts.sum())
 }
 
@@ -107,6 +123,12 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
         endpoint.adopt_where(&mut configuration, name, only)?;
         let webhooks = configuration["webhooks"].as_array_mut();
         for webhook in webhooks.context("the configuration has no webhooks")? {
+            if only["key"] != GUARDED.0
+                && let Some(rules) = webhook["rules"].as_array_mut()
+            {
+                // No selector keeps objects outside of namespaces away from a trial's own memgate.
+                rules.retain(|rule| rule["scope"] != "Cluster");
+            }
             webhook["failurePolicy"] = json!("Fail");
             webhook["timeoutSeconds"] = json!(WEBHOOK_SECONDS);
             push(&mut webhook["matchConditions"], not_staged.clone());

@@ -8,6 +8,7 @@
 //! manifests, access                                  what it takes, and no more
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
+//! families                                           scenarios of each platform
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -31,6 +32,7 @@ mod assets;
 mod cases;
 mod control_plane;
 mod crds;
+mod families;
 mod installed;
 mod manifests;
 mod pods;
@@ -81,6 +83,7 @@ fn cases() -> Result<Vec<Case>> {
         webhooks::cases(),
         manifests::cases(),
         pods::cases(),
+        families::cases(),
         crds::cases(),
         access::cases(),
         resources::cases(),

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use axum::http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
-use memgate::family;
+use memgate::{family, model::settings::Family};
 use serde_json::Value;
 
 /// What comes before the message of a webhook that refused.
@@ -62,13 +62,20 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
     };
     let (plural, namespaced) = match (group, kind) {
         ("", "Pod") => ("pods", true),
-        _ => family::state_kind(group, kind)
-            .map(|kind| (kind.plural, kind.namespaced))
-            .with_context(|| format!("it is not known here how {api_version} {kind} is called in a path"))?,
+        ("apps", "Deployment") => ("deployments", true),
+        ("batch", "Job") => ("jobs", true),
+        _ => {
+            let judged = || family::judging(&Family::ALL, group, kind).map(|(_, kind)| kind);
+            let known = family::state_kind(group, kind).or_else(judged);
+            let known = known.with_context(|| {
+                format!("it is not known here how {api_version} {kind} is called in a path")
+            })?;
+            (known.plural, known.namespaced)
+        }
     };
-    let place = if namespaced { format!("/namespaces/{namespace}") } else { String::new() };
+    let place = if namespaced { format!("namespaces/{namespace}/") } else { String::new() };
     let name = name.map(|name| format!("/{name}")).unwrap_or_default();
-    Ok(format!("/{root}/{api_version}{place}/{plural}{name}"))
+    Ok(format!("/{root}/{api_version}/{place}{plural}{name}"))
 }
 
 /// Creates an object in a namespace.

@@ -27,7 +27,6 @@ use super::setting::{Setting, Value};
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> Option<Injection> {
     let worker = Worker::of(pod)?;
-    let namespace = if namespace.is_empty() { worker.task_namespace } else { namespace };
     let misfits = worker.misfits(pod, namespace);
     if !misfits.is_empty() {
         return Some(Injection { warnings: misfits, ..Injection::nothing(Reason::Conflict) });
@@ -160,5 +159,33 @@ impl<'s> Plan<'_, '_, 's> {
             (true, false, _) => Reason::Complete,
         };
         Injection { warnings: self.warnings, edits, added, ..Injection::nothing(reason) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::snapshot::Snapshot;
+
+    #[test]
+    fn adds_nothing_when_the_task_cannot_be_looked_up() {
+        let pod = r#"{
+            "metadata": {"labels": {"orka.ai/task": "a", "orka.ai/task-type": "ai"}},
+            "spec": {"containers": [{"name": "worker", "env": [
+                {"name": "ORKA_TASK_NAME", "value": "a"},
+                {"name": "ORKA_TASK_NAMESPACE", "value": "team"},
+                {"name": "ORKA_CONTROLLER_URL", "value": "http://orka"}
+            ]}]}
+        }"#;
+        let pod = Pod::parse(pod).expect("a pod");
+        let snapshot = Snapshot::default();
+        let mut questions = Questions::new(&snapshot);
+        let injection = inject(&pod, "team", &mut questions).expect("a worker");
+        assert!(injection.edits.is_empty());
+        let finding = injection.unmet.first().expect("a word about it").clone();
+        assert_eq!(finding.code, &LOOKUP_FAILED);
+        assert_eq!(finding.message, "Task \"team/a\" could not be looked up");
+        let asked: Vec<&str> = questions.into_unknown().iter().map(|reference| reference.kind.kind).collect();
+        assert_eq!(asked, ["Namespace", "Task"]);
     }
 }

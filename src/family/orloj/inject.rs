@@ -4,24 +4,22 @@
 //! task's prefix is the Orloj namespace, and there the Agent names the Memory. Arguments and labels
 //! are free text, so a pod gets what is of another namespace only where Orloj runs its Jobs.
 
+mod fill;
 mod identity;
 mod rows;
 
-use std::borrow::Cow;
-
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
+use crate::family::pod::{Injection, env_pointer};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::pod::{self, Container, Pod};
+use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, Questions};
 
 use self::identity::{Identity, Name};
-use self::rows::{Row, Rows};
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, Claim, MEMORY, operation};
 use super::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_CONTAINER_MISSING,
-    POD_ENV_KEPT, POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
+    POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
 use super::namespace;
 use super::wording::fitted;
@@ -35,7 +33,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> 
     let found = agent_container(pod).and_then(|(index, container)| {
         let way = Way { here: env_pointer(index), identity: Identity::read(pod, container, namespace) };
         let found = way.find(namespace, questions)?;
-        Ok(fill(index, container, &rows::wanted(&found, namespace, questions)))
+        Ok(fill::add_missing(index, container, &rows::wanted(&found, namespace, questions)))
     });
     Some(found.unwrap_or_else(|unmet| *unmet))
 }
@@ -164,7 +162,9 @@ impl Way<'_> {
         let message = fitted([pod_namespace, home], |[pod, home]| {
             format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
         });
-        Err(unmet(Reason::ReferenceInvalid, &POD_FOREIGN_NAMESPACE, &self.here, message))
+        let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.here.clone(), message)
+            .help("if Orloj runs its Jobs there, say so with --orloj-job-namespace");
+        Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
     }
 
     fn no_memory(&self, agent: &Object) -> Unmet {
@@ -188,60 +188,5 @@ impl Way<'_> {
     fn about(&self, name: &str, message: impl Fn(&str) -> String) -> String {
         let home = self.identity.namespace.as_ref();
         fitted([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
-    }
-}
-
-/// Compares what the container has with what the memory wants, and adds what is missing.
-fn fill(index: usize, container: &Container<'_>, wanted: &Rows) -> Injection {
-    let existing = Existing::of(container);
-    let has_password = existing.get(rows::PASSWORD).is_some();
-    let mut missing: Vec<&Row> = Vec::new();
-    let mut warnings: Vec<Finding> = Vec::new();
-    let mut kept = false;
-    for row in &wanted.rows {
-        match existing.get(row.name) {
-            // The password would come behind the string that refers to it, or be another one.
-            None if row.needs_password && has_password => {}
-            None => missing.push(row),
-            Some(entry) if row.equals(entry) => {}
-            Some(_) => {
-                kept = true;
-                let message = format!("env {} is already set; kept", row.name);
-                warnings.push(Finding::warn(&POD_ENV_KEPT, env_pointer(index), message));
-            }
-        }
-    }
-    let withheld = wanted.warnings.iter();
-    warnings
-        .extend(withheld.map(|(code, message)| Finding::warn(code, env_pointer(index), message.as_str())));
-    let names: Vec<_> = missing.iter().map(|row| Cow::from(row.name)).collect();
-    let reason = match (names.is_empty(), kept) {
-        (false, _) => Reason::Injected,
-        (true, true) => Reason::Conflict,
-        (true, false) => Reason::Complete,
-    };
-    let env = if names.is_empty() { Vec::new() } else { vec![(AGENT_CONTAINER.to_owned(), names)] };
-    let block = missing.into_iter().map(|row| (row.env_var(), row.origin.clone())).collect();
-    let edits = insert_env(index, container.env.as_deref(), block, Place::Front);
-    let added = Added { memory: vec![wanted.memory.clone()], env, ..Added::default() };
-    Injection { warnings, edits, added, ..Injection::nothing(reason) }
-}
-
-/// The variables of a container that could be about memory, in their order.
-struct Existing<'p, 'a>(Vec<&'p pod::EnvVar<'a>>);
-
-impl<'p, 'a> Existing<'p, 'a> {
-    /// One look at each entry, however many there are.
-    fn of(container: &'p Container<'a>) -> Self {
-        let entries = container.env.as_deref().unwrap_or_default().iter();
-        let ours = |entry: &&pod::EnvVar<'_>| {
-            entry.name.as_deref().is_some_and(|name| name.starts_with(rows::COMMON_START))
-        };
-        Self(entries.filter(ours).collect())
-    }
-
-    /// The last entry of a name: the one that counts.
-    fn get(&self, name: &str) -> Option<&'p pod::EnvVar<'a>> {
-        self.0.iter().rev().find(|entry| entry.name.as_deref() == Some(name)).copied()
     }
 }

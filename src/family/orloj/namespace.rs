@@ -3,6 +3,8 @@
 //! Orloj keeps its resources in a store with namespaces of its own. That of an object is the one of
 //! its annotation, or else the Kubernetes namespace; two objects can claim one place.
 
+use crate::family::suggest::nearest;
+use crate::model::finding::quoted;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::snapshot::{Lookup, Object, Questions};
@@ -51,6 +53,22 @@ pub(super) fn find<'s>(
         (None, Lookup::Unknown) => Lookup::Unknown,
         (None, Lookup::Found(_) | Lookup::Absent) => Lookup::Absent,
     }
+}
+
+/// What may have been meant by a name that does not exist: a similar one of the Orloj namespace, or the
+/// same one elsewhere.
+pub(super) fn meant(
+    kind: &'static Kind,
+    namespace: &str,
+    name: &str,
+    questions: &mut Questions<'_>,
+) -> Option<String> {
+    let here = questions.everywhere(kind).filter(|object| of_object(object) == namespace);
+    if let Some(near) = nearest(name, here.map(|object| object.name.as_str())) {
+        return Some(format!("did you mean \"{near}\"?"));
+    }
+    let elsewhere = questions.named(kind, name).into_iter().map(of_object).min()?;
+    Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
 }
 
 /// `name` or `namespace/name`.

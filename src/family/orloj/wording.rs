@@ -30,13 +30,14 @@ pub(super) fn fitted_to(message: impl Fn(usize) -> String) -> String {
     }
 }
 
-/// The first characters of a name, and an ellipsis where there were more.
+/// The first characters of a name, and an ellipsis where there were more; control characters as
+/// spaces.
 pub(super) fn cut(name: &str, limit: usize) -> String {
+    let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
     if name.chars().nth(limit).is_none() {
-        return name.to_owned();
+        return plain.collect();
     }
-    let start: String = name.chars().take(limit.saturating_sub(1)).collect();
-    format!("{start}…")
+    plain.take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -50,6 +51,7 @@ mod tests {
             fitted([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
         assert_eq!(message.chars().count(), LONGEST);
         assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
+        assert_eq!(fitted(["a\nb"], |[name]| name.to_owned()), "a b");
         assert_eq!(fitted(["a"], |[a]| format!("only {a}")), "only a");
     }
 }

@@ -57,12 +57,12 @@ fn instance_label() -> Pointer {
     Pointer::new("/metadata/labels").key(INSTANCE_LABEL)
 }
 
-fn fill<'s>(
+fn fill(
     pod: &Pod<'_>,
     seen: &Seen<'_>,
     instance: &str,
     namespace: &str,
-    questions: &mut Questions<'s>,
+    questions: &mut Questions<'_>,
 ) -> Result<Injection, Unmet> {
     let Some(agent) = seen.agent else {
         let message = format!("no container named \"{AGENT_CONTAINER}\"");

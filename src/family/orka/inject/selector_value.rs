@@ -1,5 +1,7 @@
 //! How Orka makes a label value of any name.
 
+use std::fmt::Write as _;
+
 use ring::digest::{SHA256, digest};
 
 /// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
@@ -28,8 +30,10 @@ pub(super) fn selector_value(name: &str) -> String {
     }
     let start = stripped(value.get(..KEPT).unwrap_or(value));
     let hash = digest(&SHA256, name.as_bytes());
-    let hash: String = hash.as_ref().iter().take(HASHED).map(|byte| format!("{byte:02x}")).collect();
-    format!("{start}-{hash}")
+    hash.as_ref().iter().take(HASHED).fold(format!("{start}-"), |mut value, byte| {
+        let _ = write!(value, "{byte:02x}");
+        value
+    })
 }
 
 fn stripped(value: &str) -> &str {

@@ -61,7 +61,10 @@ impl<'p, 'a> Worker<'p, 'a> {
             let message =
                 format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
             let list = env_pointer(self.index);
-            let pointer = self.last(TASK_NAMESPACE).map_or(list.clone(), |(index, _)| list.index(index));
+            let pointer = match self.last(TASK_NAMESPACE) {
+                Some((index, _)) => list.index(index),
+                None => list,
+            };
             findings.push(Finding::warn(&POD_NAMESPACE_DIFFERS, pointer, message));
         }
         if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {

@@ -67,7 +67,7 @@ impl Row {
 
 /// All that a Memory wants, and what is to be said of what it does not get.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct Wanted {
     /// The Memory as the marker annotation names it.
     pub(super) memory: String,
     pub(super) rows: Vec<Row>,
@@ -75,7 +75,7 @@ pub(super) struct Rows {
 }
 
 /// The rows for a pod of this namespace.
-pub(super) fn wanted(found: &Found<'_>, pod_namespace: &str, questions: &mut Questions<'_>) -> Rows {
+pub(super) fn wanted(found: &Found<'_>, pod_namespace: &str, questions: &mut Questions<'_>) -> Wanted {
     let memory = Memory::read(&found.memory.tree);
     // A provider of the wrong type is none that could be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
@@ -87,7 +87,7 @@ pub(super) fn wanted(found: &Found<'_>, pod_namespace: &str, questions: &mut Que
     if provider == Provider::Pgvector {
         writer.embeddings(&memory, found.memory, questions);
     }
-    writer.rows
+    writer.wanted
 }
 
 /// Writes rows that come from one object.
@@ -95,18 +95,19 @@ struct Writer<'p> {
     pod_namespace: &'p str,
     /// The object that the next rows come from, as `Kind namespace/name`.
     resource: Arc<str>,
-    rows: Rows,
+    wanted: Wanted,
 }
 
 impl<'p> Writer<'p> {
     fn new(memory: &Object, pod_namespace: &'p str) -> Self {
-        let rows = Rows { memory: format!("Memory/{}", memory.name), rows: Vec::new(), warnings: Vec::new() };
-        Self { pod_namespace, resource: resource("Memory", memory), rows }
+        let wanted =
+            Wanted { memory: format!("Memory/{}", memory.name), rows: Vec::new(), warnings: Vec::new() };
+        Self { pod_namespace, resource: resource("Memory", memory), wanted }
     }
 
     fn add(&mut self, name: &'static str, source: EnvSource, field: &'static str) {
         let origin = Origin { resource: Arc::clone(&self.resource), field: field.into(), rule: "" };
-        self.rows.rows.push(Row { name, source, origin, needs_password: false });
+        self.wanted.rows.push(Row { name, source, origin, needs_password: false });
     }
 
     fn literal(&mut self, name: &'static str, text: &str, field: &'static str) {
@@ -146,13 +147,13 @@ impl<'p> Writer<'p> {
                 let memory = quoted(&format!("{namespace}/{name}"));
                 format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
             });
-            self.rows.warnings.push((&POD_ENDPOINT_WITHHELD, message));
+            self.wanted.warnings.push((&POD_ENDPOINT_WITHHELD, message));
             return;
         }
         match endpoint::password_goes_before(text).filter(|_| pgvector && has_credential) {
             Some(at) => self.dsn(text, at),
             None if *provider == Provider::Http => {
-                self.literal(ENDPOINT, text.trim_end_matches('/'), "spec.endpoint")
+                self.literal(ENDPOINT, text.trim_end_matches('/'), "spec.endpoint");
             }
             None => self.literal(address, text, "spec.endpoint"),
         }
@@ -164,7 +165,7 @@ impl<'p> Writer<'p> {
         let escaped = |text: &str| text.replace('$', "$$");
         let value = format!("{}:$({PASSWORD}){}", escaped(user), escaped(host));
         self.add(DSN, EnvSource::Value(value), "spec.endpoint");
-        if let Some(row) = self.rows.rows.last_mut() {
+        if let Some(row) = self.wanted.rows.last_mut() {
             row.needs_password = true;
         }
     }
@@ -202,7 +203,7 @@ impl<'p> Writer<'p> {
                 let secret = quoted(&format!("{namespace}/{name}"));
                 format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
             });
-            self.rows.warnings.push((&POD_SECRET_NAMESPACE, message));
+            self.wanted.warnings.push((&POD_SECRET_NAMESPACE, message));
             return false;
         }
         // Credentials may live in Orloj's store only; a missing Secret must not stop the task.

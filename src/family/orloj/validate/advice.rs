@@ -171,7 +171,10 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, questions: &mut Questio
             let message = fitted([text], |[text]| {
                 format!("spec.embedding_model: model endpoint {} not found", quoted(text))
             });
-            Some(warn(&EMBEDDING_MISSING, POINTER, message))
+            let meant = namespace::meant(&MODEL_ENDPOINT, reference.namespace, reference.name, questions);
+            let help =
+                meant.unwrap_or_else(|| "it is the name of a ModelEndpoint, not of a model".to_owned());
+            Some(warn(&EMBEDDING_MISSING, POINTER, message).help(help))
         }
         Lookup::Found(endpoint) => {
             let reason = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::family::Subject;
+use crate::family::suggest::nearest;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Questions};
@@ -87,22 +88,23 @@ fn ref_invalid(name: &str) -> Option<Finding> {
 /// The Memory may live in Orloj's store only, so its absence is no reason to refuse.
 fn memory(name: &str, subject: &Subject<'_>, questions: &mut Questions<'_>) -> Option<Finding> {
     let home = namespace::of(subject.object, subject.namespace);
-    let (code, message) = match namespace::find(&MEMORY, home, name, questions) {
-        Lookup::Unknown => return None,
+    let pointer = Pointer::new(REF);
+    match namespace::find(&MEMORY, home, name, questions) {
+        Lookup::Unknown => None,
         Lookup::Absent => {
             let message = fitted([subject.name, name], |[agent, name]| {
                 format!("agent {} references missing memory {}", quoted(agent), quoted(name))
             });
-            (&AGENT_MEMORY_MISSING, message)
+            let help = namespace::meant(&MEMORY, home, name, questions);
+            Some(Finding { help, ..Finding::warn(&AGENT_MEMORY_MISSING, pointer, message) })
         }
         Lookup::Found(memory) => {
             let phase = text(&memory.tree, &["status", "phase"]);
             let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
             let message = fitted([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
-            (&AGENT_MEMORY_FAILING, message)
+            Some(Finding::warn(&AGENT_MEMORY_FAILING, pointer, message))
         }
-    };
-    Some(Finding::warn(code, Pointer::new(REF), message))
+    }
 }
 
 fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
@@ -115,8 +117,9 @@ fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
                 quoted(entry)
             )
         });
-        Finding::deny(&AGENT_ALLOW_INVALID, Pointer::new(ALLOW).index(index), message)
-            .basis(format!("{:?}", claim.allow))
+        let help = nearest(entry, OPERATIONS).map(|meant| format!("did you mean \"{meant}\"?"));
+        let finding = Finding::deny(&AGENT_ALLOW_INVALID, Pointer::new(ALLOW).index(index), message);
+        Finding { help, ..finding }.basis(format!("{:?}", claim.allow))
     };
     bad.map(finding).collect()
 }

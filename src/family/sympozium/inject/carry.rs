@@ -118,14 +118,14 @@ fn memories(plan: &Plan<'_, '_>) -> Vec<String> {
 
 fn init_containers(plan: &mut Plan<'_, '_>) -> Vec<Edit> {
     let list = Pointer::new("/spec/initContainers");
-    let first: Vec<Part> = plan.first.take().into_iter().collect();
-    let last: Vec<Part> = plan.last.take().into_iter().collect();
+    let front: Vec<Part> = plan.first.take().into_iter().collect();
+    let end: Vec<Part> = plan.last.take().into_iter().collect();
     let Some(existing) = plan.seen.init_containers.as_ref().map(Vec::len) else {
-        return append(&list, None, first.into_iter().chain(last).collect());
+        return append(&list, None, front.into_iter().chain(end).collect());
     };
-    let behind = existing + first.len();
-    let mut edits = insert_trees(&list, Some(existing), 0, trees(first));
-    edits.extend(insert_trees(&list, Some(behind), behind, trees(last)));
+    let behind = existing + front.len();
+    let mut edits = insert_trees(&list, Some(existing), 0, trees(front));
+    edits.extend(insert_trees(&list, Some(behind), behind, trees(end)));
     edits
 }
 

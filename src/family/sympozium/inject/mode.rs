@@ -45,7 +45,7 @@ pub(super) fn mode<'s>(plan: &mut Plan<'_, 's>, questions: &mut Questions<'s>) -
         }
         return Ok(Mode::Service);
     }
-    let chosen = annotation.unwrap_or(questions.settings().sympozium.memory_mode);
+    let chosen = annotation.unwrap_or_else(|| questions.settings().sympozium.memory_mode);
     if chosen == MemoryMode::Service {
         return Ok(Mode::Service);
     }

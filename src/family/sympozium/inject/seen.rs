@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::model::pod::{Container, EnvVar, Pod, read};
+use crate::model::pod::{Container, EnvVar, Pod};
 use crate::model::view::{Text, view};
 
 use super::super::api::AGENT_CONTAINER;
@@ -87,10 +87,10 @@ impl<'p> Seen<'p> {
         Some(Self {
             containers,
             agent,
-            init_containers: part(spec.init_containers)?,
-            volumes: part(spec.volumes)?,
-            mounts: part(mounts)?,
-            security: part(spec.security_context)?,
+            init_containers: part(spec.init_containers).ok()?,
+            volumes: part(spec.volumes).ok()?,
+            mounts: part(mounts).ok()?,
+            security: part(spec.security_context).ok()?,
             host_network: spec.host_network.unwrap_or(false),
             dns_policy: spec.dns_policy.as_deref(),
         })
@@ -147,7 +147,7 @@ impl<'p> Seen<'p> {
     }
 }
 
-/// `Some(None)` where there is nothing, `None` where there is something of another form.
-fn part<'p, T: serde::Deserialize<'p>>(raw: Option<&'p RawValue>) -> Option<Option<T>> {
-    if raw.is_none() { Some(None) } else { read(raw).map(Some) }
+/// `None` where there is nothing.
+fn part<'p, T: serde::Deserialize<'p>>(raw: Option<&'p RawValue>) -> serde_json::Result<Option<T>> {
+    raw.map(|raw| serde_json::from_str(raw.get())).transpose()
 }

@@ -84,11 +84,13 @@ fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
         let path = ["spec", field];
         same(agent.at(&path), old.at(&path), &shape_at(&subject.kind.shape, &path))
     };
-    if let Some(ensemble) = label(agent, ENSEMBLE_LABEL) {
-        if !unchanged("skills") || !unchanged("memory") {
-            let message = format!("managed by Ensemble {}; edit the Ensemble", quoted(ensemble));
-            findings.push(Finding::warn(&MANAGED_AGENT_EDIT, Pointer::new("/spec"), message));
-        }
+    if unchanged("skills") && unchanged("memory") {
+        return findings;
     }
+    let managed = |ensemble| {
+        let message = format!("managed by Ensemble {}; edit the Ensemble", quoted(ensemble));
+        Finding::warn(&MANAGED_AGENT_EDIT, Pointer::new("/spec"), message)
+    };
+    findings.extend(label(agent, ENSEMBLE_LABEL).map(managed));
     findings
 }

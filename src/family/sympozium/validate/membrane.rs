@@ -79,8 +79,8 @@ fn permeability(
 /// The runner gets tags as one comma-separated value.
 fn tags(list: &Pointer, tags: &[&str]) -> Vec<Finding> {
     let invalid = tags.iter().enumerate().filter_map(|(index, tag)| {
-        let why = match tag {
-            tag if tag.is_empty() => "an empty tag matches everything or nothing",
+        let why = match *tag {
+            "" => "an empty tag matches everything or nothing",
             tag if tag.contains(',') => "a comma makes it several tags",
             _ => return None,
         };

@@ -64,13 +64,13 @@ pub(super) fn deleted(subject: &Subject<'_>, questions: &mut Questions<'_>) -> V
     if subject.name != MEMORY {
         return Vec::new();
     }
-    let uses = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
+    let has_it = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
         let agents = questions.everywhere(&AGENT).chain(questions.everywhere(&AGENT_OLD));
-        agents.filter(uses).collect()
+        agents.filter(has_it).collect()
     } else {
         let agents = questions.list(&AGENT, subject.namespace);
-        agents.chain(questions.list(&AGENT_OLD, subject.namespace)).filter(uses).collect()
+        agents.chain(questions.list(&AGENT_OLD, subject.namespace)).filter(has_it).collect()
     };
     let Some(first) = users.first() else { return Vec::new() };
     let more = match users.len() {

@@ -1,0 +1,139 @@
+//! What is in the cluster before a case asks.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Method;
+use futures::{StreamExt, stream};
+use kube::Client;
+use memgate::{family::watched, model::settings::Family};
+use serde_json::{Value, json};
+
+use super::moved::Moved;
+use crate::{
+    installed::{GUARDED, Installed},
+    request::{self, path, send},
+    support::{control_plane::ControlPlane, wait},
+};
+
+/// How many states are stored at a time.
+const AT_ONCE: usize = 16;
+
+/// Why the state of a case is not stored, by the name of its trial.
+pub(super) type Errors = BTreeMap<String, String>;
+
+/// Stores the states of cases and waits until memgate has seen them.
+pub(super) fn set<'m>(
+    cluster: &ControlPlane,
+    memgate: &Installed,
+    cases: impl IntoIterator<Item = &'m Moved>,
+) -> Result<Errors> {
+    let client = memgate.stager();
+    let errors = cluster.block_on(async {
+        let stored = stream::iter(cases).map(|moved| async {
+            let error = store(&client, moved).await.err()?;
+            Some((moved.name(), format!("{error:#}")))
+        });
+        stored.buffer_unordered(AT_ONCE).filter_map(|error| async { error }).collect().await
+    });
+    until_known(cluster, memgate)?;
+    Ok(errors)
+}
+
+/// Removes the state of a case and waits until memgate has forgotten it.
+pub(super) fn strike(cluster: &ControlPlane, memgate: &Installed, moved: &Moved) -> Result<()> {
+    let client = memgate.stager();
+    cluster.block_on(async {
+        for object in moved.stored().filter(|object| object["kind"] != "Namespace") {
+            let path = path_of(moved, object)?;
+            // Some were never stored.
+            send(&client, Method::DELETE, &path, Some(&json!({"gracePeriodSeconds": 0}))).await?;
+        }
+        anyhow::Ok(())
+    })?;
+    until_known(cluster, memgate)
+}
+
+fn until_known(cluster: &ControlPlane, memgate: &Installed) -> Result<()> {
+    let client = memgate.stager();
+    wait::until("memgate to know all objects", || {
+        // Other trials add to them meanwhile.
+        let before = cluster.block_on(stored_objects(&client))?;
+        let known = memgate.known_objects()?;
+        let after = cluster.block_on(stored_objects(&client))?;
+        Ok((before == known && known == after).then_some(()))
+    })
+}
+
+async fn store(client: &Client, moved: &Moved) -> Result<()> {
+    for name in &moved.namespaces {
+        let given = |object: &&Value| object["kind"] == "Namespace" && object["metadata"]["name"] == **name;
+        // A Namespace that is to be created is not there yet.
+        if moved.case.object.as_ref().filter(given).is_none() || moved.case.old_object.is_some() {
+            guarded(client, name, moved.stored().find(given)).await?;
+        }
+    }
+    for object in moved.stored().filter(|object| object["kind"] != "Namespace") {
+        ensure!(
+            object["metadata"]["deletionTimestamp"].is_null(),
+            "an object that is being deleted is for a scenario"
+        );
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(moved.home());
+        let stored = request::create(client, namespace, &fitted(object), "").await?.object()?;
+        if !object["status"].is_null() && stored["status"].is_null() {
+            let mut reported = stored;
+            reported["status"] = object["status"].clone();
+            let path = format!("{}/status", path_of(moved, object)?);
+            send(client, Method::PUT, &path, Some(&reported)).await?.object()?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a namespace about which memgate is asked, or one that is there already into one.
+async fn guarded(client: &Client, name: &str, given: Option<&Value>) -> Result<()> {
+    let mut namespace = given
+        .cloned()
+        .unwrap_or_else(|| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    namespace["metadata"]["labels"][GUARDED.0] = json!(GUARDED.1);
+    let path = "/api/v1/namespaces";
+    let answer = send(client, Method::POST, path, Some(&namespace)).await?;
+    if answer.status != 409 {
+        answer.object()?;
+        return Ok(());
+    }
+    let path = format!("{path}/{name}");
+    let stored = send(client, Method::GET, &path, None).await?.object()?;
+    namespace["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+    namespace["spec"] = stored["spec"].clone();
+    send(client, Method::PUT, &path, Some(&namespace)).await?.object()?;
+    Ok(())
+}
+
+/// The same Service without an address of its own: the cluster has but a few, and nobody calls it.
+fn fitted(object: &Value) -> Value {
+    let mut object = object.clone();
+    if object["kind"] == "Service" && object["spec"]["type"].is_null() {
+        object["spec"]["clusterIP"] = json!("None");
+    }
+    object
+}
+
+fn path_of(moved: &Moved, object: &Value) -> Result<String> {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().context("a stored object has a name")?;
+    path(object, metadata["namespace"].as_str().unwrap_or(moved.home()), Some(name))
+}
+
+/// How many objects there are of the kinds that memgate watches.
+async fn stored_objects(client: &Client) -> Result<u64> {
+    let mut count = 0;
+    for kind in Family::ALL.into_iter().flat_map(watched) {
+        let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
+        let path = format!("/{root}/{}/{}?limit=1", kind.version, kind.plural);
+        let list = send(client, Method::GET, &path, None).await?.object()?;
+        let listed = list["items"].as_array().map_or(0, Vec::len);
+        count += list["metadata"]["remainingItemCount"].as_u64().unwrap_or_default() + u64::try_from(listed)?;
+    }
+    Ok(count)
+}
