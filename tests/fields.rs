@@ -123,9 +123,8 @@ fn cases() -> Vec<Case> {
         let object = case.object.as_ref().or(case.old_object.as_ref()).expect("an object");
         let kind = (object.get("apiVersion"), object.get("kind"), case.operation.name());
         let state = case.state.iter().filter_map(|object| object.get("kind")?.as_str());
-        let codes = case.expect.codes.iter().flatten().map(String::as_str);
         // All of them go in, so no lazy `any`.
-        state.chain(codes).chain([""]).filter(|shown| seen.insert(format!("{kind:?} {shown}"))).count() > 0
+        state.chain([""]).filter(|shown| seen.insert(format!("{kind:?} {shown}"))).count() > 0
     });
     cases
 }

@@ -83,6 +83,7 @@ pub enum Phase {
 }
 
 /// One thing that is wrong.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of its own, and any may be true")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that is broken.
@@ -110,6 +111,8 @@ pub struct Finding {
     /// Whether this is about what an edit mends. The mutating call tells it, since nothing of it is
     /// left for the validating one.
     pub on_rewrite: bool,
+    /// Whether what stands there may be a secret: reports name the place and do not show it.
+    pub discreet: bool,
 }
 
 impl Finding {
@@ -129,6 +132,7 @@ impl Finding {
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
+            discreet: false,
         }
     }
 
@@ -166,6 +170,12 @@ impl Finding {
     #[must_use]
     pub fn when_allowed(self) -> Self {
         Self { when_allowed: true, ..self }
+    }
+
+    /// The same finding, whose place is not shown.
+    #[must_use]
+    pub fn discreet(self) -> Self {
+        Self { discreet: true, ..self }
     }
 
     /// The same finding, told by the call that makes the edit.

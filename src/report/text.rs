@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use annotate_snippets::{
-    Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
+    Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
 
 use crate::model::finding::Severity;
@@ -52,12 +52,21 @@ fn group<'r>(located: &'r Located<'_>) -> Group<'r> {
     let mut group = level
         .primary_title(finding.message.as_str())
         .id(finding.code.name)
-        .elements(snippets(&located.place, located.other.as_ref()))
+        .elements(source(located))
         .element(Level::NOTE.with_name("in").message(normalize_untrusted_str(&located.subject.title())));
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
     group
+}
+
+/// The place of a finding: the source, or just its line and column where that may hold a secret.
+fn source<'r>(located: &'r Located<'_>) -> Vec<Element<'r>> {
+    let place = &located.place;
+    if located.finding.discreet {
+        return vec![Origin::path(plain(place.file)).line(place.line).char_column(place.column).into()];
+    }
+    snippets(place, located.other.as_ref()).into_iter().map(Element::from).collect()
 }
 
 /// The source with its carets: one snippet, or two when the other place is in another file.

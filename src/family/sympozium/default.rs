@@ -14,12 +14,13 @@ use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
 use super::inject::env::resource;
 use super::lookup;
+use super::validate::is_well_formed;
 
 /// The skills and the Ensemble of the run's Agent, where the run is new and says nothing itself.
 #[must_use]
 pub fn default(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Edit> {
     let run = subject.object;
-    if *subject.kind != AGENT_RUN || subject.operation != Operation::Create {
+    if *subject.kind != AGENT_RUN || subject.operation != Operation::Create || !is_well_formed(subject) {
         return Vec::new();
     }
     let Some(name) = agent_ref(run) else { return Vec::new() };

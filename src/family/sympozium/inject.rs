@@ -20,7 +20,7 @@ mod sidecar;
 
 use crate::family::pod::Injection;
 use crate::model::decision::Reason;
-use crate::model::finding::{Code, Finding};
+use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Questions;
@@ -76,7 +76,7 @@ fn fill(
     let found = find(pod, instance, namespace, questions)?;
     if !found.anything() {
         if found.unmet.is_empty() {
-            let message = format!("Agent \"{instance}\" has no memory");
+            let message = format!("Agent {} has no memory", quoted(instance));
             let mut none = unmet(Reason::NoMemory, &AGENT_WITHOUT_MEMORY, instance_label(), message);
             none.quiet = true;
             return Err(none);

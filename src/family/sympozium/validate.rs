@@ -62,6 +62,13 @@ pub fn validate(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Fin
     beside_wrong_types(findings, SCHEMA_CODES)
 }
 
+/// Whether each field that is read has its type. What has not is refused in the end, so nothing is
+/// made of it.
+#[must_use]
+pub fn is_well_formed(subject: &Subject<'_>) -> bool {
+    schema_rules(subject).iter().all(|finding| finding.severity == Severity::Warn)
+}
+
 /// What the fields' own types say. The status is nobody's to write but the controller's.
 fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
     let findings = schema::check(subject.object, &subject.kind.shape, SCHEMA_CODES);
@@ -123,6 +130,11 @@ fn unsupported(
     let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
     let text = format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "));
     Some(deny(code, at, &text).basis(value))
+}
+
+/// A name as messages show it where no quotes belong around it.
+fn plain(name: &str) -> String {
+    quoted(name).trim_matches('"').to_owned()
 }
 
 /// A reference to a config that the Ensemble does not have.

@@ -117,7 +117,11 @@ fn url(text: &str, subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<
         ),
     ];
     let given = advice.into_iter().filter(|(applies, ..)| *applies);
-    given.map(|(_, code, message)| Finding::warn(code, pointer.clone(), message)).collect()
+    let finding = |(_, code, message)| {
+        let finding = Finding::warn(code, pointer.clone(), message);
+        if address.userinfo { finding.discreet() } else { finding }
+    };
+    given.map(finding).collect()
 }
 
 /// Whether there are headers, and they leave the cluster as plain text.

@@ -37,15 +37,14 @@ pub(super) fn mode<'s>(plan: &mut Plan<'_, 's>, questions: &mut Questions<'s>) -
     if own && (plan.seen.has_container(MEMORY_SERVER) || plan.seen.has_container(PACK_SIDECAR)) {
         return Ok(Mode::SidecarPresent);
     }
-    let annotation = annotation(plan);
     if url.is_some() {
-        if annotation == Some(MemoryMode::Sidecar) {
+        if asked(plan) == Some("sidecar") {
             let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
             plan.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, plan.env_entry(PRIVATE_URL), message));
         }
         return Ok(Mode::Service);
     }
-    let chosen = annotation.unwrap_or_else(|| questions.settings().sympozium.memory_mode);
+    let chosen = annotation(plan).unwrap_or_else(|| questions.settings().sympozium.memory_mode);
     if chosen == MemoryMode::Service {
         return Ok(Mode::Service);
     }
@@ -72,26 +71,30 @@ pub(super) fn is_loopback(url: &str) -> bool {
     host == "localhost" || host == "::1" || is_v4()
 }
 
-/// The mode that an annotation of the pod, or else of the Agent, asks for.
+/// What an annotation of the pod, or else of the Agent, asks for.
+fn asked<'a>(plan: &'a Plan<'_, '_>) -> Option<&'a str> {
+    let of_agent = || text_at(&plan.found.agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]);
+    plan.pod.annotation(MODE_ANNOTATION).or_else(of_agent)
+}
+
+/// The mode that is asked for; what is no mode is passed over.
 fn annotation(plan: &mut Plan<'_, '_>) -> Option<MemoryMode> {
-    let agent = plan.found.agent;
-    let own = plan.pod.annotation(MODE_ANNOTATION);
-    let value = own.or_else(|| text_at(&agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]))?;
+    let value = asked(plan)?;
     match value {
-        "service" => Some(MemoryMode::Service),
-        "sidecar" => Some(MemoryMode::Sidecar),
-        other => {
-            let (whose, at) = if own.is_some() {
-                (String::new(), Pointer::new("/metadata/annotations").key(MODE_ANNOTATION))
-            } else {
-                (format!(" of Agent {}", quoted(&plan.found.instance)), instance_label())
-            };
-            let message = format!(
-                "annotation {MODE_ANNOTATION}{whose}: unsupported value {}; use \"service\" or \"sidecar\"",
-                quoted(other)
-            );
-            plan.warnings.push(Finding::warn(&MEMORY_MODE_UNKNOWN, at, message));
-            None
-        }
+        "service" => return Some(MemoryMode::Service),
+        "sidecar" => return Some(MemoryMode::Sidecar),
+        _ => {}
     }
+    let (whose, at) = if plan.pod.annotation(MODE_ANNOTATION).is_some() {
+        (String::new(), Pointer::new("/metadata/annotations").key(MODE_ANNOTATION))
+    } else {
+        (format!(" of Agent {}", quoted(&plan.found.instance)), instance_label())
+    };
+    let message = format!(
+        "annotation {MODE_ANNOTATION}{whose}: unsupported value {}; use \"service\" or \"sidecar\"",
+        quoted(value)
+    );
+    let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message);
+    plan.warnings.push(warning);
+    None
 }

@@ -13,7 +13,7 @@ use super::super::codes::{
     SKILL_REMOVED,
 };
 use super::same::{same, shape_at};
-use super::{configs, environment, names, skills, volumes, warn};
+use super::{configs, environment, names, plain, skills, volumes, warn};
 
 pub(super) fn findings(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Finding> {
     let agent = subject.object;
@@ -35,7 +35,7 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     if !has_memory(subject.object) {
         return Vec::new();
     }
-    let name = subject.name;
+    let name = plain(subject.name);
     let message = format!("PVC {name}-memory-db will be deleted with all memories of this agent");
     vec![Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message)]
 }
@@ -76,7 +76,7 @@ fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
     let agent = subject.object;
     let mut findings = Vec::new();
     if has_memory(old) && !has_memory(agent) {
-        let name = subject.name;
+        let name = plain(subject.name);
         let text = format!("Deployment, Service {name}-memory and its PVC stay until the Agent is deleted");
         findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), &text));
     }

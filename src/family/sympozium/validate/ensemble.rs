@@ -15,7 +15,7 @@ use super::super::codes::{
     RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use super::quantity::billionths;
-use super::{access, configs, deny, limits, membrane, names, not_found, unsupported, volumes, warn};
+use super::{access, configs, deny, limits, membrane, names, not_found, plain, unsupported, volumes, warn};
 
 const SHARED: &str = "/spec/sharedMemory";
 
@@ -49,6 +49,7 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn data_loss(name: &str, at: Pointer) -> Finding {
+    let name = plain(name);
     let message = format!("PVC {name}-shared-memory-db will be deleted with all shared memories");
     Finding::warn(&SHARED_MEMORY_DATA_LOSS, at, message)
 }
@@ -131,7 +132,8 @@ fn changes(ensemble: &Ensemble<'_>, subject: &Subject<'_>, old: &Tree) -> Vec<Fi
     for name in &ensemble.excluded {
         if !before.excluded.contains(name) && ensemble.knows(name) {
             let agent = format!("{}-{name}", subject.name);
-            let text = format!("Agent {} and PVC {agent}-memory-db will be deleted", quoted(&agent));
+            let text =
+                format!("Agent {} and PVC {}-memory-db will be deleted", quoted(&agent), plain(&agent));
             findings.push(warn(&EXCLUDE_DATA_LOSS, &at, &text));
         }
     }

@@ -77,7 +77,7 @@ fn cooldown(breaker: &Tree, here: &Pointer) -> Option<Finding> {
     Some(if is_positive(text) {
         warn(&BREAKER_COOLDOWN_IGNORED, &at, "is never read: an open breaker does not close by itself")
     } else {
-        warn(&BREAKER_COOLDOWN_INVALID, &at, &invalid(text))
+        warn(&BREAKER_COOLDOWN_INVALID, &at, &format!("Invalid value: {}: no Go duration", quoted(text)))
     })
 }
 

@@ -11,7 +11,7 @@ use super::super::api::{LONGEST_AGENT, LONGEST_ENSEMBLE};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
 use super::{deny, said, warn};
 
-const NOT_SERVICE: &str = "its Service needs a DNS-1035 name: a-z, 0-9 and '-', starting with a letter";
+const NOT_SERVICE: &str = "its Service needs a DNS-1035 name";
 
 fn own_name() -> Pointer {
     Pointer::new("/metadata/name")
@@ -78,7 +78,8 @@ fn agent_of(ensemble: &Ensemble<'_>, subject: &Subject<'_>, config: &Config<'_>)
 }
 
 fn not_service(name: &str, at: &Pointer) -> Option<Finding> {
-    (!is_dns_label(name)).then(|| warn(&NAME_NOT_SERVICE, at, &format!("{}: {NOT_SERVICE}", quoted(name))))
+    let finding = || warn(&NAME_NOT_SERVICE, at, &format!("{}: {NOT_SERVICE}", quoted(name)));
+    (!is_dns_label(name)).then(|| finding().help("use a-z, 0-9 and '-', and start with a letter"))
 }
 
 /// Whether a name is a DNS-1035 label but for its length.
