@@ -117,7 +117,7 @@ async fn store(client: &Client, moved: &Moved) -> Result<()> {
     for name in &moved.namespaces {
         let given = |object: &&Value| object["kind"] == "Namespace" && object["metadata"]["name"] == **name;
         // A Namespace that is to be created is not there yet.
-        if moved.case.object.as_ref().filter(given).is_none() || moved.case.old_object.is_some() {
+        if moved.case.object.as_ref().as_ref().is_none_or(|x| !given(x)) || moved.case.old_object.is_some() {
             guarded(client, name, moved.stored().find(given)).await?;
         }
     }
