@@ -113,12 +113,13 @@ async fn store(client: &Client, moved: &Moved) -> Result<()> {
     for name in &moved.namespaces {
         let given = |object: &&Value| object["kind"] == "Namespace" && object["metadata"]["name"] == **name;
         // A Namespace that is to be created is not there yet.
-        if moved.case.object.as_ref().filter(given).is_none() || moved.case.old_object.is_some() {
+        let is_new = moved.case.object.iter().any(|object| given(&object)) && moved.case.old_object.is_none();
+        if !is_new {
             guarded(client, name, moved.stored().find(given)).await?;
         }
     }
     for object in moved.stored().filter(|object| object["kind"] != "Namespace") {
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(moved.home());
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_else(|| moved.home());
         let stored = request::create(client, namespace, &fitted(object), "").await?.object()?;
         if !object["status"].is_null() && stored["status"].is_null() {
             let mut reported = stored;
@@ -186,7 +187,7 @@ fn fitted(object: &Value) -> Value {
 fn path_of(moved: &Moved, object: &Value) -> Result<String> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().context("a stored object has a name")?;
-    path(object, metadata["namespace"].as_str().unwrap_or(moved.home()), Some(name))
+    path(object, metadata["namespace"].as_str().unwrap_or_else(|| moved.home()), Some(name))
 }
 
 /// How many objects there are of the kinds that memgate watches.
