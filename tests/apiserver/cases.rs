@@ -162,7 +162,7 @@ async fn ask(client: &Client, moved: &Moved) -> Result<Answer> {
     let case = &moved.case;
     let subject = case.object.as_ref().or(case.old_object.as_ref()).context("a case without an object")?;
     let namespace = case.namespace.as_deref().or_else(|| subject["metadata"]["namespace"].as_str());
-    let namespace = namespace.unwrap_or(moved.home());
+    let namespace = namespace.unwrap_or_else(|| moved.home());
     let mut object = case.object.clone();
     if let Some(object) = object.as_mut().filter(|object| object["kind"] == "Namespace") {
         // By this the apiserver knows that memgate is to be asked.

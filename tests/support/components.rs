@@ -99,7 +99,7 @@ pub(crate) fn apiserver(assets: &Assets, files: &ApiServerFiles, port: u16) -> C
         .arg(flag("--service-account-key-file", &files.token_public))
         .arg(flag("--service-account-signing-key-file", &files.token_private))
         .arg("--authorization-mode=RBAC")
-        // No controller here would ever take the finalizer of a claim away.
+        // No controller here lets go of a claim that is protected.
         .arg("--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection")
         .arg(flag("--audit-policy-file", &files.audit_policy))
         .arg(flag("--audit-log-path", &files.audit_log))

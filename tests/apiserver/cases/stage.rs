@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
@@ -92,12 +92,8 @@ pub(super) fn strike<'m>(
     let objects = cases.into_iter().flat_map(|moved| moved.stored().map(move |object| (moved, object)));
     let objects = objects.filter(|(_, object)| object["kind"] != "Namespace");
     cluster.block_on(async {
-        let gone = stream::iter(objects).map(|(moved, object)| async {
-            let at_once = json!({"gracePeriodSeconds": 0});
-            // Some were never stored.
-            send(&client, Method::DELETE, &path_of(moved, object)?, Some(&at_once)).await
-        });
-        gone.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
+        let gone = stream::iter(objects).map(|(moved, object)| remove(&client, moved, object));
+        gone.buffer_unordered(AT_ONCE).try_collect::<()>().await
     })?;
     until_known(cluster, memgate)
 }
@@ -117,16 +113,13 @@ async fn store(client: &Client, moved: &Moved) -> Result<()> {
     for name in &moved.namespaces {
         let given = |object: &&Value| object["kind"] == "Namespace" && object["metadata"]["name"] == **name;
         // A Namespace that is to be created is not there yet.
-        if moved.case.object.as_ref().as_ref().is_none_or(|x| !given(x)) || moved.case.old_object.is_some() {
+        let is_new = moved.case.object.iter().any(|object| given(&object)) && moved.case.old_object.is_none();
+        if !is_new {
             guarded(client, name, moved.stored().find(given)).await?;
         }
     }
     for object in moved.stored().filter(|object| object["kind"] != "Namespace") {
-        ensure!(
-            object["metadata"]["deletionTimestamp"].is_null(),
-            "an object that is being deleted is for a scenario"
-        );
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(moved.home());
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_else(|| moved.home());
         let stored = request::create(client, namespace, &fitted(object), "").await?.object()?;
         if !object["status"].is_null() && stored["status"].is_null() {
             let mut reported = stored;
@@ -134,8 +127,27 @@ async fn store(client: &Client, moved: &Moved) -> Result<()> {
             let path = format!("{}/status", path_of(moved, object)?);
             send(client, Method::PUT, &path, Some(&reported)).await?.object()?;
         }
+        if is_going(object) {
+            send(client, Method::DELETE, &path_of(moved, object)?, None).await?.object()?;
+        }
     }
     Ok(())
+}
+
+/// Removes an object, if it was stored at all.
+async fn remove(client: &Client, moved: &Moved, object: &Value) -> Result<()> {
+    let path = path_of(moved, object)?;
+    let at_once = json!({"gracePeriodSeconds": 0});
+    let mut left = send(client, Method::DELETE, &path, Some(&at_once)).await?.body;
+    if is_going(&left) && !left["metadata"]["finalizers"].is_null() {
+        left["metadata"]["finalizers"] = Value::Null;
+        send(client, Method::PUT, &path, Some(&left)).await?.object()?;
+    }
+    Ok(())
+}
+
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 /// Makes a namespace about which memgate is asked, or one that is there already into one.
@@ -158,11 +170,16 @@ async fn guarded(client: &Client, name: &str, given: Option<&Value>) -> Result<(
     Ok(())
 }
 
-/// The same Service without an address of its own: the cluster has but a few, and nobody calls it.
+/// The object as it can be stored. A Service has no address of its own: the cluster has but a few, and
+/// nobody calls it. What is being deleted has a finalizer, or it would be gone.
 fn fitted(object: &Value) -> Value {
     let mut object = object.clone();
     if object["kind"] == "Service" && object["spec"]["type"].is_null() {
         object["spec"]["clusterIP"] = json!("None");
+    }
+    if is_going(&object) {
+        object["metadata"]["deletionTimestamp"] = Value::Null;
+        object["metadata"]["finalizers"] = json!(["test.memgate.dev/hold"]);
     }
     object
 }
@@ -170,7 +187,7 @@ fn fitted(object: &Value) -> Value {
 fn path_of(moved: &Moved, object: &Value) -> Result<String> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().context("a stored object has a name")?;
-    path(object, metadata["namespace"].as_str().unwrap_or(moved.home()), Some(name))
+    path(object, metadata["namespace"].as_str().unwrap_or_else(|| moved.home()), Some(name))
 }
 
 /// How many objects there are of the kinds that memgate watches.

@@ -10,14 +10,14 @@ pub(super) fn team(home: &str) -> Scene {
     let labels = json!({"sympozium.ai/ensemble": "newsroom", "sympozium.ai/agent-config": "scout"});
     let objects = vec![
         namespace(home, &[RESTRICTED], &json!({})),
-        pack(home, json!({})),
-        object(home, "Ensemble", "newsroom", &json!({}), newsroom()),
+        pack(home, &Value::Null),
+        object(home, "Ensemble", "newsroom", &json!({}), &newsroom()),
         object(
             home,
             "Agent",
             "newsroom-scout",
             &labels,
-            json!({
+            &json!({
                 "agents": {"default": {"model": "gpt-4o"}},
                 "skills": [{"skillPackRef": "memory"}],
                 "memory": {"enabled": true, "maxSizeKB": 256},
@@ -59,13 +59,13 @@ pub(super) fn sidecar(home: &str) -> Scene {
             "metadata": {"name": "triage-memory-db", "namespace": home},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
         }),
-        pack(home, json!({"image": "registry.example/memory-server:2.1"})),
+        pack(home, &json!({"image": "registry.example/memory-server:2.1"})),
         object(
             home,
             "Agent",
             "triage",
             &json!({}),
-            json!({
+            &json!({
                 "agents": {"default": {"model": "gpt-4o"}},
                 "skills": [{"skillPackRef": "k8s-ops"}, {"skillPackRef": "memory"}],
                 "memory": {"enabled": false, "autoStore": false},
@@ -88,20 +88,18 @@ pub(super) fn sidecar(home: &str) -> Scene {
     }
 }
 
-fn object(home: &str, kind: &str, name: &str, labels: &Value, spec: Value) -> Value {
+fn object(home: &str, kind: &str, name: &str, labels: &Value, spec: &Value) -> Value {
     json!({
         "apiVersion": "sympozium.ai/v1alpha1", "kind": kind,
         "metadata": {"name": name, "namespace": home, "labels": labels}, "spec": spec,
     })
 }
 
-fn pack(home: &str, sidecar: Value) -> Value {
+/// The pack `memory`; without a sidecar of its own, memory is a service.
+fn pack(home: &str, sidecar: &Value) -> Value {
     let skills = json!([{"name": "memory", "content": "Use memory_search before you start."}]);
-    let mut pack = object(home, "SkillPack", "memory", &json!({}), json!({"skills": skills}));
-    if sidecar != json!({}) {
-        pack["spec"]["sidecar"] = sidecar;
-    }
-    pack
+    let spec = json!({"skills": skills, "sidecar": sidecar});
+    object(home, "SkillPack", "memory", &json!({}), &spec)
 }
 
 fn run(home: &str, agent: &str) -> Value {
@@ -110,7 +108,7 @@ fn run(home: &str, agent: &str) -> Value {
         "AgentRun",
         &run_of(agent),
         &json!({}),
-        json!({
+        &json!({
             "agentRef": agent, "agentId": "default", "sessionKey": "s-7f3",
             "task": "Look at the failing nodes",
             "model": {"provider": "openai", "model": "gpt-4o", "authSecretRef": "openai-key"},
