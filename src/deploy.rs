@@ -33,6 +33,8 @@ pub struct Plan {
     pub ca: Option<Vec<u8>>,
     /// The families that are switched on.
     pub families: Vec<Rules>,
+    /// Flags of `memgate serve` beyond those that every installation has.
+    pub flags: Vec<String>,
 }
 
 /// How the apiserver reaches memgate.

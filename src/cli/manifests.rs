@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::families::FamilyArgs;
+use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use crate::deploy::{Endpoint, Part, Plan, Rules, render};
 use crate::family;
@@ -30,7 +30,7 @@ Without --ca the webhook configurations have no caBundle: let another tool, such
 of cert-manager, write it, or the apiserver will not trust memgate.")]
 pub struct Args {
     #[command(flatten)]
-    families: FamilyArgs,
+    settings: SettingsArgs,
 
     /// Only this part; can be repeated
     #[arg(long, value_name = "PART", value_enum)]
@@ -70,12 +70,14 @@ enum Only {
 /// # Errors
 /// When the CA cannot be read or the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let settings = args.settings.settings()?;
     let plan = Plan {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         endpoint: args.url.clone().map_or(Endpoint::Service, Endpoint::Url),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
-        families: args.families.chosen().into_iter().map(rules).collect(),
+        flags: flags(&settings),
+        families: settings.families.into_iter().map(rules).collect(),
     };
     let text = render(&plan, &parts(args)).context("failed to write the manifests")?;
     terminal.raw(text.as_bytes())?;

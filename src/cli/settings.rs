@@ -108,6 +108,31 @@ impl SettingsArgs {
     }
 }
 
+/// The flags that say what in these settings is not the default, the families aside.
+#[must_use]
+pub fn flags(settings: &Settings) -> Vec<String> {
+    let usual = Settings::default();
+    let mut flags = Vec::new();
+    if settings.orloj != usual.orloj {
+        let namespaces = settings.orloj.job_namespaces.iter();
+        flags.extend(namespaces.map(|namespace| format!("--orloj-job-namespace={namespace}")));
+    }
+    let (chosen, usual) = (&settings.sympozium, &usual.sympozium);
+    let mode = match chosen.memory_mode {
+        MemoryMode::Auto => "auto",
+        MemoryMode::Service => "service",
+        MemoryMode::Sidecar => "sidecar",
+    };
+    for (differs, flag, value) in [
+        (chosen.memory_mode != usual.memory_mode, "memory-mode", mode),
+        (chosen.wait_image != usual.wait_image, "wait-image", &chosen.wait_image),
+        (chosen.memory_image != usual.memory_image, "memory-image", &chosen.memory_image),
+    ] {
+        flags.extend(differs.then(|| format!("--sympozium-{flag}={value}")));
+    }
+    flags
+}
+
 impl From<Mode> for MemoryMode {
     fn from(mode: Mode) -> Self {
         match mode {

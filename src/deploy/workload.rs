@@ -178,6 +178,7 @@ fn arguments(plan: &Plan) -> Vec<String> {
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ];
     arguments.extend(plan.families.iter().map(|family| format!("--family={}", family.name)));
+    arguments.extend(plan.flags.iter().cloned());
     arguments
 }
 
