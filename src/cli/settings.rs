@@ -16,11 +16,9 @@ use crate::model::settings::{Family, MemoryMode, Settings};
 pub struct SettingsArgs {
     /// Take choices from this YAML or JSON file; flags win over it
     ///
-    /// All keys are optional:
-    ///   families: [arkonis, orloj]
-    ///   orloj: {jobNamespaces: [orloj]}
-    ///   sympozium: {memoryMode: auto, waitImage: IMAGE, memoryImage: IMAGE}
-    #[arg(long, value_name = "FILE", help_heading = "Settings", verbatim_doc_comment)]
+    /// Its keys are families (a list), orloj.jobNamespaces (a list), and sympozium.memoryMode,
+    /// .waitImage and .memoryImage; all of them are optional.
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
