@@ -20,7 +20,7 @@ use crate::family::Subject;
 use crate::model::finding::{Code, Finding};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::Questions;
+use crate::model::snapshot::{Questions, is_deleting};
 
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 
@@ -28,7 +28,8 @@ use super::api::{ARK_CONFIG, MEMORY, QUERY};
 #[must_use]
 pub fn validate(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        return if *subject.kind == MEMORY { usage::deleted(subject, questions) } else { Vec::new() };
+        let leaves = *subject.kind == MEMORY && !is_deleting(subject.object);
+        return if leaves { usage::deleted(subject, questions) } else { Vec::new() };
     }
     let mut findings = Vec::new();
     if *subject.kind == MEMORY {

@@ -163,7 +163,7 @@ impl Way<'_> {
             format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
         });
         let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.here.clone(), message)
-            .help("if Orloj runs its Jobs there, say so with --orloj-job-namespace");
+            .help("see --orloj-job-namespace");
         Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
     }
 

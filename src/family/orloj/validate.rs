@@ -15,7 +15,7 @@ use crate::family::schema::{self, Codes, beside_wrong_types};
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::Questions;
+use crate::model::snapshot::{Questions, is_deleting};
 use crate::model::tree::Tree;
 
 use super::api::{self, AGENT, MEMORY, text};
@@ -38,7 +38,8 @@ const RESERVED: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "bindin
 #[must_use]
 pub fn validate(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        return usage::deleted(subject, questions);
+        // Who deletes it again has read the warning.
+        return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, questions) };
     }
     let mut findings = schema::check(subject.object, &subject.kind.shape, SCHEMA_CODES);
     // The apiserver drops the status of whatever is written, before it looks at its types.

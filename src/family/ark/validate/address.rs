@@ -55,9 +55,10 @@ fn choice(given: &Given<'_>) -> Option<Finding> {
     let Some(value_from) = given.value_from else {
         return given.literal.is_none().then(required);
     };
-    if given.literal.is_some() {
+    if let Some(literal) = given.literal {
         let message = "address cannot specify both value and valueFrom; ARK uses value";
-        return Some(Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, Pointer::new("/spec/address"), message));
+        let finding = || Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, Pointer::new("/spec/address"), message);
+        return literal.text().map(|_| finding());
     }
     let pointer = Pointer::new(VALUE_FROM);
     match given.sources.as_slice() {

@@ -104,7 +104,8 @@ fn choice(header: Header<'_>, given: &Given<'_>) -> Option<Finding> {
         return given.literal.is_none().then(|| required(header, pointer));
     };
     let prefix = header.prefix;
-    if given.literal.is_some() {
+    if let Some(literal) = given.literal {
+        literal.text()?;
         let used = if let Taken::Source(source) = given.taken() { source.field } else { "value" };
         let message = format!("{prefix}cannot specify both value and valueFrom; ARK uses {used}");
         return Some(Finding::warn(&HEADER_VALUE_EXCLUSIVE, pointer, message));

@@ -34,7 +34,15 @@ pub(super) fn settle(subject: &Subject<'_>, findings: Vec<Finding>) -> Vec<Findi
         finding.basis(basis)
     });
     let Some(old) = subject.old.map(Prints::of) else { return rooted.collect() };
-    rooted.filter(|finding| is_new(finding, &old)).collect()
+    rooted.filter(|finding| is_new(finding, &old)).map(|finding| ratcheted(finding, &old)).collect()
+}
+
+/// A part that is left alone only warns, also where an empty one stands for none: not every rule
+/// finds both of them wrong.
+fn ratcheted(finding: Finding, old: &Prints<'_>) -> Finding {
+    let same = old.basis(&finding) == finding.basis;
+    let severity = if same { Severity::Warn } else { finding.severity };
+    Finding { severity, ..finding }
 }
 
 fn is_new(finding: &Finding, old: &Prints<'_>) -> bool {
