@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, insert_trees};
 use crate::model::decision::Reason;
@@ -13,7 +14,7 @@ use crate::model::pointer::Pointer;
 use super::super::api::AGENT_CONTAINER;
 use super::super::codes::POD_ENV_CONFLICT;
 use super::containers::FS_GROUP;
-use super::env::{INSTANCE, TRUST_PEERS, Variable};
+use super::env::{INSTANCE, TRUST_PEERS, Variable, resource};
 use super::plan::{Part, Plan};
 
 /// The edits of a plan. Those inside the agent's container come first.
@@ -64,8 +65,10 @@ pub(super) fn unmet(injection: &mut Injection, findings: Vec<Finding>) {
 /// What the agent lacks. Its name goes along with the first of the others.
 fn missing_variables(plan: &mut Plan<'_, '_>) -> Vec<Variable> {
     let Some(first) = plan.variables.first() else { return Vec::new() };
-    let name = Variable { name: INSTANCE, value: plan.found.instance.clone(), ..first.clone() };
-    let name = Variable { field: "metadata.name".into(), ..name };
+    let resource =
+        plan.found.agent.map_or_else(|| Arc::clone(&first.resource), |agent| resource("Agent", agent));
+    let value = plan.found.instance.clone();
+    let name = Variable { name: INSTANCE, value, resource, field: "metadata.name".into() };
     let wanted: Vec<Variable> = std::iter::once(name).chain(plan.variables.iter().cloned()).collect();
     let mut missing = Vec::new();
     for variable in wanted {

@@ -76,9 +76,8 @@ fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
     let agent = subject.object;
     let mut findings = Vec::new();
     if has_memory(old) && !has_memory(agent) {
-        let name = plain(subject.name);
-        let text = format!("Deployment, Service {name}-memory and its PVC stay until the Agent is deleted");
-        findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), &text));
+        let text = "Deployment, Service and PVC stay until the Agent is deleted";
+        findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), text));
     }
     let unchanged = |field: &'static str| {
         let path = ["spec", field];

@@ -166,7 +166,7 @@ fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>) -> Option<Finding> {
     let (new_size, old_size) = (size_of(new)?, size_of(old)?);
     let resized = new.enabled && old.enabled && new_size != old_size;
     let at = Pointer::new(SHARED).key("storageSize");
-    let text = "the PVC was made with the old size and is not resized";
+    let text = "the PVC is create-only; it is not resized";
     resized.then(|| warn(&STORAGE_SIZE_CHANGED, &at, text))
 }
 

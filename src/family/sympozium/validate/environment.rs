@@ -31,7 +31,7 @@ pub(super) fn findings(
     };
     for (name, _) in entries {
         if name == PRIVATE_URL {
-            let message = format!("{field}[{}] wins over the URL that is injected", quoted(name));
+            let message = format!("{field}[{}] wins over the injected value", quoted(name));
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
         if let Some((ensemble, _)) = written.as_ref().filter(|(_, names)| names.contains(&name.as_str())) {

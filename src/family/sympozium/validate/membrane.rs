@@ -70,7 +70,7 @@ fn permeability(
     }
     let read_only = shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
     if read_only && !rule.expose_tags.is_empty() {
-        let text = format!("no effect: {} is read-only and cannot store", quoted(name));
+        let text = format!("{} is read-only: it cannot store, so exposeTags has no effect", quoted(name));
         findings.push(warn(&EXPOSE_READ_ONLY, &here.key("exposeTags"), &text));
     }
     findings
@@ -140,7 +140,7 @@ fn trusted_by_nobody(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Fi
             Source::Relationships => pointer().key("trustGroups"),
             Source::Default => pointer().key("defaultVisibility"),
         };
-        let text = format!("{} has no trust peers: only it sees its trusted entries", quoted(name));
+        let text = format!("{} has no trust peers: only its author sees those entries", quoted(name));
         findings.push(warn(&TRUSTED_WITHOUT_PEERS, &at, &text));
     }
     findings

@@ -11,7 +11,7 @@ use super::super::api::{LONGEST_AGENT, LONGEST_ENSEMBLE};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
 use super::{deny, said, warn};
 
-const NOT_SERVICE: &str = "its Service needs a DNS-1035 name";
+const NOT_SERVICE: &str = "Service names must be DNS-1035";
 
 fn own_name() -> Pointer {
     Pointer::new("/metadata/name")
