@@ -6,7 +6,7 @@
 //! namespaces are shared until they change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::Deserializer;
 
@@ -27,6 +27,8 @@ pub struct Object {
     pub placed: bool,
     /// The whole object, as far as it is read.
     pub tree: Tree,
+    /// What makes the object unfit for use, once somebody has asked; it never changes.
+    unfit: OnceLock<Option<String>>,
 }
 
 impl Object {
@@ -39,13 +41,19 @@ impl Object {
         let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
         let placed = !namespace.is_empty();
-        Ok((!name.is_empty()).then_some(Self { namespace, name, placed, tree }))
+        Ok((!name.is_empty()).then_some(Self { namespace, name, placed, tree, unfit: OnceLock::new() }))
     }
 
     /// Whether the object is being deleted.
     #[must_use]
     pub fn deleting(&self) -> bool {
         is_deleting(&self.tree)
+    }
+
+    /// What makes the object unfit for use, judged by `judge` when it is asked for the first time: many
+    /// pods use one memory, and neither it nor its rules change in between.
+    pub fn unfit(&self, judge: impl FnOnce(&Tree) -> Option<String>) -> Option<&str> {
+        self.unfit.get_or_init(|| judge(&self.tree)).as_deref()
     }
 
     /// The value of a label, if the kind's shape keeps labels.

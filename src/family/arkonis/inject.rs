@@ -119,7 +119,7 @@ fn fill<'s>(
     questions: &mut Questions<'s>,
 ) -> Result<Injection, Unmet> {
     let (dialect, memory) = (found.dialect, found.memory);
-    if let Some(first) = first_denial(dialect, &memory.tree) {
+    if let Some(first) = memory.unfit(|tree| first_denial(dialect, tree)) {
         let message = format!("{} {} is invalid: {first}", dialect.memory.kind, quoted(&memory.name));
         let here = label_pointer(dialect.pod_label);
         return Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, &here, message));
