@@ -39,6 +39,7 @@ pub(super) struct Header<'s> {
 pub(super) struct Skipped<'s> {
     pub(super) name: &'s str,
     pub(super) reason: &'static str,
+    index: usize,
 }
 
 impl<'s> Reach<'s> {
@@ -93,7 +94,7 @@ impl<'s> Reach<'s> {
             };
             match self.header_value(header) {
                 Ok(source) => usable.push(Header { name, variable: variable(name), source, index }),
-                Err(reason) => skipped.push(Skipped { name, reason }),
+                Err(reason) => skipped.push(Skipped { name, reason, index }),
             }
         }
         let last: BTreeMap<String, usize> =
@@ -101,7 +102,9 @@ impl<'s> Reach<'s> {
         let (last, earlier): (Vec<_>, Vec<_>) =
             usable.into_iter().partition(|header| last.get(&header.variable) == Some(&header.index));
         let reason = "same variable as a later header";
-        skipped.extend(earlier.into_iter().map(|header| Skipped { name: header.name, reason }));
+        let skip = |header: Header<'s>| Skipped { name: header.name, reason, index: header.index };
+        skipped.extend(earlier.into_iter().map(skip));
+        skipped.sort_by_key(|skipped| skipped.index);
         (last, skipped)
     }
 
