@@ -15,6 +15,10 @@ use super::Review;
 /// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
 const WARNINGS_LIMIT: usize = 4096;
 
+/// The characters that a warning has room for.
+/// Source: Kubernetes documentation, Dynamic Admission Control, Response.
+const WARNING_LENGTH: usize = 120;
+
 /// What is answered.
 pub(super) struct Verdict<'a> {
     pub(super) review: &'a Review<'a>,
@@ -108,7 +112,7 @@ impl Verdict<'_> {
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
     fn warnings(&self) -> Vec<String> {
         let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
-        let texts: Vec<String> = texts.map(|finding| told(finding)).collect();
+        let texts: Vec<String> = texts.map(|finding| warning(finding)).collect();
         let mut left = WARNINGS_LIMIT - "and 1000000 more warnings".len();
         let fits = |text: &&String| {
             let room = left.checked_sub(text.len());
@@ -148,6 +152,12 @@ fn cause(finding: &Finding) -> CauseOf {
     CauseOf { reason: finding.code.cause.reason(), message, field }
 }
 
+/// What is wrong and, where there is room, what to do. The advice is in `memgate explain` too.
+fn warning(finding: &Finding) -> String {
+    let whole = told(finding);
+    if whole.chars().count() <= WARNING_LENGTH { whole } else { plain(&finding.message) }
+}
+
 /// What is wrong and, where the message does not say it already, what to do.
 fn told(finding: &Finding) -> String {
     match &finding.help {
@@ -175,4 +185,21 @@ fn plain(text: &str) -> String {
 fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "plain data serializes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::finding::{Cause, Code};
+    use crate::model::pointer::Pointer;
+
+    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
+
+    #[test]
+    fn leaves_the_advice_out_of_a_warning_that_it_makes_too_long() {
+        let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
+        let advice = |length| "x".repeat(length - "is odd; ".len());
+        assert_eq!(warning(&finding(advice(WARNING_LENGTH))).len(), WARNING_LENGTH);
+        assert_eq!(warning(&finding(advice(WARNING_LENGTH + 1))), "is odd");
+    }
 }
