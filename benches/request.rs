@@ -12,11 +12,12 @@ mod common;
 
 use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use memgate::casefile::request;
+use memgate::casefile::{Case, request};
 use memgate::model::finding::Phase;
 use memgate::model::settings::Family;
 use memgate::model::snapshot::Snapshot;
 use memgate::{admission, decide};
+use serde_json::{Value, json};
 
 /// What the server does with a body, without the socket.
 fn respond(body: &[u8], snapshot: &Snapshot) -> Vec<u8> {
@@ -74,24 +75,48 @@ fn deciding(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// For each family the case that changes its pod most, from its case files: body to response.
+/// For each family the case that changes its pod most, as it is and with many more env vars.
 fn families(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("families");
     for family in Family::ALL {
-        let richest = common::cases(family).into_iter().filter_map(|case| {
-            let snapshot = request::state(&case).expect("a state");
-            let body = request::review(&case).to_string();
-            let review = admission::parse(&body).expect("a review");
-            let edits = decide::decide(&review.request, &snapshot).edits.len();
-            (review.request.is_pod() && edits > 0).then_some((edits, body, snapshot))
-        });
-        let Some((_, body, snapshot)) = richest.max_by_key(|(edits, ..)| *edits) else { continue };
-        println!("{}: {} bytes", family.name(), body.len());
-        group.bench_function(family.name(), |bencher| {
-            bencher.iter(|| respond(black_box(body.as_bytes()), &snapshot));
-        });
+        let richest = common::cases(family).into_iter().filter_map(|case| Some((edits(&case)?, case)));
+        let Some((_, case)) = richest.max_by_key(|(edits, _)| *edits) else { continue };
+        let snapshot = request::state(&case).expect("a state");
+        for env in [0, 500, 1_000, 10_000] {
+            let body = request::review(&padded(&case, env)).to_string();
+            println!("{}, {env} more: {} bytes", family.name(), body.len());
+            group.bench_function(BenchmarkId::new(family.name(), env), |bencher| {
+                bencher.iter(|| respond(black_box(body.as_bytes()), &snapshot));
+            });
+        }
     }
     group.finish();
+}
+
+/// How many edits a case makes to its pod; `None` when it makes none.
+fn edits(case: &Case) -> Option<usize> {
+    let snapshot = request::state(case).expect("a state");
+    let body = request::review(case).to_string();
+    let review = admission::parse(&body).ok()?;
+    let edits = decide::decide(&review.request, &snapshot).edits.len();
+    (review.request.is_pod() && edits > 0).then_some(edits)
+}
+
+/// The case with so many more variables in every container.
+fn padded(case: &Case, env: usize) -> Case {
+    let mut case = case.clone();
+    let containers = case.object.as_mut().and_then(|object| object.pointer_mut("/spec/containers"));
+    for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {
+        let variables: Vec<Value> = (0..env)
+            .map(|number| json!({"name": format!("SETTING_{number:05}"), "value": format!("the value of {number}")}))
+            .collect();
+        match container.get_mut("env").and_then(Value::as_array_mut) {
+            Some(list) => list.extend(variables),
+            None if env > 0 => container["env"] = json!(variables),
+            None => {}
+        }
+    }
+    case
 }
 
 criterion_group!(benches, sizes, growth, deciding, families);
