@@ -111,7 +111,13 @@ impl Desk {
                     snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
                     rounds += 1;
                 }
-                _ if decision.required && !open.is_empty() => return Err(Refusal::LookupFailed),
+                // Trying again may help where somebody can be asked, and is better than a silent yes.
+                _ if decision.required
+                    && !open.is_empty()
+                    && (self.lookups.is_some() || decision.allowed()) =>
+                {
+                    return Err(Refusal::LookupFailed);
+                }
                 _ => return Ok(decision),
             }
         }

@@ -126,9 +126,7 @@ fn reach<'s>(
             Some(Reach { memory, namespace: home.to_owned(), foreign })
         }
         Lookup::Absent => {
-            let (name, home) = (quoted(name), quoted(home));
-            let message = format!("Memory {name} not found in namespace {home}; nothing injected");
-            unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, message);
+            unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
             None
         }
         Lookup::Unknown => {
@@ -136,10 +134,18 @@ fn reach<'s>(
             if questions.in_cluster(&MEMORY) {
                 let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
                 unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+            } else {
+                // Files without any Memory say nothing of this one. Only a pod that insists is told.
+                injection.quiet = injection.unmet.is_empty();
+                unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
             }
             None
         }
     }
+}
+
+fn missing(name: &str, home: &str) -> String {
+    format!("Memory {} not found in namespace {}; nothing injected", quoted(name), quoted(home))
 }
 
 /// All variables of the memory, in their order; none when it has no address.
