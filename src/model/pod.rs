@@ -84,6 +84,8 @@ view! {
 view! {
     /// A mount of a container.
     Mount {
+        /// The name of the volume.
+        name: Text<'a> = "name",
         /// Where.
         path: Text<'a> = "mountPath",
     }
@@ -156,7 +158,24 @@ impl<'a> Pod<'a> {
     }
 }
 
+impl<'a> Container<'a> {
+    /// The variable of this name that counts, with its index: of several the last one, as for the
+    /// kubelet.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<(usize, &EnvVar<'a>)> {
+        let env = self.env.as_deref().unwrap_or_default();
+        env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
+    }
+}
+
 impl EnvVar<'_> {
+    /// The literal; empty when the entry has neither literal nor reference, and `None` when the value
+    /// comes from elsewhere.
+    #[must_use]
+    pub fn literal(&self) -> Option<&str> {
+        self.value_from.is_none().then(|| self.value.as_deref().unwrap_or_default())
+    }
+
     /// The Secret and key that the value comes from; `None` for a literal or another reference.
     #[must_use]
     pub fn secret_key_ref(&self) -> Option<(String, String)> {

@@ -18,7 +18,7 @@ use crate::model::pointer::Pointer;
 use crate::model::snapshot::Questions;
 
 use self::chain::{Chain, Resolved, Unknown};
-use self::worker::{Worker, literal};
+use self::worker::Worker;
 use super::api::{LABELS, TASK_LABEL, WORKER};
 use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT, POD_NO_TOKEN};
 use super::setting::{Setting, Value};
@@ -68,7 +68,7 @@ fn fill(pod: &Pod<'_>, worker: &Worker<'_, '_>, mut chain: Chain<'_>) -> Injecti
     let enabled = chain.resolve(Setting::Enabled);
     let stays_off = match worker.last(Setting::Enabled.variable()) {
         Some((_, existing)) => {
-            literal(existing).is_some_and(|text| Setting::Enabled.of_literal(text) == Value::Switch(false))
+            existing.literal().is_some_and(|text| Setting::Enabled.of_literal(text) == Value::Switch(false))
         }
         None => enabled.as_ref().is_some_and(|enabled| enabled.value == Value::Switch(false)),
     };
@@ -88,7 +88,7 @@ fn fill(pod: &Pod<'_>, worker: &Worker<'_, '_>, mut chain: Chain<'_>) -> Injecti
 fn complaints(worker: &Worker<'_, '_>) -> Vec<Finding> {
     let complaint = |(index, variable): (usize, &pod::EnvVar<'_>)| {
         let (code, message) =
-            Setting::of_variable(variable.name.as_deref()?)?.complaint(literal(variable)?)?;
+            Setting::of_variable(variable.name.as_deref()?)?.complaint(variable.literal()?)?;
         let pointer = env_pointer(worker.index).index(index).key("value");
         let message = format!("{}: {message}", pointer.field());
         Some(Finding::warn(code, pointer, message))
@@ -122,7 +122,7 @@ impl<'s> Plan<'_, '_, 's> {
             return;
         };
         let means_the_same = |text: &str| !text.contains("$(") && setting.of_literal(text) == resolved.value;
-        if !literal(existing).is_some_and(means_the_same) {
+        if !existing.literal().is_some_and(means_the_same) {
             let message = format!("{} is already set in the pod; annotation ignored", setting.variable());
             let pointer = env_pointer(self.worker.index).index(index);
             self.warnings.push(Finding::warn(&POD_ENV_CONFLICT, pointer, message));

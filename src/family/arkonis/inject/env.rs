@@ -86,8 +86,8 @@ impl Variable {
     fn equals(&self, existing: &pod::EnvVar<'_>) -> bool {
         match &self.source {
             EnvSource::Value(wanted) => {
-                let literal = existing.value.as_deref().unwrap_or_default();
-                existing.value_from.is_none() && (literal == wanted || (self.or_empty && literal.is_empty()))
+                let same = |literal: &str| literal == wanted || (self.or_empty && literal.is_empty());
+                existing.literal().is_some_and(same)
             }
             EnvSource::ValueFrom(ValueFrom { secret_key_ref }) => existing
                 .secret_key_ref()
@@ -221,7 +221,7 @@ pub(super) fn compare<'p>(
             (Some(variable), None) => compared.missing.push(variable.clone()),
             (Some(variable), Some((_, entry))) if variable.equals(entry) => {}
             (Some(variable), Some((index, entry))) if name == BACKEND => {
-                let literal = entry.value_from.is_none().then(|| entry.value.as_deref().unwrap_or_default());
+                let literal = entry.literal();
                 compared.other_backend = Some((index, variable.clone(), literal));
             }
             (Some(_), Some((index, _))) => compared.different.push((index, name)),

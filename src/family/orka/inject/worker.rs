@@ -48,8 +48,8 @@ impl<'p, 'a> Worker<'p, 'a> {
         let mut containers = pod.containers().iter().enumerate();
         let (index, container) =
             containers.find(|(_, container)| container.name.as_deref() == Some(WORKER))?;
-        let env = container.env.as_deref().unwrap_or_default();
-        let set = |name| last(env, name).and_then(|(_, v)| literal(v)).filter(|text| !text.is_empty());
+        let literal = |name| container.variable(name).and_then(|(_, variable)| variable.literal());
+        let set = |name| literal(name).filter(|text| !text.is_empty());
         set(CONTROLLER_URL)?;
         Some(Self { index, container, task_name: set(TASK_NAME)?, task_namespace: set(TASK_NAMESPACE)? })
     }
@@ -81,12 +81,12 @@ impl<'p, 'a> Worker<'p, 'a> {
 
     /// The last variable of this name, which is the one that counts.
     pub(super) fn last(&self, name: &str) -> Option<(usize, &'p EnvVar<'a>)> {
-        last(self.env(), name)
+        self.container.variable(name)
     }
 
     /// The Agent that the pod names by itself.
     pub(super) fn agent_name(&self) -> Option<&'p str> {
-        self.last(AGENT_NAME).and_then(|(_, variable)| literal(variable)).filter(|name| !name.is_empty())
+        self.last(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
     }
 
     /// Whether there may be a token besides the one that every pod gets.
@@ -98,15 +98,6 @@ impl<'p, 'a> Worker<'p, 'a> {
         let sources: Vec<&RawValue> = read(self.container.env_from).unwrap_or_default();
         self.last(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
     }
-}
-
-/// The literal of a variable; `None` where it comes from elsewhere.
-pub(super) fn literal<'v>(variable: &'v EnvVar<'_>) -> Option<&'v str> {
-    variable.value_from.is_none().then(|| variable.value.as_deref().unwrap_or_default())
-}
-
-fn last<'v, 'a>(env: &'v [EnvVar<'a>], name: &str) -> Option<(usize, &'v EnvVar<'a>)> {
-    env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
 }
 
 fn is_pooled(pod: &Pod<'_>) -> bool {

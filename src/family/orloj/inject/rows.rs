@@ -48,9 +48,7 @@ impl Row {
     /// Whether an entry says the same.
     pub(super) fn equals(&self, entry: &pod::EnvVar<'_>) -> bool {
         match &self.source {
-            EnvSource::Value(wanted) => {
-                entry.value_from.is_none() && entry.value.as_deref().unwrap_or_default() == wanted
-            }
+            EnvSource::Value(wanted) => entry.literal() == Some(wanted),
             // Nothing of this family comes from a ConfigMap.
             EnvSource::ConfigMap(_) => false,
             EnvSource::ValueFrom(ValueFrom { secret_key_ref: wanted }) => {

@@ -31,9 +31,7 @@ pub(super) enum Mode<'s> {
 
 pub(super) fn mode<'s>(plan: &mut Plan<'_, 's>, questions: &mut Questions<'s>) -> Result<Mode<'s>, Unmet> {
     let url = plan.seen.variable(PRIVATE_URL).map(|(_, entry)| entry);
-    let own = url.is_none_or(|entry| {
-        entry.value_from.is_none() && is_loopback(entry.value.as_deref().unwrap_or_default())
-    });
+    let own = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
     if own && (plan.seen.has_container(MEMORY_SERVER) || plan.seen.has_container(PACK_SIDECAR)) {
         return Ok(Mode::SidecarPresent);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::model::pod::{Container, EnvVar, Pod};
+use crate::model::pod::{Container, EnvVar, Mount, Pod};
 use crate::model::view::{Text, view};
 
 use super::super::api::AGENT_CONTAINER;
@@ -40,16 +40,6 @@ view! {
     ConfigMap {
         /// The name of the ConfigMap.
         name: Text<'a> = "name",
-    }
-}
-
-view! {
-    /// A mount.
-    Mount {
-        /// The name of the volume.
-        name: Text<'a> = "name",
-        /// Where it is.
-        path: Text<'a> = "mountPath",
     }
 }
 
@@ -141,9 +131,7 @@ impl<'p> Seen<'p> {
 
     /// The agent's entry for a variable that counts: the last one of its name.
     pub(super) fn variable(&self, name: &str) -> Option<(usize, &'p EnvVar<'p>)> {
-        let (_, agent) = self.agent?;
-        let entries = agent.env.as_deref().unwrap_or_default();
-        entries.iter().enumerate().rev().find(|(_, entry)| entry.name.as_deref() == Some(name))
+        self.agent?.1.variable(name)
     }
 }
 
