@@ -6,6 +6,7 @@
 //!   └─ audit      what the apiserver wrote down about a request
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
+//! tools           other Go programs, built the same way
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -40,5 +41,6 @@ pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 pub(crate) mod process;
 pub(crate) mod scratch;
+pub(crate) mod tools;
 pub(crate) mod wait;
 pub(crate) mod webhook;
