@@ -7,6 +7,7 @@
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
 //! tools           other Go programs, built the same way
+//! cases           the project's own case files
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -33,6 +34,7 @@
 pub(crate) mod assets;
 pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod cases;
 pub(crate) mod certs;
 pub(crate) mod components;
 pub(crate) mod connection;

@@ -33,3 +33,21 @@ pub(crate) fn helm() -> Result<PathBuf> {
     };
     built(&recipe, &Places::from_environment())
 }
+
+/// What an apiserver's own libraries make of JSON texts and patches, built from `tools/compare`.
+///
+/// # Errors
+/// When it cannot be built; the text says what is missing.
+pub(crate) fn compare() -> Result<PathBuf> {
+    let recipe = Recipe {
+        name: "compare",
+        version: "v1",
+        files: &["compare/go.mod", "compare/go.sum", "compare/main.go"],
+        module: "compare",
+        package: ".",
+        linker_flags: "-s -w".to_owned(),
+        advice: "install Go 1.26 or newer: tests compare memgate with an apiserver's own libraries"
+            .to_owned(),
+    };
+    built(&recipe, &Places::from_environment())
+}
