@@ -5,6 +5,7 @@
 //! cluster.
 
 pub mod rbac;
+pub mod twin;
 pub mod webhooks;
 pub mod workload;
 
