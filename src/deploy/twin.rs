@@ -14,7 +14,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::{Documents, NAME, labels};
+use crate::deploy::{NAME, labels};
 use crate::model::kind::Kind;
 use crate::model::twin::{Rule, Table, WrittenDefault};
 
@@ -49,32 +49,6 @@ pub fn mutating(twins: &[Twin]) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissi
     let defaults =
         |twin: &Twin| twin.defaults.iter().map(|default| (writer(default), writer_binding(default)));
     twins.iter().flat_map(defaults).collect()
-}
-
-/// [`validating`] as a stream of YAML documents.
-///
-/// # Errors
-/// When an object cannot be written as YAML, which would be a fault of memgate's.
-pub fn render_validating(twins: &[Twin]) -> Result<String, serde_saphyr::SerializeError> {
-    let mut documents = Documents::default();
-    for (policy, binding) in validating(twins) {
-        documents.push(&policy)?;
-        documents.push(&binding)?;
-    }
-    Ok(documents.0)
-}
-
-/// [`mutating`] as a stream of YAML documents.
-///
-/// # Errors
-/// When an object cannot be written as YAML, which would be a fault of memgate's.
-pub fn render_mutating(twins: &[Twin]) -> Result<String, serde_saphyr::SerializeError> {
-    let mut documents = Documents::default();
-    for (policy, binding) in mutating(twins) {
-        documents.push(&policy)?;
-        documents.push(&binding)?;
-    }
-    Ok(documents.0)
 }
 
 fn policy(table: &Table, fail_open: bool) -> ValidatingAdmissionPolicy {

@@ -78,7 +78,8 @@ const MEMORY_LETS: [Let; 8] = [
 const MEMORY_RULES: [Rule; 11] = [
     Rule {
         code: &MEMORY_ADDRESS_REQUIRED,
-        faults: "$address && $literal == '' && !$from ? [self.spec.address] : []",
+        // An empty address and none are the same, as typed clients write them.
+        faults: "$literal == '' && !$from ? [$address && has(self.spec.address.value) ? 'empty' : 'none'] : []",
         message: "spec.address: address must specify either value or valueFrom",
     },
     Rule {

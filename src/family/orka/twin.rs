@@ -13,30 +13,42 @@ pub static TABLES: [Table; 2] = [
     Table {
         name: "orka",
         kinds: &[&AGENT, &TASK],
-        lets: &[Let::new(
-            "annotations",
-            "has(self.metadata.annotations) ? self.metadata.annotations.filter(key, size(key) <= 64 \
-             && key.startsWith('memgate.dev/orka-') && size(self.metadata.annotations[key]) <= 4096)\
-             .map(key, [key, self.metadata.annotations[key].trim()]) : []",
-        )],
+        // The value of an annotation, in a list of its own.
+        lets: &[
+            Let::new(
+                "enabled",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
+            Let::new(
+                "limit",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context-limit']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
+            Let::new(
+                "max_chars",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context-max-chars']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
+        ],
         rules: &[
             Rule {
                 code: &ANNOTATION_ENABLED,
-                faults: "$annotations.filter(entry, entry[0] == 'memgate.dev/orka-memory-context' \
-                         && !(entry[1].lowerAscii() in ['true', 'false']))",
+                faults: "$enabled.filter(text, !(text.trim().lowerAscii() in ['true', 'false']))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context]: must be \"true\" or \"false\"",
             },
             Rule {
                 code: &ANNOTATION_LIMIT,
-                faults: "$annotations.filter(entry, entry[0] == 'memgate.dev/orka-memory-context-limit' \
-                         && !entry[1].matches('^[1-8]$'))",
+                faults: "$limit.filter(text, !text.trim().matches('^[1-8]$'))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context-limit]: \
                           must be an integer from 1 to 8",
             },
             Rule {
                 code: &ANNOTATION_MAX_CHARS,
-                faults: "$annotations.filter(entry, entry[0] == 'memgate.dev/orka-memory-context-max-chars' \
-                         && !entry[1].matches('^([1-9][0-9]{0,2}|[1-5][0-9]{3}|6000)$'))",
+                faults: "$max_chars.filter(text, !text.trim().matches('^([1-9][0-9]{0,2}|[1-5][0-9]{3}|6000)$'))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context-max-chars]: \
                           must be an integer from 1 to 6000",
             },

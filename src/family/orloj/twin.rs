@@ -155,14 +155,14 @@ const MEMORY_RULES: [Rule; 9] = [
     },
     Rule {
         code: &REF_INVALID,
-        faults: "[$secret].filter(text, text != '' && !text.matches('^([^/]*/)?\
-                 [\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:(?s:.*))?$'))",
+        faults: "[$secret].filter(text, text != '' && !text.matches('^([^/]*/[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:(?s:.*))?\
+                 |[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:[^/]*)?)$'))",
         message: "spec.auth.secretRef: must be <name> or <namespace>/<name>",
     },
     Rule {
         code: &REF_INVALID,
-        faults: "[$reference].filter(text, text != '' && !text.matches('^([^/]*/)?\
-                 [\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:(?s:.*))?$'))",
+        faults: "[$reference].filter(text, text != '' && !text.matches('^([^/]*/[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:(?s:.*))?\
+                 |[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:[^/]*)?)$'))",
         message: "spec.endpoint_secret_ref: must be <name> or <namespace>/<name>",
     },
     Rule {

@@ -145,7 +145,7 @@ const ENSEMBLE_RULES: [Rule; 5] = [
         faults: "$shared && has(self.spec.sharedMemory.storageSize) \
                  && self.spec.sharedMemory.storageSize != '' && size(self.spec.sharedMemory.storageSize) <= 64 \
                  && !(isQuantity(self.spec.sharedMemory.storageSize) \
-                 && quantity(self.spec.sharedMemory.storageSize).sign() > 0) \
+                 && quantity(self.spec.sharedMemory.storageSize).isGreaterThan(quantity('0'))) \
                  ? [self.spec.sharedMemory.storageSize] : []",
         message: "spec.sharedMemory.storageSize: Invalid value: \
                   must be a quantity greater than 0, e.g. \"1Gi\"",
