@@ -49,6 +49,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("twin::has_an_answer_to_odd_objects", parity::variants),
         Case::new("twin::knows_the_types_of_all_kinds", scenarios::knows_types),
         Case::new("twin::lets_stored_faults_be", scenarios::lets_stored_faults_be),
+        Case::new("twin::costs_little", scenarios::costs_little),
         Case::new("twin::lets_objects_go", scenarios::lets_objects_go),
         Case::new("twin::gives_a_query_its_memory", scenarios::gives_a_query_its_memory),
     ]

@@ -54,7 +54,7 @@ const MEMORY_LETS: [Let; 8] = [
     ),
     Let::new(
         "headers",
-        "has(self.spec) && has(self.spec.headers) && size(self.spec.headers) <= 256 ? self.spec.headers : []",
+        "has(self.spec) && has(self.spec.headers) && size(self.spec.headers) <= 128 ? self.spec.headers : []",
     ),
     // Those that are given as something else than a literal, and the others.
     Let::new(

@@ -37,7 +37,7 @@ pub static TABLES: [Table; 4] = [
             ),
             Let::new(
                 "allow",
-                "$claim && has(self.spec.memory.allow) && size(self.spec.memory.allow) <= 256 \
+                "$claim && has(self.spec.memory.allow) && size(self.spec.memory.allow) <= 128 \
                  ? self.spec.memory.allow.map(entry, size(entry) <= 256, entry.trim()) : []",
             ),
         ],
@@ -155,20 +155,20 @@ const MEMORY_RULES: [Rule; 9] = [
     },
     Rule {
         code: &REF_INVALID,
-        faults: "[$secret].filter(text, text != '' && !text.matches('^([^/]*/[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:(?s:.*))?\
-                 |[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:[^/]*)?)$'))",
+        faults: "[$secret].filter(text, text != '' && !(text.contains('/') ? text.split('/', 2)[1] : text)\
+                 .trim().split(':', 2)[0].trim().matches('^[^/\\\\s\\\\x0b\\\\x{85}\\\\pZ]+$'))",
         message: "spec.auth.secretRef: must be <name> or <namespace>/<name>",
     },
     Rule {
         code: &REF_INVALID,
-        faults: "[$reference].filter(text, text != '' && !text.matches('^([^/]*/[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:(?s:.*))?\
-                 |[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/:\\\\s\\\\x0b\\\\x{85}\\\\pZ]+[\\\\s\\\\x0b\\\\x{85}\\\\pZ]*(:[^/]*)?)$'))",
+        faults: "[$reference].filter(text, text != '' && !(text.contains('/') ? text.split('/', 2)[1] : text)\
+                 .trim().split(':', 2)[0].trim().matches('^[^/\\\\s\\\\x0b\\\\x{85}\\\\pZ]+$'))",
         message: "spec.endpoint_secret_ref: must be <name> or <namespace>/<name>",
     },
     Rule {
         code: &REF_INVALID,
-        faults: "[$embedding].filter(text, text != '' && !text.matches('^([^/]*/)?\
-                 [\\\\s\\\\x0b\\\\x{85}\\\\pZ]*[^/\\\\s\\\\x0b\\\\x{85}\\\\pZ]+$'))",
+        faults: "[$embedding].filter(text, text != '' && !(text.contains('/') ? text.split('/', 2)[1] : text)\
+                 .trim().matches('^[^/\\\\s\\\\x0b\\\\x{85}\\\\pZ]+$'))",
         message: "spec.embedding_model: must be <name> or <namespace>/<name>",
     },
 ];

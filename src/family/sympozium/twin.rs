@@ -20,14 +20,14 @@ pub static TABLES: [Table; 5] = [
         lets: &[
             Let::new(
                 "configs",
-                "has(self.spec) && has(self.spec.agentConfigs) && size(self.spec.agentConfigs) <= 256 \
-                 ? self.spec.agentConfigs.filter(config, has(config.name)).map(config, config.name) : []",
+                "has(self.spec) && has(self.spec.agentConfigs) && size(self.spec.agentConfigs) <= 128 \
+                 ? self.spec.agentConfigs.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
             ),
             Let::new(
                 "old_configs",
                 "oldObject != null && has(oldObject.spec) && has(oldObject.spec.agentConfigs) \
-                 && size(oldObject.spec.agentConfigs) <= 256 \
-                 ? oldObject.spec.agentConfigs.filter(config, has(config.name)).map(config, config.name) : []",
+                 && size(oldObject.spec.agentConfigs) <= 128 \
+                 ? oldObject.spec.agentConfigs.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
             ),
             EXCLUDED,
             SHARED,
@@ -41,14 +41,14 @@ pub static TABLES: [Table; 5] = [
         lets: &[
             Let::new(
                 "configs",
-                "has(self.spec) && has(self.spec.personas) && size(self.spec.personas) <= 256 \
-                 ? self.spec.personas.filter(config, has(config.name)).map(config, config.name) : []",
+                "has(self.spec) && has(self.spec.personas) && size(self.spec.personas) <= 128 \
+                 ? self.spec.personas.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
             ),
             Let::new(
                 "old_configs",
                 "oldObject != null && has(oldObject.spec) && has(oldObject.spec.personas) \
-                 && size(oldObject.spec.personas) <= 256 \
-                 ? oldObject.spec.personas.filter(config, has(config.name)).map(config, config.name) : []",
+                 && size(oldObject.spec.personas) <= 128 \
+                 ? oldObject.spec.personas.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
             ),
             EXCLUDED,
             SHARED,
@@ -63,7 +63,7 @@ pub static TABLES: [Table; 5] = [
         rules: &[Rule {
             code: &NAME_TOO_LONG,
             faults: "request.operation == 'CREATE' && size(self.metadata.name) > 56 && has(self.spec) \
-                     && has(self.spec.skills) && size(self.spec.skills) <= 256 && self.spec.skills.exists(\
+                     && has(self.spec.skills) && size(self.spec.skills) <= 128 && self.spec.skills.exists(\
                      skill, has(skill.skillPackRef) && skill.skillPackRef == 'memory') ? [''] : []",
             message: "metadata.name: Too long: may not be more than 56 characters, \
                       or its Service \"…-memory\" has over 63",
@@ -75,7 +75,7 @@ pub static TABLES: [Table; 5] = [
         lets: &[],
         rules: &[Rule {
             code: &RESERVED_VOLUME,
-            faults: "has(self.spec) && has(self.spec.volumes) && size(self.spec.volumes) <= 256 \
+            faults: "has(self.spec) && has(self.spec.volumes) && size(self.spec.volumes) <= 128 \
                      ? self.spec.volumes.filter(volume, has(volume.name) && volume.name in \
                      ['workspace', 'ipc', 'skills', 'tmp', 'memory', 'mcp-config', 'sidecar-tools'])\
                      .map(volume, volume.name) : []",
@@ -90,7 +90,7 @@ pub static TABLES: [Table; 5] = [
         rules: &[Rule {
             code: &TOOL_NAME_BUILTIN,
             faults: "has(self.spec) && has(self.spec.sidecar) && has(self.spec.sidecar.tools) \
-                     && size(self.spec.sidecar.tools) <= 256 \
+                     && size(self.spec.sidecar.tools) <= 128 \
                      ? self.spec.sidecar.tools.filter(tool, has(tool.name) && tool.name in \
                      ['memory_search', 'memory_store', 'memory_list', 'workflow_memory_search', \
                      'workflow_memory_store', 'workflow_memory_list', 'execute_command', 'read_file', \
@@ -103,8 +103,8 @@ pub static TABLES: [Table; 5] = [
 
 const EXCLUDED: Let = Let::new(
     "excluded",
-    "has(self.spec) && has(self.spec.excludePersonas) && size(self.spec.excludePersonas) <= 256 \
-     ? self.spec.excludePersonas : []",
+    "has(self.spec) && has(self.spec.excludePersonas) && size(self.spec.excludePersonas) <= 128 \
+     ? self.spec.excludePersonas.filter(name, size(name) <= 256) : []",
 );
 
 const SHARED: Let = Let::new(
@@ -135,15 +135,15 @@ const ENSEMBLE_RULES: [Rule; 5] = [
     // A config that the Ensemble has had before has its Agent, whatever its name.
     Rule {
         code: &AGENT_NAME_TOO_LONG,
-        faults: "$configs.filter(name, name != '' && !(name in $excluded) && !(name in $old_configs) \
-                 && size(self.metadata.name) + 1 + size(bytes(name)) > 56)",
+        faults: "$configs.filter(name, name != '' && size(self.metadata.name) + 1 + size(bytes(name)) > 56 \
+                 && !(name in $excluded) && !(name in $old_configs))",
         message: "spec: the name of the Ensemble and that of a config are Too long: \
                   together they may not be more than 55 characters",
     },
     Rule {
         code: &STORAGE_SIZE_INVALID,
         faults: "$shared && has(self.spec.sharedMemory.storageSize) \
-                 && self.spec.sharedMemory.storageSize != '' && size(self.spec.sharedMemory.storageSize) <= 64 \
+                 && self.spec.sharedMemory.storageSize != '' && size(self.spec.sharedMemory.storageSize) <= 256 \
                  && !(isQuantity(self.spec.sharedMemory.storageSize) \
                  && quantity(self.spec.sharedMemory.storageSize).isGreaterThan(quantity('0'))) \
                  ? [self.spec.sharedMemory.storageSize] : []",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Twins, policies, refused_for};
 use crate::{
-    request::path,
+    request::{Answer, path},
     scene::{memory, memory_of},
     support::wait,
     world::World,
@@ -55,6 +55,82 @@ pub(super) fn lets_stored_faults_be(world: &World) -> Result<()> {
     ensure!(code(&redis)?.as_deref() == Some("arkonis/redis-required"));
     ensure!(code(&memory("notes"))?.is_none());
     twins.remove(&namespace, &stored)
+}
+
+/// The largest objects that rules look at, as bad as can be, cost less than the apiserver allows.
+/// What is larger is not looked at.
+pub(super) fn costs_little(world: &World) -> Result<()> {
+    let twins = world.twins()?;
+    let namespace = twins.cluster.fresh_namespace("large")?;
+    for (count, judged) in [(128, true), (129, false)] {
+        for (name, object) in large(count) {
+            let stored = twins.store(&namespace, &object).and_then(Answer::object).context(name)?;
+            // Both the new and the stored object are looked at, and none of the faults is the same.
+            let other = serde_json::from_str(
+                &object.to_string().replace("xx", "yy").replace("recall_memory", "remember"),
+            )?;
+            let code = refused_for(&twins.update(&namespace, &stored, &other)?).context(name)?;
+            ensure!(code.is_some() == judged, "{count} {name}: {code:?}");
+            // All of them are.
+            let mut same = object.clone();
+            same["metadata"]["labels"] = json!({"tier": "gold"});
+            let code = refused_for(&twins.update(&namespace, &stored, &same)?).context(name)?;
+            ensure!(code.is_none(), "{count} {name}: {code:?}");
+            twins.remove(&namespace, &stored)?;
+        }
+    }
+    Ok(())
+}
+
+/// Objects with so many faults each.
+fn large(count: usize) -> Vec<(&'static str, Value)> {
+    let list = |entry: &dyn Fn(usize) -> Value| Value::Array((0..count).map(entry).collect());
+    let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "large"}, "spec": spec});
+    // The numbers are at the end, so that texts are compared as a whole.
+    let text = |length: usize, number: usize| json!(format!("{}{number:04}", "x".repeat(length - 4)));
+    let header = |number| {
+        let value = format!("{}{number:04}\u{7f}", "x".repeat(4091));
+        json!({"name": format!("{}{number:04} ", "x".repeat(251)), "value": {"value": value}})
+    };
+    let tool = |number: usize| json!(format!("{}recall_memory", " ".repeat(number)));
+    let config = |number| json!({"name": text(256, number), "systemPrompt": "x"});
+    let excluded = list(&|number| text(256, number + count));
+    vec![
+        (
+            "headers",
+            object(
+                "ark.mckinsey.com/v1alpha1",
+                "Memory",
+                json!({"address": {"value": "http://xx"}, "headers": list(&header)}),
+            ),
+        ),
+        (
+            "operations",
+            object(
+                "orloj.dev/v1",
+                "Agent",
+                json!({
+                    "prompt": "x", "memory": {"ref": "kb", "allow": list(&|number| text(256, number))},
+                }),
+            ),
+        ),
+        (
+            "approvals",
+            object(
+                "core.orka.ai/v1alpha1",
+                "Agent",
+                json!({"coordination": {"enabled": true, "approvalRequiredTools": list(&tool)}}),
+            ),
+        ),
+        (
+            "configs",
+            object(
+                "sympozium.ai/v1alpha1",
+                "Ensemble",
+                json!({"agentConfigs": list(&config), "excludePersonas": excluded}),
+            ),
+        ),
+    ]
 }
 
 /// What is on its way out only has its finalizers removed, and nobody minds what it says.
