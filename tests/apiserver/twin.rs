@@ -47,6 +47,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("twin::refuses_and_admits_what_memgate_does", parity::cases),
         Case::new("twin::has_an_answer_to_odd_objects", parity::variants),
+        Case::new("twin::has_an_answer_to_odd_changes", parity::updates),
         Case::new("twin::knows_the_types_of_all_kinds", scenarios::knows_types),
         Case::new("twin::lets_stored_faults_be", scenarios::lets_stored_faults_be),
         Case::new("twin::costs_little", scenarios::costs_little),
@@ -90,11 +91,14 @@ impl Twins {
 
     /// Asks whether a stored object could be changed into this one.
     fn update(&self, namespace: &str, stored: &Value, object: &Value) -> Result<Answer> {
-        let name = stored["metadata"]["name"].as_str().context("a stored object has a name")?;
-        let mut object = object.clone();
-        object["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
-        let path = path(&object, namespace, Some(name))?;
-        self.send(Method::PUT, &format!("{path}?dryRun=All"), Some(&object))
+        let (path, object) = changed(namespace, stored, object)?;
+        self.send(Method::PUT, &path, Some(&object))
+    }
+
+    /// The same, unseen by the policies.
+    fn update_unseen(&self, namespace: &str, stored: &Value, object: &Value) -> Result<Answer> {
+        let (path, object) = changed(namespace, stored, object)?;
+        self.stage(Method::PUT, &path, Some(&object))
     }
 
     /// Removes a stored object.
@@ -103,6 +107,14 @@ impl Twins {
         self.stage(Method::DELETE, &path(stored, namespace, Some(name))?, None)?.object()?;
         Ok(())
     }
+}
+
+/// Where to ask for a change, and for what.
+fn changed(namespace: &str, stored: &Value, object: &Value) -> Result<(String, Value)> {
+    let name = stored["metadata"]["name"].as_str().context("a stored object has a name")?;
+    let mut object = object.clone();
+    object["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+    Ok((format!("{}?dryRun=All", path(&object, namespace, Some(name))?), object))
 }
 
 /// The policies and their bindings.

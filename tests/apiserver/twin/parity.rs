@@ -18,13 +18,21 @@ use memgate::{
 use serde_json::{Value, json};
 
 use super::{Twins, denials, refused_for, twinned};
-use crate::{request::create, support::wait, world::World};
+use crate::{
+    request::{Answer, create},
+    support::wait,
+    world::World,
+};
 
 /// How many requests are sent at a time.
 const AT_ONCE: usize = 8;
 
 /// Of how many objects of a kind variants are made.
 const OBJECTS: usize = 4;
+
+/// How many variants of an object are stored, and into how many others each is changed.
+const STORED: usize = 24;
+const UPDATES: usize = 6;
 
 /// What is put in the place of each text of an object, beside what is put in that of everything.
 const ODD_TEXTS: [&str; 24] = [
@@ -233,66 +241,130 @@ fn starts_alike(refusal: &str, message: &str) -> bool {
 pub(super) fn variants(world: &World) -> Result<()> {
     let twins = world.twins()?;
     let namespace = twins.cluster.fresh_namespace("variants")?;
+    let all: Vec<Value> = richest(&namespace, OBJECTS)?.iter().flat_map(odd).collect();
+    let (user, stager) = (twins.cluster.client(), twins.stager.clone());
+    let answers: Vec<_> = twins.cluster.block_on(async {
+        let asked = stream::iter(&all).map(|object| async {
+            let answer = create(&user, &namespace, object, "?dryRun=All").await?;
+            // As the schema completes it; no policy saw anything else.
+            anyhow::Ok((answer, create(&stager, &namespace, object, "?dryRun=All").await?))
+        });
+        asked.buffered(AT_ONCE).collect().await
+    });
+    let mut tally = Tally::default();
+    for (object, answers) in all.iter().zip(answers) {
+        let (answer, seen) = answers?;
+        tally.add(object, &answer, seen, None);
+    }
+    tally.settle("variants", 300, 1000)
+}
+
+/// The same of updates: a fault that is stored stays what it is, and another one is news.
+pub(super) fn updates(world: &World) -> Result<()> {
+    let twins = world.twins()?;
+    let namespace = twins.cluster.fresh_namespace("updates")?;
+    let mut tally = Tally::default();
+    for object in richest(&namespace, 1)?.iter().filter(|object| is_namespaced(object)) {
+        let variants = odd(object);
+        let each = (variants.len() / STORED).max(1);
+        for (index, old) in variants.iter().enumerate().step_by(each) {
+            let stored = twins.store(&namespace, old)?;
+            if !stored.granted() {
+                continue;
+            }
+            let mut labelled = old.clone();
+            labelled["metadata"]["labels"] = json!({"tier": "gold"});
+            let others = (1..=UPDATES).map(|step| &variants[(index + step * step) % variants.len()]);
+            for new in others.chain([&labelled, object]) {
+                let answer = twins.update(&namespace, &stored.body, new)?;
+                let seen = twins.update_unseen(&namespace, &stored.body, new)?;
+                tally.add(new, &answer, seen, Some(&stored.body));
+            }
+            twins.remove(&namespace, &stored.body)?;
+        }
+    }
+    tally.settle("updates", 100, 500)
+}
+
+/// What was asked so far.
+#[derive(Default)]
+struct Tally {
+    refused: usize,
+    granted: usize,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    /// Holds an answer against memgate's, who sees an object as the policies do.
+    fn add(&mut self, object: &Value, answer: &Answer, seen: Answer, old: Option<&Value>) {
+        match agree(object, answer, seen, old) {
+            Ok(code) => {
+                self.refused += usize::from(code.is_some());
+                self.granted += usize::from(answer.granted());
+            }
+            Err(error) => self.wrong.push(format!("{error:#}: {object}, stored {old:?}")),
+        }
+    }
+
+    fn settle(self, what: &str, refused: usize, granted: usize) -> Result<()> {
+        let wrong = &self.wrong;
+        println!("twin: {what}: {} refused by a policy, {} granted", self.refused, self.granted);
+        ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+        ensure!(self.refused >= refused && self.granted >= granted, "too few {what}");
+        Ok(())
+    }
+}
+
+fn agree(object: &Value, answer: &Answer, seen: Answer, old: Option<&Value>) -> Result<Option<String>> {
+    let code = refused_for(answer)?;
+    ensure!(seen.granted() == (answer.granted() || code.is_some()), "the schema says {}", seen.message());
+    if !seen.granted() {
+        return Ok(None);
+    }
+    let denials = denials(&asked(seen.body, old.cloned()))?;
+    let denied = |code: &str| denials.iter().any(|(denied, _)| *denied == code);
+    match &code {
+        Some(code) => ensure!(denied(code), "memgate would not say {code}, but {denials:?}"),
+        // A text of this length is judged by memgate alone.
+        None if object.to_string().contains(&long()) => {}
+        None => {
+            let missed: Vec<_> = twinned().into_iter().filter(|code| denied(code)).collect();
+            ensure!(missed.is_empty(), "granted although memgate says {missed:?}");
+        }
+    }
+    Ok(code)
+}
+
+/// So many objects of each kind, those with the most parts.
+fn richest(namespace: &str, count: usize) -> Result<Vec<Value>> {
     let mut of_kind: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (_, asked) in all()? {
         let object = asked.object.context("a case has no object")?;
         let objects = of_kind.entry(format!("{} {}", object["apiVersion"], object["kind"])).or_default();
-        objects.push(in_namespace(&object, &namespace));
+        objects.push(in_namespace(&object, namespace));
     }
-    let mut all = Vec::new();
-    for objects in of_kind.values_mut() {
-        // The richest ones have the most parts.
+    let richest = of_kind.into_values().flat_map(|mut objects| {
         objects.sort_by_key(|object| std::cmp::Reverse(object.to_string().len()));
-        objects.truncate(OBJECTS);
-        all.extend(objects.iter().flat_map(odd));
-    }
-    let client = twins.cluster.client();
-    let answers: Vec<_> = twins.cluster.block_on(async {
-        let asked = stream::iter(&all).map(|object| create(&client, &namespace, object, "?dryRun=All"));
-        asked.buffered(AT_ONCE).collect().await
+        objects.truncate(count);
+        objects
     });
-    let (mut refused, mut granted, mut wrong) = (0, 0, Vec::new());
-    for (object, answer) in all.iter().zip(answers) {
-        let answer = answer?;
-        let told = refused_for(&answer).and_then(|code| {
-            // Where it is granted, as the schema has completed it; no policy saw anything else.
-            let seen = if answer.granted() { &answer.body } else { object };
-            let denials = denials(&created(seen))?;
-            let denied = |code: &str| denials.iter().any(|(denied, _)| *denied == code);
-            match &code {
-                Some(code) => ensure!(denied(code), "memgate would not say {code}, but {denials:?}"),
-                // A text of this length is judged by memgate alone.
-                None if answer.granted() && !object.to_string().contains(&long()) => {
-                    let missed: Vec<_> = twinned().into_iter().filter(|code| denied(code)).collect();
-                    ensure!(missed.is_empty(), "granted although memgate says {missed:?}");
-                }
-                None => {}
-            }
-            Ok(code)
-        });
-        match told {
-            Ok(code) => {
-                refused += usize::from(code.is_some());
-                granted += usize::from(answer.granted());
-            }
-            Err(error) => wrong.push(format!("{error:#}: {object}")),
-        }
-    }
-    println!("twin: {} variants, {refused} refused by a policy, {granted} granted", all.len());
-    ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    ensure!(refused >= 300 && granted >= 1000, "too few: {refused} refused, {granted} granted");
-    Ok(())
+    Ok(richest.collect())
 }
 
-fn created(object: &Value) -> Asked {
+fn is_namespaced(object: &Value) -> bool {
+    !object["metadata"]["namespace"].is_null()
+}
+
+/// The question whether an object may be created, or the stored one be changed into it.
+fn asked(object: Value, old: Option<Value>) -> Asked {
     Asked {
         pointer: memgate::model::pointer::Pointer::root(),
         name: String::new(),
         why: String::new(),
-        operation: Operation::Create,
+        operation: if old.is_some() { Operation::Update } else { Operation::Create },
         state: Vec::new(),
-        object: Some(object.clone()),
-        old_object: None,
+        object: Some(object),
+        old_object: old,
         dry_run: true,
         namespace: None,
         subresource: String::new(),
