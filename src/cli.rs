@@ -21,7 +21,6 @@ pub mod serve;
 pub mod settings;
 pub mod terminal;
 pub mod test;
-pub mod twins;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use memgate::admission;
 use memgate::casefile::read::read;
 use memgate::casefile::request;
-use memgate::cli::twins;
+use memgate::cli::manifests::rules;
 use memgate::deploy::twin;
 use memgate::family;
 use memgate::manifest::collect::collect;
@@ -28,7 +28,7 @@ fn each_code_that_refuses_is_classified() {
     let refusing = refusing();
     for family in Family::ALL {
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        let rules: BTreeSet<&str> = rules(family).collect();
+        let rules: BTreeSet<&str> = twinned(family).collect();
         let without = family::without_twin(family).iter().map(|(code, _)| code.name);
         for code in rules.into_iter().chain(without) {
             *known.entry(code).or_default() += 1;
@@ -43,7 +43,7 @@ fn each_code_that_refuses_is_classified() {
 
 #[test]
 fn names_are_unique() {
-    let twins = twins::of(&Family::ALL);
+    let twins = Family::ALL.map(rules);
     let policies = twin::validating(&twins);
     let names: BTreeSet<_> = policies.iter().map(|(policy, _)| policy.metadata.name.clone()).collect();
     assert_eq!(names.len(), policies.len());
@@ -66,7 +66,7 @@ fn the_page_is_up_to_date() {
     assert!(written == page, "{PAGE} is out of date; write it anew with BLESS=1 cargo test --test policies");
 }
 
-fn rules(family: Family) -> impl Iterator<Item = &'static str> {
+fn twinned(family: Family) -> impl Iterator<Item = &'static str> {
     family::twins(family).iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
 }
 

@@ -14,41 +14,26 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::{NAME, labels};
+use crate::deploy::entry::NOT_DELETING;
+use crate::deploy::{NAME, Rules, labels};
 use crate::model::kind::Kind;
 use crate::model::twin::{Rule, Table, WrittenDefault};
 
-/// An object on its way out only has its finalizers removed.
-const NOT_DELETING: (&str, &str) =
-    ("not-deleting", "object == null || !has(object.metadata.deletionTimestamp)");
-
-/// What of one family the apiserver can do by itself.
-#[derive(Debug, Clone, Copy)]
-pub struct Twin {
-    /// Whether its resources are admitted when a rule cannot be evaluated.
-    pub fail_open: bool,
-    /// The rules.
-    pub tables: &'static [Table],
-    /// The defaults.
-    pub defaults: &'static [WrittenDefault],
-}
-
 /// The policies that refuse, each with its binding.
 #[must_use]
-pub fn validating(twins: &[Twin]) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
-    let tables = |twin: &Twin| {
-        let fail_open = twin.fail_open;
-        twin.tables.iter().map(move |table| (policy(table, fail_open), binding(table)))
+pub fn validating(families: &[Rules]) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
+    let tables = |family: &Rules| {
+        let fail_open = family.fail_open;
+        family.twins.iter().map(move |table| (policy(table, fail_open), binding(table)))
     };
-    twins.iter().flat_map(tables).collect()
+    families.iter().flat_map(tables).collect()
 }
 
 /// The policies that write defaults, each with its binding.
 #[must_use]
-pub fn mutating(twins: &[Twin]) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
-    let defaults =
-        |twin: &Twin| twin.defaults.iter().map(|default| (writer(default), writer_binding(default)));
-    twins.iter().flat_map(defaults).collect()
+pub fn mutating(families: &[Rules]) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
+    let written = families.iter().flat_map(|family| family.written);
+    written.map(|default| (writer(default), writer_binding(default))).collect()
 }
 
 fn policy(table: &Table, fail_open: bool) -> ValidatingAdmissionPolicy {

@@ -20,15 +20,13 @@ use kube::Client;
 use memgate::{
     admission,
     casefile::{Case as Asked, request::state},
-    cli::twins,
-    deploy::twin,
     family,
     model::{finding::Severity, settings::Family},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    installed::{install_crds, stager},
+    installed::{documents, install_crds, memgate, stager},
     request::{Answer, path, send},
     support::control_plane::ControlPlane,
     world::Case,
@@ -117,16 +115,11 @@ fn changed(namespace: &str, stored: &Value, object: &Value) -> Result<(String, V
     Ok((format!("{}?dryRun=All", path(&object, namespace, Some(name))?), object))
 }
 
-/// The policies and their bindings.
+/// The policies and their bindings; none that is about memgate's own account.
 fn policies() -> Result<Vec<Value>> {
-    let twins = twins::of(&Family::ALL);
-    let mut objects = Vec::new();
-    for (policy, binding) in twin::validating(&twins) {
-        objects.extend([serde_json::to_value(policy)?, serde_json::to_value(binding)?]);
-    }
-    for (policy, binding) in twin::mutating(&twins) {
-        objects.extend([serde_json::to_value(policy)?, serde_json::to_value(binding)?]);
-    }
+    let text = memgate(&["manifests", "--component", "vap", "--component", "map", "--only", "policies"])?;
+    let mut objects = documents(&text);
+    objects.retain(|object| object["metadata"]["name"] != "memgate-fence");
     for object in &mut objects {
         if let Some(conditions) = object["spec"]["matchConditions"].as_array_mut() {
             conditions.push(json!({
