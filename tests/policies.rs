@@ -143,7 +143,8 @@ const INTRODUCTION: &str = "\
 
 `memgate manifests --component vap` adds ValidatingAdmissionPolicies with memgate's own rules, as far as
 an object alone shows whether they hold. The apiserver evaluates them by itself, so what cannot work is
-refused even while no replica of memgate runs. They need Kubernetes 1.31.
+refused even while no replica of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and
+are tested on 1.36.
 
 - A policy only refuses. Warnings, everything about other objects, and pods are for the webhook.
 - A refusal starts as memgate's own message does and ends with the code in square brackets;
