@@ -4,20 +4,32 @@
 //! Which kinds and labels belong to a family is for the caller to say. Nothing in here talks to a
 //! cluster.
 
-pub mod rbac;
-pub mod webhooks;
-pub mod workload;
+pub mod components;
+mod entry;
+mod families;
+mod fence;
+pub mod objects;
+mod rbac;
+pub mod twin;
+mod webhooks;
+mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Serialize;
-
+use crate::deploy::components::Component;
+use crate::deploy::objects::Objects;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
+use crate::model::twin::{Table, WrittenDefault};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The name of every object that memgate installs, save where two kinds would clash.
 pub const NAME: &str = "memgate";
+
+/// The two kinds of webhook configuration, as resources.
+const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+/// The Secret with memgate's own CA.
+const CA_SECRET: &str = "memgate-ca";
 
 /// What is to be installed.
 #[derive(Debug)]
@@ -31,8 +43,10 @@ pub struct Plan {
     /// The CA certificates, PEM, that the apiserver checks memgate's own against. Without them the
     /// field is left out, so that another tool can own it.
     pub ca: Option<Vec<u8>>,
-    /// The families that are switched on.
+    /// The families that are switched on, in their usual order.
     pub families: Vec<Rules>,
+    /// What is to differ from the base.
+    pub components: BTreeSet<Component>,
     /// Flags of `memgate serve` beyond those that every installation has.
     pub flags: Vec<String>,
 }
@@ -69,15 +83,21 @@ pub struct Rules {
     pub watched: &'static [&'static Kind],
     /// Kinds of which single objects are looked up.
     pub asked: &'static [&'static Kind],
+    /// Rules that the apiserver can check by itself.
+    pub twins: &'static [Table],
+    /// Defaults that it can write by itself.
+    pub written: &'static [WrittenDefault],
 }
 
 /// One part of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The namespace.
     Namespace,
     /// The service account and what it may do.
     Rbac,
+    /// The policies that work without memgate.
+    Policies,
     /// The Service, the Deployment and its disruption budget.
     Workload,
     /// The webhook configurations.
@@ -86,48 +106,47 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order in which they are applied.
-    pub const ALL: [Self; 4] = [Self::Namespace, Self::Rbac, Self::Workload, Self::Webhooks];
+    pub const ALL: [Self; 5] = [Self::Namespace, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
 }
 
-/// Renders the parts, in the order given, as a stream of YAML documents.
+/// The objects of a plan: the base, then its families, then its components.
+#[must_use]
+pub fn objects(plan: &Plan) -> Objects {
+    let mut objects = Objects::base(plan);
+    for family in &plan.families {
+        families::add(&mut objects, plan, family);
+    }
+    objects.arguments().extend(plan.flags.iter().cloned());
+    for component in &plan.components {
+        components::change(&mut objects, plan, *component);
+    }
+    objects
+}
+
+/// Renders the parts of a plan as a stream of YAML documents.
 ///
 /// # Errors
 /// When an object cannot be written as YAML, which would be a fault of memgate's.
-pub fn render(plan: &Plan, parts: &[Part]) -> Result<String, serde_saphyr::SerializeError> {
-    let mut documents = Documents::default();
-    for part in parts {
-        match part {
-            Part::Namespace => documents.push(&workload::namespace(plan))?,
-            Part::Rbac => {
-                documents.push(&rbac::service_account(plan))?;
-                documents.push(&rbac::role(plan))?;
-                documents.push(&rbac::binding(plan))?;
-            }
-            Part::Workload => {
-                documents.push(&workload::service(plan))?;
-                documents.push(&workload::deployment(plan))?;
-                documents.push(&workload::disruption_budget(plan))?;
-            }
-            Part::Webhooks => {
-                documents.push(&webhooks::mutating(plan))?;
-                documents.push(&webhooks::validating(plan))?;
-            }
+pub fn render(plan: &Plan, parts: &[Part]) -> Result<String, Error> {
+    let mut text = String::new();
+    for (_, document) in objects(plan).documents()?.iter().filter(|(part, _)| parts.contains(part)) {
+        if !text.is_empty() {
+            text.push_str("---\n");
         }
+        text.push_str(&serde_saphyr::to_string(document)?);
     }
-    Ok(documents.0)
+    Ok(text)
 }
 
-#[derive(Default)]
-struct Documents(String);
-
-impl Documents {
-    fn push(&mut self, object: &impl Serialize) -> Result<(), serde_saphyr::SerializeError> {
-        if !self.0.is_empty() {
-            self.0.push_str("---\n");
-        }
-        self.0.push_str(&serde_saphyr::to_string(object)?);
-        Ok(())
-    }
+/// Why objects cannot be written; a fault of memgate's.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// One of them is nothing that JSON can say.
+    #[error("failed to build an object")]
+    Json(#[from] serde_json::Error),
+    /// One of them is nothing that YAML can say.
+    #[error("failed to write an object as YAML")]
+    Yaml(#[from] serde_saphyr::SerializeError),
 }
 
 /// Metadata of an object in memgate's namespace.

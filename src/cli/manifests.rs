@@ -1,5 +1,6 @@
 //! `memgate manifests`: what installs memgate in a cluster.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -7,8 +8,10 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
+use crate::deploy::components::{Component, Matter, contradiction};
 use crate::deploy::{Endpoint, Part, Plan, Rules, render};
 use crate::family;
+use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::settings::Family;
 
 /// The image of this version.
@@ -16,18 +19,20 @@ const IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"
 
 /// Print the Kubernetes objects that install memgate
 ///
-/// Namespace, service account, RBAC, Service, Deployment and webhook configurations. memgate reads
-/// the kinds of the families and nothing else, and writes nothing. The Deployment takes its
-/// certificate from the Secret memgate-tls (type kubernetes.io/tls) in its namespace.
+/// Namespace, service account, RBAC, a policy around memgate's own account, Service, Deployment and
+/// webhook configurations. memgate reads the kinds of the families; it writes Events, the Secret with
+/// its CA, and the caBundle of its configurations.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  memgate manifests --ca ca.crt | kubectl apply -f -
+  memgate manifests | kubectl apply -f -
+  memgate manifests --component ha --component network-policy
+  memgate manifests --certs files --ca ca.crt
   memgate manifests --only webhooks --family arkonis
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
 
-Without --ca the webhook configurations have no caBundle: let another tool, such as the CA injector
-of cert-manager, write it, or the apiserver will not trust memgate.")]
+memgate writes the caBundle of its configurations itself, or cert-manager does. With --certs files
+nobody does: give --ca, or the apiserver will not trust memgate.")]
 pub struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -35,6 +40,25 @@ pub struct Args {
     /// Only this part; can be repeated
     #[arg(long, value_name = "PART", value_enum)]
     only: Vec<Only>,
+
+    /// A change of what is installed; can be repeated
+    ///
+    /// How it runs: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
+    /// Certificates: cert-manager, csi-driver, cert-files, mtls.
+    /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
+    /// templates, fail-closed, static-manifest.
+    /// While it is away: vap, map.
+    /// Around it: service-monitor, no-events, gitops-argocd, gitops-flux.
+    #[arg(long = "component", value_name = "NAME", value_parser = component)]
+    components: Vec<Component>,
+
+    /// Where the certificate comes from [default: files with --ca, else builtin]
+    #[arg(long, value_name = "WAY", value_enum)]
+    certs: Option<Certs>,
+
+    /// Write no Events, and ask for no right to
+    #[arg(long)]
+    no_events: bool,
 
     /// The namespace that memgate runs in
     #[arg(short, long, value_name = "NAME", default_value = "memgate-system")]
@@ -59,10 +83,35 @@ enum Only {
     Namespace,
     /// The service account and what it may read
     Rbac,
-    /// The Service, the Deployment and its disruption budget
+    /// The policies that the apiserver keeps by itself
+    Policies,
+    /// The Service, the Deployment, its disruption budget, and what components add to them
     Workload,
     /// The webhook configurations
     Webhooks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Certs {
+    /// memgate makes and renews it, and has the apiserver trust it
+    Builtin,
+    /// cert-manager does
+    CertManager,
+    /// It is in the Secret memgate-tls (type kubernetes.io/tls), which somebody else writes
+    Files,
+    /// The CSI driver of cert-manager mounts it
+    Csi,
+}
+
+impl Certs {
+    const fn component(self) -> Option<Component> {
+        match self {
+            Self::Builtin => None,
+            Self::CertManager => Some(Component::CertManager),
+            Self::Files => Some(Component::CertFiles),
+            Self::Csi => Some(Component::CsiDriver),
+        }
+    }
 }
 
 /// Runs the command.
@@ -71,17 +120,69 @@ enum Only {
 /// When the CA cannot be read or the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let settings = args.settings.settings()?;
+    let components = components(args)?;
+    let flags = flags(&settings);
+    let families = families(settings.families, &components);
     let plan = Plan {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         endpoint: args.url.clone().map_or(Endpoint::Service, Endpoint::Url),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
-        flags: flags(&settings),
-        families: settings.families.into_iter().map(rules).collect(),
+        flags,
+        families: families.into_iter().map(rules).collect(),
+        components,
     };
     let text = render(&plan, &parts(args)).context("failed to write the manifests")?;
     terminal.raw(text.as_bytes())?;
     Ok(ExitStatus::Clean)
+}
+
+/// What is to differ from the base.
+///
+/// # Errors
+/// When one choice contradicts another or lacks what it needs.
+fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
+    let mut components: BTreeSet<_> = args.components.iter().copied().collect();
+    let decided = components.iter().find(|component| component.decides() == Some(Matter::Certificate));
+    let certs = match (args.certs, decided) {
+        (Some(Certs::Builtin), Some(component)) => {
+            anyhow::bail!("--certs builtin and --component {} contradict each other", component.name())
+        }
+        (None, None) if args.ca.is_some() => Some(Certs::Files),
+        (certs, _) => certs,
+    };
+    components.extend(certs.and_then(Certs::component));
+    components.extend(args.no_events.then_some(Component::NoEvents));
+    if let Some((one, other)) = contradiction(&components) {
+        anyhow::bail!(
+            "the components {} and {} contradict each other; leave one out",
+            one.name(),
+            other.name()
+        );
+    }
+    let lacking = |one, other| components.contains(&one) && !components.contains(&other);
+    anyhow::ensure!(
+        !lacking(Component::FailClosed, Component::Ha),
+        "the component fail-closed has pods refused while no replica answers; add --component ha"
+    );
+    anyhow::ensure!(
+        args.url.is_some() || !components.contains(&Component::StaticManifest),
+        "the component static-manifest is for files of the apiserver, which know no Service; add --url"
+    );
+    Ok(components)
+}
+
+/// The families that are named as components; without any, those of the settings.
+fn families(settings: Vec<Family>, components: &BTreeSet<Component>) -> Vec<Family> {
+    let named = |family: &Family| components.contains(&Component::Family(*family));
+    if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
+}
+
+/// A component by its name.
+fn component(name: &str) -> Result<Component, String> {
+    let names = || Component::ALL.map(Component::name);
+    Component::from_name(name)
+        .ok_or_else(|| format!("there is no such component{}", did_you_mean(nearest(name, names()))))
 }
 
 fn parts(args: &Args) -> Vec<Part> {
@@ -97,13 +198,16 @@ impl Only {
         match self {
             Self::Namespace => Part::Namespace,
             Self::Rbac => Part::Rbac,
+            Self::Policies => Part::Policies,
             Self::Workload => Part::Workload,
             Self::Webhooks => Part::Webhooks,
         }
     }
 }
 
-fn rules(family: Family) -> Rules {
+/// What an installation has to know of a family.
+#[must_use]
+pub fn rules(family: Family) -> Rules {
     Rules {
         name: family.name(),
         pods: family::pod_selectors(family),
@@ -115,6 +219,8 @@ fn rules(family: Family) -> Rules {
         memories: family::memories(family),
         watched: family::watched(family),
         asked: family::asked(family),
+        twins: family::twins(family),
+        written: family::written_defaults(family),
     }
 }
 

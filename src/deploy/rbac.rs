@@ -1,16 +1,20 @@
-//! Who memgate is in a cluster and what it may read. It writes nothing and never reads Secrets.
+//! Who memgate is in a cluster and what it may do.
+//!
+//! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
+//! configurations, and the one Secret with its CA; of no other Secret can it learn anything.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
 
-use crate::deploy::{NAME, Plan, cluster_metadata, metadata};
+use crate::deploy::{CA_SECRET, CONFIGURATIONS, NAME, Plan, Rules, cluster_metadata, metadata};
 use crate::model::kind::Kind;
 
 /// The service account; its token is mounted where it is needed, for an hour at a time.
-#[must_use]
-pub fn service_account(plan: &Plan) -> ServiceAccount {
+pub(super) fn service_account(plan: &Plan) -> ServiceAccount {
     ServiceAccount {
         metadata: metadata(plan),
         automount_service_account_token: Some(false),
@@ -18,50 +22,92 @@ pub fn service_account(plan: &Plan) -> ServiceAccount {
     }
 }
 
-/// Read access to the kinds that decisions look up, and no more than they need of each.
-#[must_use]
-pub fn role(plan: &Plan) -> ClusterRole {
-    let watched = plan.families.iter().flat_map(|family| family.watched).copied();
-    let asked = plan.families.iter().flat_map(|family| family.asked).copied();
-    let also_watched: Vec<&Kind> = watched.clone().collect();
-    let mut rules = rules(watched, &["get", "list", "watch"]);
-    rules.extend(self::rules(asked.filter(|kind| !also_watched.contains(kind)), &["get"]));
+/// What memgate may do in the whole cluster, the families aside.
+pub(super) fn cluster_role() -> ClusterRole {
+    let rules = vec![events(), configurations()];
     ClusterRole { metadata: cluster_metadata(), rules: Some(rules), aggregation_rule: None }
+}
+
+/// Events about pods that are admitted without their memory.
+pub(super) fn events() -> PolicyRule {
+    rule("events.k8s.io", &["events"], &["create", "patch"])
+}
+
+/// Its own two webhook configurations, of which a policy leaves it the `caBundle` alone.
+pub(super) fn configurations() -> PolicyRule {
+    PolicyRule {
+        resource_names: Some(vec![NAME.to_owned()]),
+        ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])
+    }
+}
+
+/// The one Secret in memgate's own namespace. The right to create cannot be limited to a name, so
+/// nothing else should live in that namespace.
+pub(super) fn role(plan: &Plan) -> Role {
+    let named = PolicyRule {
+        resource_names: Some(vec![CA_SECRET.to_owned()]),
+        ..rule("", &["secrets"], &["get", "update", "patch"])
+    };
+    Role { metadata: metadata(plan), rules: Some(vec![rule("", &["secrets"], &["create"]), named]) }
+}
+
+/// Read access to the kinds that a family's decisions look up, and no more than they need of each.
+pub(super) fn family(family: &Rules) -> Vec<PolicyRule> {
+    let asked = family.asked.iter().filter(|kind| !family.watched.contains(kind));
+    let mut rules = rules(family.watched.iter().copied(), &["get", "list", "watch"]);
+    rules.extend(self::rules(asked.copied(), &["get"]));
+    rules
 }
 
 /// One rule for each API group.
 fn rules(kinds: impl Iterator<Item = &'static Kind>, verbs: &[&str]) -> Vec<PolicyRule> {
-    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
         let resources = groups.entry(kind.group).or_default();
-        if !resources.iter().any(|known| known == kind.plural) {
-            resources.push(kind.plural.to_owned());
+        if !resources.contains(&kind.plural) {
+            resources.push(kind.plural);
         }
     }
-    let rule = |(group, resources): (&str, Vec<String>)| PolicyRule {
-        api_groups: Some(vec![group.to_owned()]),
-        resources: Some(resources),
-        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        ..PolicyRule::default()
-    };
-    groups.into_iter().map(rule).collect()
+    groups.into_iter().map(|(group, resources)| rule(group, &resources, verbs)).collect()
 }
 
-/// Gives the role to the service account.
-#[must_use]
-pub fn binding(plan: &Plan) -> ClusterRoleBinding {
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(texts(resources)),
+        verbs: texts(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+/// Gives the role for the whole cluster to the service account.
+pub(super) fn cluster_role_binding(plan: &Plan) -> ClusterRoleBinding {
     ClusterRoleBinding {
         metadata: cluster_metadata(),
-        role_ref: RoleRef {
-            api_group: Some("rbac.authorization.k8s.io".to_owned()),
-            kind: "ClusterRole".to_owned(),
-            name: NAME.to_owned(),
-        },
-        subjects: Some(vec![Subject {
-            kind: "ServiceAccount".to_owned(),
-            name: NAME.to_owned(),
-            namespace: Some(plan.namespace.clone()),
-            api_group: None,
-        }]),
+        role_ref: role_ref("ClusterRole"),
+        subjects: Some(subjects(plan)),
     }
+}
+
+/// Gives the role for memgate's own namespace to the service account.
+pub(super) fn role_binding(plan: &Plan) -> RoleBinding {
+    RoleBinding { metadata: metadata(plan), role_ref: role_ref("Role"), subjects: Some(subjects(plan)) }
+}
+
+fn role_ref(kind: &str) -> RoleRef {
+    RoleRef {
+        api_group: Some("rbac.authorization.k8s.io".to_owned()),
+        kind: kind.to_owned(),
+        name: NAME.to_owned(),
+    }
+}
+
+fn subjects(plan: &Plan) -> Vec<Subject> {
+    vec![Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: NAME.to_owned(),
+        namespace: Some(plan.namespace.clone()),
+        api_group: None,
+    }]
 }

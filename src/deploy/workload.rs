@@ -2,13 +2,12 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, HTTPGetAction, KeyToPath, Namespace, PodSecurityContext, PodSpec,
-    PodTemplateSpec, Probe, ProjectedVolumeSource, ResourceRequirements, SeccompProfile, SecretVolumeSource,
-    SecurityContext, Service, ServiceAccountTokenProjection, ServicePort, ServiceSpec,
-    TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
-};
-use k8s_openapi::api::core::v1::{
-    ConfigMapProjection, DownwardAPIProjection, DownwardAPIVolumeFile, ObjectFieldSelector,
+    Affinity, Capabilities, ConfigMapProjection, Container, ContainerPort, DownwardAPIProjection,
+    DownwardAPIVolumeFile, HTTPGetAction, KeyToPath, Namespace, ObjectFieldSelector, PodAffinityTerm,
+    PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ProjectedVolumeSource,
+    ResourceRequirements, SeccompProfile, SecurityContext, Service, ServiceAccountTokenProjection,
+    ServicePort, ServiceSpec, TopologySpreadConstraint, Volume, VolumeMount, VolumeProjection,
+    WeightedPodAffinityTerm,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -19,21 +18,22 @@ use crate::deploy::{NAME, Plan, cluster_metadata, labels, metadata, texts};
 
 /// Where the webhook listens: a port that firewalls of private clusters leave open to the
 /// apiserver, because the kubelet has it too.
-const WEBHOOK_PORT: i32 = 10250;
+pub(super) const WEBHOOK_PORT: i32 = 10250;
 /// Where probes and metrics are served.
-const HEALTH_PORT: i32 = 8081;
-/// The Secret of type `kubernetes.io/tls` that holds the certificate.
-const TLS_SECRET: &str = "memgate-tls";
-/// Where it is mounted.
-const TLS_DIRECTORY: &str = "/etc/memgate/tls";
+pub(super) const HEALTH_PORT: i32 = 8081;
 /// Where client libraries look for the service account.
 const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How long a start may take before the kubelet tries another one.
+const STARTUP_SECONDS: i32 = 60;
+/// What a machine is to the scheduler.
+const HOST: &str = "kubernetes.io/hostname";
+/// What fails together.
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 /// Time for a drain: the longest call is 30 s, and endpoints take a while to forget a pod.
 const GRACE_SECONDS: i64 = 120;
 
 /// The namespace, closed to anything that needs privileges.
-#[must_use]
-pub fn namespace(plan: &Plan) -> Namespace {
+pub(super) fn namespace(plan: &Plan) -> Namespace {
     let mut labels = labels();
     labels.extend(texts(&[("pod-security.kubernetes.io/enforce", "restricted")]));
     Namespace {
@@ -47,8 +47,7 @@ pub fn namespace(plan: &Plan) -> Namespace {
 }
 
 /// The Service that the apiserver calls.
-#[must_use]
-pub fn service(plan: &Plan) -> Service {
+pub(super) fn service(plan: &Plan) -> Service {
     Service {
         metadata: metadata(plan),
         spec: Some(ServiceSpec {
@@ -66,8 +65,7 @@ pub fn service(plan: &Plan) -> Service {
 }
 
 /// Two replicas, of which one is always there.
-#[must_use]
-pub fn deployment(plan: &Plan) -> Deployment {
+pub(super) fn deployment(plan: &Plan) -> Deployment {
     Deployment {
         metadata: metadata(plan),
         spec: Some(DeploymentSpec {
@@ -83,7 +81,7 @@ pub fn deployment(plan: &Plan) -> Deployment {
             }),
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(labels()), ..ObjectMeta::default() }),
-                spec: Some(pod(plan)),
+                spec: Some(pod()),
             },
             ..DeploymentSpec::default()
         }),
@@ -92,8 +90,7 @@ pub fn deployment(plan: &Plan) -> Deployment {
 }
 
 /// Keeps one replica through node drains, and never holds up the removal of a broken one.
-#[must_use]
-pub fn disruption_budget(plan: &Plan) -> PodDisruptionBudget {
+pub(super) fn disruption_budget(plan: &Plan) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: metadata(plan),
         spec: Some(PodDisruptionBudgetSpec {
@@ -106,11 +103,11 @@ pub fn disruption_budget(plan: &Plan) -> PodDisruptionBudget {
     }
 }
 
-fn selector() -> LabelSelector {
+pub(super) fn selector() -> LabelSelector {
     LabelSelector { match_labels: Some(labels()), match_expressions: None }
 }
 
-fn pod(plan: &Plan) -> PodSpec {
+fn pod() -> PodSpec {
     PodSpec {
         service_account_name: cluster_metadata().name,
         automount_service_account_token: Some(false),
@@ -124,12 +121,29 @@ fn pod(plan: &Plan) -> PodSpec {
             }),
             ..PodSecurityContext::default()
         }),
-        topology_spread_constraints: Some(
-            ["kubernetes.io/hostname", "topology.kubernetes.io/zone"].map(spread).to_vec(),
-        ),
-        containers: vec![container(plan)],
-        volumes: Some(vec![tls_volume(), account_volume()]),
+        topology_spread_constraints: Some([HOST, ZONE].map(spread).to_vec()),
+        affinity: Some(apart()),
+        volumes: Some(vec![account_volume()]),
         ..PodSpec::default()
+    }
+}
+
+/// Rather on different machines, but not at the price of not running at all.
+fn apart() -> Affinity {
+    let term = WeightedPodAffinityTerm {
+        weight: 100,
+        pod_affinity_term: PodAffinityTerm {
+            topology_key: HOST.to_owned(),
+            label_selector: Some(selector()),
+            ..PodAffinityTerm::default()
+        },
+    };
+    Affinity {
+        pod_anti_affinity: Some(PodAntiAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![term]),
+            ..PodAntiAffinity::default()
+        }),
+        ..Affinity::default()
     }
 }
 
@@ -143,14 +157,20 @@ fn spread(topology: &str) -> TopologySpreadConstraint {
     }
 }
 
-fn container(plan: &Plan) -> Container {
+/// memgate itself.
+pub(super) fn container(plan: &Plan) -> Container {
     Container {
         name: NAME.to_owned(),
         image: Some(plan.image.clone()),
-        args: Some(arguments(plan)),
+        args: Some(arguments()),
         ports: Some(vec![port("webhook", WEBHOOK_PORT), port("health", HEALTH_PORT)]),
-        liveness_probe: Some(probe("/livez")),
-        readiness_probe: Some(probe("/readyz")),
+        startup_probe: Some(Probe {
+            period_seconds: Some(1),
+            failure_threshold: Some(STARTUP_SECONDS),
+            ..probe("/livez")
+        }),
+        liveness_probe: Some(Probe { timeout_seconds: Some(5), ..probe("/livez") }),
+        readiness_probe: Some(Probe { period_seconds: Some(5), ..probe("/readyz") }),
         resources: Some(ResourceRequirements {
             requests: Some([quantity("cpu", "20m"), quantity("memory", "32Mi")].into()),
             limits: Some([quantity("memory", "256Mi")].into()),
@@ -162,24 +182,18 @@ fn container(plan: &Plan) -> Container {
             capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
             ..SecurityContext::default()
         }),
-        volume_mounts: Some(vec![mount("tls", TLS_DIRECTORY), mount("account", ACCOUNT_DIRECTORY)]),
+        volume_mounts: Some(vec![mount("account", ACCOUNT_DIRECTORY)]),
         ..Container::default()
     }
 }
 
-/// The families are named one by one: the role allows these and no others, and a server that may
-/// not read what it watches never gets ready.
-fn arguments(plan: &Plan) -> Vec<String> {
-    let mut arguments = vec![
+fn arguments() -> Vec<String> {
+    vec![
         "serve".to_owned(),
         format!("--listen=[::]:{WEBHOOK_PORT}"),
         format!("--health=[::]:{HEALTH_PORT}"),
-        format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
-        format!("--tls-key={TLS_DIRECTORY}/tls.key"),
-    ];
-    arguments.extend(plan.families.iter().map(|family| format!("--family={}", family.name)));
-    arguments.extend(plan.flags.iter().cloned());
-    arguments
+        "--certs=builtin".to_owned(),
+    ]
 }
 
 fn port(name: &str, port: i32) -> ContainerPort {
@@ -201,23 +215,12 @@ fn quantity(name: &str, amount: &str) -> (String, Quantity) {
     (name.to_owned(), Quantity(amount.to_owned()))
 }
 
-fn mount(name: &str, path: &str) -> VolumeMount {
+pub(super) fn mount(name: &str, path: &str) -> VolumeMount {
     VolumeMount {
         name: name.to_owned(),
         mount_path: path.to_owned(),
         read_only: Some(true),
         ..VolumeMount::default()
-    }
-}
-
-fn tls_volume() -> Volume {
-    Volume {
-        name: "tls".to_owned(),
-        secret: Some(SecretVolumeSource {
-            secret_name: Some(TLS_SECRET.to_owned()),
-            ..SecretVolumeSource::default()
-        }),
-        ..Volume::default()
     }
 }
 

@@ -1,0 +1,31 @@
+//! What memgate is asked about, and what becomes of it when memgate does not answer.
+
+use crate::deploy::entry::{Failure, full_name};
+use crate::deploy::families::agent_pods_name;
+use crate::deploy::objects::Objects;
+use crate::deploy::{NAME, Plan, webhooks};
+
+/// Agent pods do not start without their memory while memgate is away, save where a platform makes
+/// do without.
+pub(super) fn fail_closed(objects: &mut Objects, plan: &Plan) {
+    let strict = plan.families.iter().filter(|family| family.honours_required);
+    let names: Vec<_> =
+        strict.flat_map(|family| family.pods).map(|pods| full_name(&agent_pods_name(pods))).collect();
+    let entries = objects.mutating.webhooks.iter_mut().flatten();
+    for entry in entries.filter(|entry| names.contains(&entry.name)) {
+        entry.failure_policy = Some(Failure::Fail.name());
+    }
+}
+
+/// Asks about workloads in namespaces with the label `memgate.dev/preview=enabled`.
+pub(super) fn templates(objects: &mut Objects, plan: &Plan) {
+    objects.validating.webhooks.get_or_insert_default().push(webhooks::templates(plan));
+}
+
+/// Names the configurations as the apiserver wants them of a file, and lets nothing of memgate look
+/// for them in the API.
+pub(super) fn static_manifest(objects: &mut Objects) {
+    let name = format!("{NAME}.static.k8s.io");
+    objects.mutating.metadata.name = Some(name.clone());
+    objects.validating.metadata.name = Some(name);
+}

@@ -1,0 +1,116 @@
+//! What one family adds to an installation: entries and rules of the webhook configurations, rights,
+//! and a flag. Nothing that was there before is changed, so families come in any number.
+
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MutatingWebhook, ValidatingWebhook};
+
+use crate::deploy::entry::{
+    Failure, NOT_DELETING, conditions, expressions, full_name, outside_the_system, pods_webhook, requirement,
+    rules, validating_webhook,
+};
+use crate::deploy::objects::Objects;
+use crate::deploy::webhooks::{self, INJECT_LABEL, REQUIRED, resources};
+use crate::deploy::{Plan, Rules, rbac};
+use crate::model::kind::Kind;
+use crate::model::selector::PodSelector;
+
+const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
+
+/// Adds a family.
+pub(super) fn add(objects: &mut Objects, plan: &Plan, family: &Rules) {
+    objects.cluster_role.rules.get_or_insert_default().extend(rbac::family(family));
+    objects.arguments().push(format!("--family={}", family.name));
+    mutating(objects.mutating.webhooks.get_or_insert_default(), plan, family);
+    validating(objects.validating.webhooks.get_or_insert_default(), plan, family);
+}
+
+fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &Plan, family: &Rules) {
+    if !family.honours_required {
+        spare(webhooks, family);
+    }
+    let defaulted = rules(family.defaulted.iter(), &WRITES);
+    let entry = webhooks::defaults(plan, family.fail_open);
+    match webhooks.iter_mut().find(|known| known.name == entry.name) {
+        Some(known) => known.rules.get_or_insert_default().extend(defaulted),
+        None if defaulted.is_empty() => {}
+        None => webhooks.push(MutatingWebhook { rules: Some(defaulted), ..entry }),
+    }
+    webhooks.extend(family.pods.iter().map(|pods| agent_pods(plan, family, pods)));
+}
+
+fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &Plan, family: &Rules) {
+    let always = |kind: &&&Kind| family.marked.iter().all(|(marked, _)| marked != *kind);
+    let judged = rules(family.judged.iter().filter(always), &WRITES);
+    let memories = rules(family.memories.iter(), &["DELETE"]);
+    for (entry, rules) in
+        [(webhooks::judgements(plan, family.fail_open), judged), (webhooks::deletions(plan), memories)]
+    {
+        match webhooks.iter_mut().find(|known| known.name == entry.name) {
+            Some(known) => known.rules.get_or_insert_default().extend(rules),
+            None if rules.is_empty() => {}
+            None => webhooks.push(ValidatingWebhook { rules: Some(rules), ..entry }),
+        }
+    }
+    webhooks.extend(family.marked.iter().map(|marked| marked_resources(plan, family, *marked)));
+}
+
+/// Takes the family's pods out of the entry for pods that insist on their memory: they make do
+/// without it.
+fn spare(webhooks: &mut [MutatingWebhook], family: &Rules) {
+    let labels = family.pods.iter().filter_map(|pods| pods.labels.first());
+    let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
+    let required = webhooks.iter_mut().filter(|webhook| webhook.name == full_name(REQUIRED));
+    for selector in required.filter_map(|webhook| webhook.object_selector.as_mut()) {
+        selector.match_expressions.get_or_insert_default().extend(others.clone());
+    }
+}
+
+/// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
+/// pods can insist on their memory, those that do have another entry.
+fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWebhook {
+    let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
+    let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
+    let labels = selector.labels.iter();
+    let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
+    pods.push(requirement(INJECT_LABEL, "NotIn", elsewhere));
+    let mut namespaces = outside_the_system(plan);
+    namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
+    let webhook = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
+    let mut conditions = webhook.match_conditions.clone().unwrap_or_default();
+    conditions.extend(selector.annotation.map(|annotation| MatchCondition {
+        name: "opted-in".to_owned(),
+        expression: format!(
+            "has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations"
+        ),
+    }));
+    MutatingWebhook {
+        object_selector: Some(expressions(pods)),
+        namespace_selector: Some(expressions(namespaces)),
+        match_conditions: Some(conditions),
+        ..webhook
+    }
+}
+
+/// The name of the entry for agent pods of one sort.
+pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
+    format!("{}.pods", selector.name)
+}
+
+/// Objects of a kind that is mostly none of memgate's business: only those with an annotation whose
+/// key starts so, before the change or after it.
+fn marked_resources(plan: &Plan, family: &Rules, (kind, start): (&'static Kind, &str)) -> ValidatingWebhook {
+    let (_, failure, seconds) = resources(family.fail_open);
+    let marked = |object: &str| {
+        format!(
+            "{object} != null && has({object}.metadata.annotations) && \
+             {object}.metadata.annotations.exists(key, key.startsWith('{start}'))"
+        )
+    };
+    let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
+    let mut conditions = conditions(&[NOT_DELETING]);
+    conditions.push(MatchCondition { name: "marked".to_owned(), expression });
+    ValidatingWebhook {
+        rules: Some(rules([&kind].into_iter(), &WRITES)),
+        match_conditions: Some(conditions),
+        ..validating_webhook(plan, &format!("{}.{}", family.name, kind.plural), failure, seconds)
+    }
+}

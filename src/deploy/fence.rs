@@ -1,0 +1,118 @@
+//! The fence around memgate's own account: of its two webhook configurations it may change the
+//! `caBundle` and nothing else.
+//!
+//! RBAC cannot say that. Whoever stole the account could otherwise send all reviews elsewhere, or
+//! have none sent at all. The fields are told one by one, for CEL has no "all but this one"; a test
+//! holds the list against what the apiserver knows of both kinds.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
+    Validation,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::deploy::{CONFIGURATIONS, NAME, Plan, cluster_metadata};
+
+/// The name of the policy and of its binding.
+const FENCE: &str = "memgate-fence";
+/// What is compared of the metadata; the apiserver itself writes the rest.
+const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+/// What is compared of each entry. The name comes first: it tells of entries that came or went.
+const ENTRY: [&str; 13] = [
+    "name",
+    "rules",
+    "clientConfig.url",
+    "clientConfig.service",
+    "failurePolicy",
+    "matchPolicy",
+    "namespaceSelector",
+    "objectSelector",
+    "sideEffects",
+    "timeoutSeconds",
+    "admissionReviewVersions",
+    "reinvocationPolicy",
+    "matchConditions",
+];
+
+/// The policy.
+pub(super) fn policy(plan: &Plan) -> ValidatingAdmissionPolicy {
+    let account = format!("system:serviceaccount:{}:{NAME}", plan.namespace);
+    let metadata_fields = METADATA.into_iter().map(|field| {
+        let of = |object: &str| format!("{object}.metadata.?{field}");
+        validation(&format!("metadata.{field}"), &same(&of("object"), &of("oldObject")))
+    });
+    let entry_fields = ENTRY.into_iter().map(|field| {
+        // The second kind has no reinvocationPolicy, which the check of types would mind.
+        let path = field.replace('.', ".?");
+        let of = |object: &str| format!("dyn({object}).?webhooks.orValue([]).map(entry, entry.?{path})");
+        validation(&format!("webhooks[*].{field}"), &same(&of("object"), &of("oldObject")))
+    });
+    let mut validations = vec![update()];
+    validations.extend(metadata_fields.chain(entry_fields));
+    ValidatingAdmissionPolicy {
+        metadata: named(),
+        spec: Some(ValidatingAdmissionPolicySpec {
+            failure_policy: Some("Fail".to_owned()),
+            match_constraints: Some(MatchResources {
+                resource_rules: Some(vec![both_configurations()]),
+                ..MatchResources::default()
+            }),
+            match_conditions: Some(vec![MatchCondition {
+                name: "own-account".to_owned(),
+                expression: format!("request.userInfo.username == '{account}'"),
+            }]),
+            validations: Some(validations),
+            ..ValidatingAdmissionPolicySpec::default()
+        }),
+        ..ValidatingAdmissionPolicy::default()
+    }
+}
+
+/// What puts it into force.
+pub(super) fn binding() -> ValidatingAdmissionPolicyBinding {
+    ValidatingAdmissionPolicyBinding {
+        metadata: named(),
+        spec: ValidatingAdmissionPolicyBindingSpec {
+            policy_name: FENCE.to_owned(),
+            validation_actions: vec!["Deny".to_owned()],
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        },
+    }
+}
+
+fn named() -> ObjectMeta {
+    ObjectMeta { name: Some(FENCE.to_owned()), ..cluster_metadata() }
+}
+
+fn both_configurations() -> NamedRuleWithOperations {
+    NamedRuleWithOperations {
+        api_groups: Some(vec!["admissionregistration.k8s.io".to_owned()]),
+        api_versions: Some(vec!["v1".to_owned()]),
+        operations: Some(["CREATE", "UPDATE", "DELETE"].map(str::to_owned).to_vec()),
+        resources: Some(CONFIGURATIONS.map(str::to_owned).to_vec()),
+        scope: Some("Cluster".to_owned()),
+        resource_names: None,
+    }
+}
+
+/// Each other expression is true of anything but an update, so that this one alone speaks.
+fn update() -> Validation {
+    Validation {
+        expression: "request.operation == 'UPDATE'".to_owned(),
+        message: Some("memgate neither makes nor removes webhook configurations".to_owned()),
+        ..Validation::default()
+    }
+}
+
+fn same(new: &str, old: &str) -> String {
+    format!("request.operation != 'UPDATE' || {new} == {old}")
+}
+
+fn validation(field: &str, expression: &str) -> Validation {
+    Validation {
+        expression: expression.to_owned(),
+        message: Some(format!("memgate may change caBundle alone, not {field}")),
+        ..Validation::default()
+    }
+}

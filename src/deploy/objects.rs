@@ -1,0 +1,125 @@
+//! Everything that is installed, as typed objects that components change before they are written.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use serde_json::{Value, to_value};
+
+use crate::deploy::{Part, Plan, fence, rbac, webhooks, workload};
+
+/// What is installed. What a component can take away is optional.
+#[derive(Debug)]
+pub struct Objects {
+    /// The namespace that memgate runs in.
+    pub namespace: Namespace,
+    /// Who memgate is.
+    pub service_account: ServiceAccount,
+    /// What it may do in the whole cluster.
+    pub cluster_role: ClusterRole,
+    /// Gives that role to it.
+    pub cluster_role_binding: ClusterRoleBinding,
+    /// What it may do in its own namespace, and what gives it that.
+    pub role: Option<(Role, RoleBinding)>,
+    /// What it may change of its own webhook configurations, and what puts that into force.
+    pub fence: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    /// What the apiserver calls.
+    pub service: Service,
+    /// What runs; its container is beside it.
+    pub deployment: Deployment,
+    /// memgate itself, the one container of its pods.
+    pub container: Container,
+    /// What a node drain leaves.
+    pub disruption_budget: Option<PodDisruptionBudget>,
+    /// About whose creation and change memgate is asked what is missing.
+    pub mutating: MutatingWebhookConfiguration,
+    /// About whose creation, change and removal memgate is asked whether it is right.
+    pub validating: ValidatingWebhookConfiguration,
+    /// What the apiserver refuses by itself.
+    pub twins: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    /// The defaults that it writes by itself.
+    pub writers: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
+    /// What components add, each with its part.
+    pub others: Vec<(Part, Value)>,
+}
+
+impl Objects {
+    /// What every installation has: no family, no component.
+    #[must_use]
+    pub fn base(plan: &Plan) -> Self {
+        Self {
+            namespace: workload::namespace(plan),
+            service_account: rbac::service_account(plan),
+            cluster_role: rbac::cluster_role(),
+            cluster_role_binding: rbac::cluster_role_binding(plan),
+            role: Some((rbac::role(plan), rbac::role_binding(plan))),
+            fence: Some((fence::policy(plan), fence::binding())),
+            service: workload::service(plan),
+            deployment: workload::deployment(plan),
+            container: workload::container(plan),
+            disruption_budget: Some(workload::disruption_budget(plan)),
+            mutating: webhooks::mutating(plan),
+            validating: webhooks::validating(plan),
+            twins: Vec::new(),
+            writers: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    /// The Deployment's specification.
+    pub fn workload(&mut self) -> &mut DeploymentSpec {
+        self.deployment.spec.get_or_insert_default()
+    }
+
+    /// The specification of its pods, the container aside.
+    pub fn pod(&mut self) -> &mut PodSpec {
+        self.workload().template.spec.get_or_insert_default()
+    }
+
+    /// The command line of memgate.
+    pub fn arguments(&mut self) -> &mut Vec<String> {
+        self.container.args.get_or_insert_default()
+    }
+
+    /// All of them with their parts, in the order in which they are applied.
+    ///
+    /// # Errors
+    /// When one of them is nothing that JSON can say, which would be a fault of memgate's.
+    pub fn documents(mut self) -> Result<Vec<(Part, Value)>, serde_json::Error> {
+        let container = std::mem::take(&mut self.container);
+        self.pod().containers.push(container);
+        let mut documents = vec![
+            (Part::Namespace, to_value(self.namespace)?),
+            (Part::Rbac, to_value(self.service_account)?),
+            (Part::Rbac, to_value(self.cluster_role)?),
+            (Part::Rbac, to_value(self.cluster_role_binding)?),
+        ];
+        if let Some((role, binding)) = self.role {
+            documents.extend([(Part::Rbac, to_value(role)?), (Part::Rbac, to_value(binding)?)]);
+        }
+        if let Some((policy, binding)) = self.fence {
+            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+        }
+        for (policy, binding) in self.twins {
+            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+        }
+        for (policy, binding) in self.writers {
+            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+        }
+        documents.push((Part::Workload, to_value(self.service)?));
+        documents.push((Part::Workload, to_value(self.deployment)?));
+        if let Some(budget) = self.disruption_budget {
+            documents.push((Part::Workload, to_value(budget)?));
+        }
+        documents.push((Part::Webhooks, to_value(self.mutating)?));
+        documents.push((Part::Webhooks, to_value(self.validating)?));
+        documents.extend(self.others);
+        // Stable: within a part they stay in this order.
+        documents.sort_by_key(|(part, _)| *part);
+        Ok(documents)
+    }
+}
