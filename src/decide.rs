@@ -13,6 +13,7 @@ use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::notice::Notice;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -118,14 +119,21 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
     }
     let severity = if required { Severity::Deny } else { Severity::Warn };
     let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
-    let unmet = told.map(|finding| Finding { severity, ..finding });
+    let unmet: Vec<Finding> = told.map(|finding| Finding { severity, ..finding }).collect();
+    let admitted_without = unmet.first().filter(|_| !required);
+    let notice = admitted_without.and_then(|finding| {
+        let referrer = family::referrer(family, pod, namespace, questions)?;
+        // Who may read a namespace learns nothing of another one.
+        let here = referrer.namespace == namespace;
+        here.then(|| Notice { referrer, finding: finding.clone(), partly: !edits.is_empty() })
+    });
     let mut findings = injection.warnings;
     findings.extend(unmet);
     if let Wish::Other(value) = wish {
         findings.push(label_unknown(family, value));
     }
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
-    Decision { findings, edits, required, ..Decision::pass(injection.reason) }
+    Decision { findings, edits, required, notice, ..Decision::pass(injection.reason) }
 }
 
 fn opted_out(namespace: &str, questions: &mut Questions<'_>) -> bool {

@@ -12,6 +12,7 @@ pub mod edit;
 pub mod finding;
 pub mod kind;
 pub mod name;
+pub mod notice;
 pub mod pod;
 pub mod pointer;
 pub mod request;

@@ -152,10 +152,13 @@ fn cause(finding: &Finding) -> CauseOf {
     CauseOf { reason: finding.code.cause.reason(), message, field }
 }
 
-/// What is wrong and, where there is room, what to do. The advice is in `memgate explain` too.
+/// What is wrong, what to do and the code, as far as there is room: advice gives way first, since
+/// `memgate explain CODE` has it, and then the code, which is in the audit annotations too.
 fn warning(finding: &Finding) -> String {
-    let whole = told(finding);
-    if whole.chars().count() <= WARNING_LENGTH { whole } else { plain(&finding.message) }
+    let coded = |text: &str| format!("{text} [{}]", finding.code.name);
+    let bare = plain(&finding.message);
+    let fits = |text: &String| text.chars().count() <= WARNING_LENGTH;
+    [coded(&told(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
 }
 
 /// What is wrong and, where the message does not say it already, what to do.
@@ -196,10 +199,16 @@ mod tests {
     static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
 
     #[test]
-    fn leaves_the_advice_out_of_a_warning_that_it_makes_too_long() {
+    fn leaves_out_of_a_warning_what_makes_it_too_long() {
         let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
-        let advice = |length| "x".repeat(length - "is odd; ".len());
-        assert_eq!(warning(&finding(advice(WARNING_LENGTH))).len(), WARNING_LENGTH);
-        assert_eq!(warning(&finding(advice(WARNING_LENGTH + 1))), "is odd");
+        let advice = |length| "x".repeat(length - "is odd;  [family/code]".len());
+        let longest = warning(&finding(advice(WARNING_LENGTH)));
+        assert_eq!(longest.len(), WARNING_LENGTH);
+        assert!(longest.ends_with("x [family/code]"), "{longest}");
+        assert_eq!(warning(&finding(advice(WARNING_LENGTH + 1))), "is odd [family/code]");
+        let long = "x".repeat(WARNING_LENGTH - " [family/code]".len());
+        let coded = |message: String| warning(&Finding::warn(&CODE, Pointer::root(), message));
+        assert_eq!(coded(long.clone()), format!("{long} [family/code]"));
+        assert_eq!(coded(format!("{long}x")), format!("{long}x"));
     }
 }

@@ -11,9 +11,12 @@ use serde::Serialize;
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, Entry, EnvVar, Op, Origin, Value};
 use crate::model::finding::Finding;
+use crate::model::name::is_dns_subdomain;
+use crate::model::notice::Referrer;
 use crate::model::pod;
 use crate::model::pointer::Pointer;
 use crate::model::settings::Family;
+use crate::model::view;
 
 /// The label by which a pod or a namespace opts out of injection, or a pod insists on it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
@@ -93,6 +96,18 @@ impl Injection {
             added: Added::default(),
         }
     }
+}
+
+/// The object that made a pod, by the pod's own word: what to look at where no object of a family is
+/// known. `None` for a pod that was made by hand.
+#[must_use]
+pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<Referrer> {
+    let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
+    let maker = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+    let text = |text: Option<view::Text<'_>>| text.map(|text| text.0.into_owned());
+    let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
+    let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
+    Some(Referrer { api_version, kind: kind.into(), namespace: namespace.to_owned(), name, uid })
 }
 
 /// Where a block of variables goes in a container's `env`.
