@@ -13,7 +13,7 @@ use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::notice::Notice;
+use crate::model::notice::{Notice, Referrer};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -122,10 +122,8 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
     let unmet: Vec<Finding> = told.map(|finding| Finding { severity, ..finding }).collect();
     let admitted_without = unmet.first().filter(|_| !required);
     let notice = admitted_without.and_then(|finding| {
-        let referrer = family::referrer(family, pod, namespace, questions)?;
-        // Who may read a namespace learns nothing of another one.
-        let here = referrer.namespace == namespace;
-        here.then(|| Notice { referrer, finding: finding.clone(), partly: !edits.is_empty() })
+        let referrer = referrer(family, pod, namespace, questions)?;
+        Some(Notice { referrer, finding: finding.clone(), partly: !edits.is_empty() })
     });
     let mut findings = injection.warnings;
     findings.extend(unmet);
@@ -134,6 +132,17 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
     }
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
     Decision { findings, edits, required, notice, ..Decision::pass(injection.reason) }
+}
+
+/// Whose pod it is. Who may read a namespace learns nothing of another one.
+fn referrer(
+    family: Family,
+    pod: &Pod<'_>,
+    namespace: &str,
+    questions: &Questions<'_>,
+) -> Option<Referrer> {
+    let referrer = family::referrer(family, pod, namespace, questions);
+    referrer.filter(|referrer| referrer.namespace == namespace)
 }
 
 fn opted_out(namespace: &str, questions: &mut Questions<'_>) -> bool {

@@ -15,6 +15,7 @@ use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::snapshot::{Reference, Snapshot};
 use crate::server::deadline::Deadline;
+use crate::server::events::Outbox;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::options::{Decide, Work};
@@ -32,6 +33,8 @@ pub(super) struct Desk {
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) work: Work,
+    /// Where notices go; nowhere without a cluster.
+    pub(super) outbox: Option<Outbox>,
 }
 
 /// An answer, and how it is counted.
@@ -72,7 +75,7 @@ impl Desk {
         };
         let text = str::from_utf8(body).map_err(Refusal::NotUtf8)?;
         let review = admission::parse(text).map_err(Refusal::Malformed)?;
-        let decision = self.settle(decide, &review, deadline).await?;
+        let mut decision = self.settle(decide, &review, deadline).await?;
         let body = admission::respond(phase, &review, &decision)?;
         let told = decision.told(phase);
         let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
@@ -87,6 +90,9 @@ impl Desk {
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
         log(&review, &told, &answer, start.elapsed());
+        if let (Some(outbox), Some(notice), false) = (&self.outbox, decision.notice.take(), review.dry_run) {
+            outbox.put(notice, Instant::now());
+        }
         Ok(answer)
     }
 
