@@ -105,7 +105,9 @@ impl Outbox {
 /// Why an Event was not written.
 #[derive(Debug, Error)]
 enum Error {
-    #[error("the apiserver did not take it")]
+    #[error("the apiserver refuses it: {0}")]
+    Refused(String),
+    #[error("the apiserver did not answer well")]
     Api(#[source] kube::Error),
     #[error("the apiserver did not answer in time")]
     Late,
@@ -150,6 +152,7 @@ async fn write(client: &Client, notice: &Notice) -> Result<Told, Error> {
     match timeout(LONGEST, events.create(&PostParams::default(), &event)).await {
         Ok(Ok(_)) => Ok(Told::Written),
         Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(Told::Duplicate),
+        Ok(Err(kube::Error::Api(status))) => Err(Error::Refused(status.message)),
         Ok(Err(error)) => Err(Error::Api(error)),
         Err(_) => Err(Error::Late),
     }

@@ -58,7 +58,11 @@ fn of_a_required_pod(world: &World) -> Result<()> {
 fn of_a_warning(world: &World) -> Result<()> {
     let namespace = world.namespace("warned", &[])?;
     let warning = format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\"");
-    for object in [agent("scout", "diary"), pod("scout", "scout", &[])] {
+    for (object, code) in [
+        (agent("scout", "diary"), "arkonis/memory-not-found"),
+        (pod("scout", "scout", &[]), "arkonis/pod-memory-not-found"),
+    ] {
+        let warning = format!("{warning} [{code}]");
         is(&apply(world, &namespace, &object)?.ok()?.stderr, &[&warning])?;
     }
     Ok(())
@@ -81,9 +85,12 @@ fn of_several_objects(world: &World) -> Result<()> {
     is(
         &output.refusal()?,
         &[
-            "Warning: spec.redis is ignored when backend is \"in-context\"",
-            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0",
-            &format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\""),
+            "Warning: spec.redis is ignored when backend is \"in-context\" [arkonis/section-unused]",
+            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0 [arkonis/number-negative]",
+            &format!(
+                "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
+             [arkonis/memory-not-found]"
+            ),
             &format!(
                 "{refused} \"resources.memgate.dev\" denied the request: ArkMemory.arkonis.dev \"bad\" is \
              invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name"
@@ -110,7 +117,7 @@ fn of_a_deletion(world: &World) -> Result<()> {
     })?;
     is(
         &cluster.kubectl(&delete)?.ok()?.stderr,
-        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\""],
+        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\" [arkonis/in-use-deleted]"],
     )
 }
 
