@@ -135,12 +135,7 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
 }
 
 /// Whose pod it is. Who may read a namespace learns nothing of another one.
-fn referrer(
-    family: Family,
-    pod: &Pod<'_>,
-    namespace: &str,
-    questions: &Questions<'_>,
-) -> Option<Referrer> {
+fn referrer(family: Family, pod: &Pod<'_>, namespace: &str, questions: &Questions<'_>) -> Option<Referrer> {
     let referrer = family::referrer(family, pod, namespace, questions);
     referrer.filter(|referrer| referrer.namespace == namespace)
 }

@@ -206,7 +206,14 @@ impl Server {
 /// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
 /// watches a cluster for them: with [`State::Cluster`] its state stays unread.
 pub fn router(options: &Options, state: State) -> Router {
-    router::router(app(options, state).0)
+    counted_router(options, state).0
+}
+
+/// The same, with a way to read what it has counted, in the OpenMetrics text format.
+pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
+    let (app, _) = app(options, state);
+    let metrics = Arc::clone(&app.metrics);
+    (router::router(app), move || metrics.text().unwrap_or_default())
 }
 
 /// What answers reviews, and what delivers their notices.

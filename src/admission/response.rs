@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::model::decision::Reason;
 use crate::model::edit::Edit;
-use crate::model::finding::{Finding, Severity};
+use crate::model::finding::{Finding, Severity, codes};
 use crate::patch::Patch;
 
 use super::Review;
@@ -130,15 +130,10 @@ impl Verdict<'_> {
     fn audit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#","auditAnnotations":{"reason":"#);
         json(out, self.reason.name());
-        let mut codes: Vec<&str> = Vec::new();
-        for finding in self.findings {
-            if !codes.contains(&finding.code.name) {
-                codes.push(finding.code.name);
-            }
-        }
+        let codes = codes(self.findings);
         if !codes.is_empty() {
             out.extend_from_slice(br#","codes":"#);
-            json(out, &codes.join(","));
+            json(out, &codes);
         }
         out.push(b'}');
     }

@@ -150,7 +150,8 @@ fn options(args: &Args) -> Options {
         (Some(cert), Some(key)) => tls::Source::Files { cert: cert.clone(), key: key.clone() },
         _ => tls::Source::SelfSigned { names: args.tls_names.clone(), ca: args.tls_ca_out.clone() },
     };
-    let mut options = Options { listen: args.listen, health: args.health, events: !args.no_events, ..Options::new(source) };
+    let mut options =
+        Options { listen: args.listen, health: args.health, events: !args.no_events, ..Options::new(source) };
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_GRACE;
         options.timers.drain_quiet = Duration::ZERO;

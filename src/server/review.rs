@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::admission::{self, Review};
 use crate::model::decision::{Decision, Reason};
-use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::finding::{Finding, Phase, Severity, codes};
 use crate::model::snapshot::{Reference, Snapshot};
 use crate::server::deadline::Deadline;
 use crate::server::events::Outbox;
@@ -149,7 +149,6 @@ fn constant(answer: &Bytes) -> Answer {
 
 /// One line for each decision: what was asked and what came of it, never what the object says.
 fn log(review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
-    let codes = || findings.iter().map(|finding| finding.code.name).collect::<Vec<_>>().join(",");
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -160,7 +159,7 @@ fn log(review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Durati
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
-                codes = codes(),
+                codes = codes(findings),
                 micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 dry_run = review.dry_run,
                 "decided"
