@@ -4,6 +4,8 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. What it cannot know it
 //! lists in [`Decision::unknown`].
 
+mod preview;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -21,6 +23,7 @@ use crate::model::settings::Family;
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Lookup, Questions, Snapshot, is_deleting};
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
+use crate::model::workload;
 
 /// Decides one request.
 ///
@@ -31,6 +34,9 @@ use crate::model::view::MIRROR_POD;
 pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.is_pod() {
         return decide_pod(request, snapshot);
+    }
+    if let Some(workload) = workload::find(&request.group, &request.kind) {
+        return preview::decide(workload, request, snapshot);
     }
     match family::judging(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
@@ -60,10 +66,18 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.operation != Operation::Create || !request.subresource.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
-    let pod = match request.object.map(Pod::parse) {
-        Some(Ok(pod)) => pod,
-        Some(Err(error)) if !error.is_data() => return Decision::pass(Reason::Unreadable),
-        Some(Err(_)) | None => return Decision::pass(Reason::Malformed),
+    match request.object {
+        Some(pod) => decide_new_pod(pod, &request.namespace, snapshot),
+        None => Decision::pass(Reason::Malformed),
+    }
+}
+
+/// Decides about a pod that is to be in a namespace, if that is known.
+fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
+    let pod = match Pod::parse(pod) {
+        Ok(pod) => pod,
+        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(_) => return Decision::pass(Reason::Malformed),
     };
     if wish(&pod) == Wish::Disabled {
         return Decision::pass(Reason::OptedOut);
@@ -75,7 +89,7 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return Decision::pass(Reason::MirrorPod);
     }
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace = first_of([&request.namespace, own_namespace.unwrap_or_default()]);
+    let namespace = first_of([namespace, own_namespace.unwrap_or_default()]);
     let namespace = match (namespace, &snapshot.settings.namespace) {
         ("", None) => family::home(&pod).unwrap_or_default(),
         _ => namespace,

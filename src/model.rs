@@ -22,3 +22,4 @@ pub mod shape;
 pub mod snapshot;
 pub mod tree;
 pub mod view;
+pub mod workload;

@@ -42,6 +42,8 @@ pub enum Reason {
     Injected,
     /// Defaults were written.
     Defaulted,
+    /// What will become of the pods of a workload was said in advance.
+    Previewed,
     /// A family resource was judged and is good, apart from warnings.
     Valid,
     /// A family resource was judged and is refused.
@@ -50,7 +52,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NotOurs,
         Self::NotJudged,
         Self::OptedOut,
@@ -68,6 +70,7 @@ impl Reason {
         Self::Complete,
         Self::Injected,
         Self::Defaulted,
+        Self::Previewed,
         Self::Valid,
         Self::Invalid,
     ];
@@ -93,6 +96,7 @@ impl Reason {
             Self::Complete => "complete",
             Self::Injected => "injected",
             Self::Defaulted => "defaulted",
+            Self::Previewed => "previewed",
             Self::Valid => "valid",
             Self::Invalid => "invalid",
         }
