@@ -127,7 +127,7 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
     }
     let mut edits = Vec::new();
     if !injection.edits.is_empty() {
-        let marker = pods::marker(pod, family, &injection.added);
+        let marker = pods::marker::edit(pod, family, injection.added);
         edits = injection.edits;
         edits.push(marker);
     }
