@@ -122,7 +122,9 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
     let required = required && family::honours_required(family);
-    if !required && opted_out(namespace, questions) {
+    // What a pod says of itself counts more than what its namespace says.
+    let of_namespace = if required { None } else { namespace_label(namespace, questions) };
+    if of_namespace == Some("disabled") {
         return Decision::pass(Reason::OptedOut);
     }
     let mut edits = Vec::new();
@@ -144,6 +146,7 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
     if let Wish::Other(value) = wish {
         findings.push(label_unknown(family, value));
     }
+    findings.extend(of_namespace.map(|value| namespace_label_unknown(family, namespace, value)));
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
     Decision { findings, edits, required, notice, ..Decision::pass(injection.reason) }
 }
@@ -154,10 +157,11 @@ fn referrer(family: Family, pod: &Pod<'_>, namespace: &str, questions: &Question
     referrer.filter(|referrer| referrer.namespace == namespace)
 }
 
-fn opted_out(namespace: &str, questions: &mut Questions<'_>) -> bool {
+/// What the inject label of a namespace says.
+fn namespace_label<'s>(namespace: &str, questions: &mut Questions<'s>) -> Option<&'s str> {
     match questions.get(&NAMESPACE, "", namespace) {
-        Lookup::Found(object) => object.label(pods::INJECT_LABEL) == Some("disabled"),
-        Lookup::Absent | Lookup::Unknown => false,
+        Lookup::Found(object) => object.label(pods::INJECT_LABEL),
+        Lookup::Absent | Lookup::Unknown => None,
     }
 }
 
@@ -171,6 +175,15 @@ fn label_unknown(family: Family, value: &str) -> Finding {
         quoted(value)
     );
     Finding::warn(family::inject_label_unknown(family), inject_label(), message)
+}
+
+fn namespace_label_unknown(family: Family, namespace: &str, value: &str) -> Finding {
+    let message = format!(
+        "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
+        quoted(namespace),
+        quoted(value)
+    );
+    Finding::warn(family::inject_label_unknown(family), Pointer::new("/metadata/namespace"), message)
 }
 
 fn not_recognised() -> Decision {
