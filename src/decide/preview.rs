@@ -93,11 +93,11 @@ mod tests {
         let pointer = Pointer::new("/spec/hostNetwork");
         let other = Pointer::new("/spec/dnsPolicy");
         let finding = Finding::warn(&CODE, pointer.clone(), "spec.hostNetwork: is odd");
-        let told = super::told(finding.related(other, "this"), &at);
-        assert_eq!(told.pointer.as_str(), "/spec/template/spec/hostNetwork");
-        assert_eq!(told.message, "spec.template.spec.hostNetwork: is odd");
-        assert_eq!(told.related, Some((Pointer::new("/spec/template/spec/dnsPolicy"), "this")));
-        let denial = super::told(Finding::deny(&CODE, pointer, "spec.hostNetworks are odd"), &at);
+        let moved = told(finding.related(other, "this"), &at);
+        assert_eq!(moved.pointer.as_str(), "/spec/template/spec/hostNetwork");
+        assert_eq!(moved.message, "spec.template.spec.hostNetwork: is odd");
+        assert_eq!(moved.related, Some((Pointer::new("/spec/template/spec/dnsPolicy"), "this")));
+        let denial = told(Finding::deny(&CODE, pointer, "spec.hostNetworks are odd"), &at);
         assert_eq!(denial.severity, Severity::Warn);
         assert_eq!(denial.message, "its pods will be refused: spec.hostNetworks are odd");
     }

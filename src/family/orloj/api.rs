@@ -139,7 +139,7 @@ const AGENT_IN_FULL_SHAPE: Shape = Shape::Open(&[
                 "limits",
                 Shape::Object(&[Field::new("max_steps", Shape::Integer), Field::new("timeout", Shape::Text)]),
             ),
-            Field::new("execution", Shape::Texts),
+            Field::new("execution", Shape::Open(&[])),
         ]),
     )
     .guarded(),
