@@ -112,7 +112,9 @@ async fn call(router: &Router, path: &str, review: &Value) -> Value {
 /// The reason of the only request that was counted.
 fn counted(metrics: &str, webhook: &str) -> String {
     let series = metrics.lines().filter(|line| line.starts_with("memgate_admission_requests_total{"));
-    let [series] = series.collect::<Vec<_>>()[..] else { panic!("one request has one series: {metrics}") };
+    let series: Vec<&str> = series.collect();
+    assert_eq!(series.len(), 1, "one request has one series: {metrics}");
+    let series = series[0];
     assert!(series.contains(&format!("webhook=\"{webhook}\"")) && series.ends_with(" 1"), "{series}");
     let (_, reason) = series.split_once("reason=\"").expect("a reason");
     reason.split('"').next().unwrap_or_default().to_owned()

@@ -193,8 +193,8 @@ fn event_name(notice: &Notice, now: i64) -> String {
     let window = now.div_euclid(i64::try_from(QUIET.as_secs()).unwrap_or(i64::MAX)).to_string();
     let parts = [api_version, kind.as_ref(), name, uid, notice.finding.code.name, &window];
     let hash = digest(&SHA256, parts.join("\n").as_bytes());
-    let hash: String = hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}.{hash}", cut(name, NAME_BYTES).trim_end_matches(['.', '-']))
+    let hash = u64::from_be_bytes(hash.as_ref().first_chunk().copied().unwrap_or_default());
+    format!("{}.{hash:016x}", cut(name, NAME_BYTES).trim_end_matches(['.', '-']))
 }
 
 fn note(notice: &Notice) -> String {

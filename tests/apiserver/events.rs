@@ -115,7 +115,7 @@ impl<'w> Scene<'w> {
         world.memgate()?;
         let namespace = cluster.fresh_namespace(prefix)?;
         let serve = Serve::new(MEMGATE).kubeconfig(&account(cluster, &namespace, may_write)?);
-        let serve = flags.iter().fold(serve, |serve, flag| serve.arg(flag));
+        let serve = flags.iter().fold(serve, Serve::arg);
         let memgate = serve.ready()?;
         let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
         register(cluster, &memgate.endpoint(), &namespace, &only)?;
