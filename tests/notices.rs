@@ -107,6 +107,16 @@ fn what_made_the_pod_is_told_where_nothing_else_is_known() {
     assert_eq!(told(&sympozium_pod(), &[]).as_deref(), job);
     let other = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
     assert_eq!(told(&ark_pod("gone"), std::slice::from_ref(&other)).as_deref(), job);
+    for (field, odd) in [
+        ("controller", json!(false)),
+        ("uid", Value::Null),
+        ("name", json!("A B")),
+        ("kind", json!("x".repeat(1 << 20))),
+    ] {
+        let mut pod = ark_pod("gone");
+        pod["metadata"]["ownerReferences"][0][field] = odd;
+        assert_eq!(told(&pod, std::slice::from_ref(&other)), None, "{field}");
+    }
     let mut bare = ark_pod("gone");
     bare["metadata"]["ownerReferences"] = Value::Null;
     assert_eq!(told(&bare, &[other]), None);

@@ -99,13 +99,19 @@ impl Injection {
     }
 }
 
+/// The longest text in a good owner reference: a group of 253 characters, a slash and a version of 63.
+const LONGEST_OF_OWNER: usize = 317;
+
 /// The object that made a pod, by the pod's own word: what to look at where no object of a family is
 /// known. `None` for a pod that was made by hand.
 #[must_use]
 pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<Referrer> {
     let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
     let maker = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-    let text = |text: Option<view::Text<'_>>| text.map(|text| text.0.into_owned());
+    // Nobody has checked the pod yet, and this is kept for a while.
+    let text = |text: Option<view::Text<'_>>| {
+        text.filter(|text| text.len() <= LONGEST_OF_OWNER).map(|text| text.0.into_owned())
+    };
     let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
     let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
     Some(Referrer { api_version, kind: kind.into(), namespace: namespace.to_owned(), name, uid })
