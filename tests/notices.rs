@@ -1,6 +1,6 @@
 //! Whose pod goes without its memory, as decisions say it: what Events are written from.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test stops where something is wrong")]
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use std::path::Path;
 use std::sync::Arc;
