@@ -4,6 +4,8 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. What it cannot know it
 //! lists in [`Decision::unknown`].
 
+mod preview;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,6 +15,7 @@ use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::notice::{Notice, Referrer};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -20,6 +23,7 @@ use crate::model::settings::Family;
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Lookup, Questions, Snapshot, is_deleting};
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
+use crate::model::workload;
 
 /// Decides one request.
 ///
@@ -30,6 +34,9 @@ use crate::model::view::MIRROR_POD;
 pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.is_pod() {
         return decide_pod(request, snapshot);
+    }
+    if let Some(workload) = workload::find(&request.group, &request.kind) {
+        return preview::decide(workload, request, snapshot);
     }
     match family::judging(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
@@ -59,10 +66,18 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.operation != Operation::Create || !request.subresource.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
-    let pod = match request.object.map(Pod::parse) {
-        Some(Ok(pod)) => pod,
-        Some(Err(error)) if !error.is_data() => return Decision::pass(Reason::Unreadable),
-        Some(Err(_)) | None => return Decision::pass(Reason::Malformed),
+    match request.object {
+        Some(pod) => decide_new_pod(pod, &request.namespace, snapshot),
+        None => Decision::pass(Reason::Malformed),
+    }
+}
+
+/// Decides about a pod that is to be in a namespace, if that is known.
+fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
+    let pod = match Pod::parse(pod) {
+        Ok(pod) => pod,
+        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(_) => return Decision::pass(Reason::Malformed),
     };
     if wish(&pod) == Wish::Disabled {
         return Decision::pass(Reason::OptedOut);
@@ -74,7 +89,7 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return Decision::pass(Reason::MirrorPod);
     }
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace = first_of([&request.namespace, own_namespace.unwrap_or_default()]);
+    let namespace = first_of([namespace, own_namespace.unwrap_or_default()]);
     let namespace = match (namespace, &snapshot.settings.namespace) {
         ("", None) => family::home(&pod).unwrap_or_default(),
         _ => namespace,
@@ -107,31 +122,46 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
     let required = required && family::honours_required(family);
-    if !required && opted_out(namespace, questions) {
+    // What a pod says of itself counts more than what its namespace says.
+    let of_namespace = if required { None } else { namespace_label(namespace, questions) };
+    if of_namespace == Some("disabled") {
         return Decision::pass(Reason::OptedOut);
     }
     let mut edits = Vec::new();
     if !injection.edits.is_empty() {
-        let marker = pods::marker(pod, family, &injection.added);
+        let marker = pods::marker::edit(pod, family, injection.added);
         edits = injection.edits;
         edits.push(marker);
     }
     let severity = if required { Severity::Deny } else { Severity::Warn };
     let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
-    let unmet = told.map(|finding| Finding { severity, ..finding });
+    let unmet: Vec<Finding> = told.map(|finding| Finding { severity, ..finding }).collect();
+    let admitted_without = unmet.first().filter(|_| !required);
+    let notice = admitted_without.and_then(|finding| {
+        let referrer = referrer(family, pod, namespace, questions)?;
+        Some(Notice { referrer, finding: finding.clone(), partly: !edits.is_empty() })
+    });
     let mut findings = injection.warnings;
     findings.extend(unmet);
     if let Wish::Other(value) = wish {
         findings.push(label_unknown(family, value));
     }
+    findings.extend(of_namespace.map(|value| namespace_label_unknown(family, namespace, value)));
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
-    Decision { findings, edits, required, ..Decision::pass(injection.reason) }
+    Decision { findings, edits, required, notice, ..Decision::pass(injection.reason) }
 }
 
-fn opted_out(namespace: &str, questions: &mut Questions<'_>) -> bool {
+/// Whose pod it is. Who may read a namespace learns nothing of another one.
+fn referrer(family: Family, pod: &Pod<'_>, namespace: &str, questions: &Questions<'_>) -> Option<Referrer> {
+    let referrer = family::referrer(family, pod, namespace, questions);
+    referrer.filter(|referrer| referrer.namespace == namespace)
+}
+
+/// What the inject label of a namespace says.
+fn namespace_label<'s>(namespace: &str, questions: &mut Questions<'s>) -> Option<&'s str> {
     match questions.get(&NAMESPACE, "", namespace) {
-        Lookup::Found(object) => object.label(pods::INJECT_LABEL) == Some("disabled"),
-        Lookup::Absent | Lookup::Unknown => false,
+        Lookup::Found(object) => object.label(pods::INJECT_LABEL),
+        Lookup::Absent | Lookup::Unknown => None,
     }
 }
 
@@ -145,6 +175,15 @@ fn label_unknown(family: Family, value: &str) -> Finding {
         quoted(value)
     );
     Finding::warn(family::inject_label_unknown(family), inject_label(), message)
+}
+
+fn namespace_label_unknown(family: Family, namespace: &str, value: &str) -> Finding {
+    let message = format!(
+        "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
+        quoted(namespace),
+        quoted(value)
+    );
+    Finding::warn(family::inject_label_unknown(family), Pointer::new("/metadata/namespace"), message)
 }
 
 fn not_recognised() -> Decision {

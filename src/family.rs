@@ -19,6 +19,7 @@ pub mod url;
 use crate::model::edit::Edit;
 use crate::model::finding::{Code, Finding};
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
+use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
@@ -101,6 +102,25 @@ pub fn spares(family: Family, pod: &Pod<'_>) -> bool {
     match family {
         Family::Arkonis | Family::Ark | Family::Orloj | Family::Sympozium => false,
         Family::Orka => orka::inject::is_of_orka(pod),
+    }
+}
+
+/// Whose pod of this family it is, as far as that is known: the object in the pod's namespace that
+/// refers to the memory, or else what made the pod. `None` where the way to the memory leads to another
+/// namespace: nothing of that one is to be told here.
+#[must_use]
+pub fn referrer(
+    family: Family,
+    pod: &Pod<'_>,
+    namespace: &str,
+    questions: &Questions<'_>,
+) -> Option<Referrer> {
+    match family {
+        Family::Arkonis => arkonis::inject::referrer(pod, namespace, questions),
+        Family::Ark => ark::inject::referrer(pod, namespace),
+        Family::Orloj => orloj::inject::referrer(pod, namespace, questions),
+        Family::Orka => orka::inject::referrer(pod, namespace, questions),
+        Family::Sympozium => sympozium::inject::referrer(pod, namespace, questions),
     }
 }
 

@@ -9,13 +9,15 @@
 //! ```
 //!
 //! This module knows nothing of any family; what to decide it leaves to [`crate::decide`]. It
-//! never reads a Secret, and calls nobody but the apiserver.
+//! never reads a Secret, and calls nobody but the apiserver. The only thing that it writes is Events
+//! ([`events`]).
 
 mod body;
 mod clock;
 mod connection;
 mod deadline;
 mod drain;
+mod events;
 mod health;
 mod limits;
 mod listener;
@@ -49,6 +51,7 @@ use crate::model::snapshot::Snapshot;
 use crate::server::connection::House;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::{Drain, Signals, drained};
+use crate::server::events::Delivery;
 use crate::server::health::{Health, Heart};
 use crate::server::limits::Gate;
 use crate::server::lookup::Lookups;
@@ -106,6 +109,7 @@ pub enum Error {
 pub struct Server {
     options: Options,
     client: Option<Client>,
+    delivery: Option<Delivery>,
     listener: std::net::TcpListener,
     health_listener: std::net::TcpListener,
     health: Arc<Health>,
@@ -133,7 +137,8 @@ impl Server {
             State::Fixed(_) => None,
             State::Cluster { client, .. } => Some(client.clone()),
         };
-        let (app, metrics) = app(&options, state);
+        let (app, delivery) = app(&options, state);
+        let metrics = Arc::clone(&app.metrics);
         let health = Arc::new(Health {
             app,
             metrics,
@@ -143,7 +148,7 @@ impl Server {
             seats: Seats::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
-        Ok(Self { options, client, listener, health_listener, health })
+        Ok(Self { options, client, delivery, listener, health_listener, health })
     }
 
     /// Where it will be reached; tells which port it got if it asked for any.
@@ -181,6 +186,9 @@ impl Server {
         let mut tasks = JoinSet::new();
         beat(&mut tasks, &self.health);
         keep_certificate(&mut tasks, &self.health, &timers);
+        if let Some(delivery) = self.delivery {
+            tasks.spawn(delivery.run());
+        }
         watch_cluster(&mut tasks, &self.health, self.client, &timers);
         accept(&mut tasks, self.listener, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
@@ -198,29 +206,42 @@ impl Server {
 /// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
 /// watches a cluster for them: with [`State::Cluster`] its state stays unread.
 pub fn router(options: &Options, state: State) -> Router {
-    router::router(app(options, state).0)
+    counted_router(options, state).0
 }
 
-fn app(options: &Options, state: State) -> (Arc<App>, Arc<Metrics>) {
+/// The same, with a way to read what it has counted, in the OpenMetrics text format.
+pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
+    let (app, _) = app(options, state);
+    let metrics = Arc::clone(&app.metrics);
+    (router::router(app), move || metrics.text().unwrap_or_default())
+}
+
+/// What answers reviews, and what delivers their notices.
+fn app(options: &Options, state: State) -> (Arc<App>, Option<Delivery>) {
     let metrics = Arc::new(Metrics::new());
+    let (mut outbox, mut delivery) = (None, None);
     let (store, lookups) = match state {
         State::Fixed(snapshot) => (Store::fixed(snapshot), None),
         State::Cluster { client, settings } => {
+            if options.events {
+                let (to, from) = events::outbox(client.clone(), Arc::clone(&metrics));
+                (outbox, delivery) = (Some(to), Some(from));
+            }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(&metrics));
             (Store::watching(settings), Some(lookups))
         }
     };
     let work = options.work.clone();
-    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(&metrics), work };
+    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(&metrics), work, outbox };
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
-        metrics: Arc::clone(&metrics),
+        metrics,
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,
     };
-    (Arc::new(app), metrics)
+    (Arc::new(app), delivery)
 }
 
 /// Serves the health port on a thread of its own, until the sender is dropped.

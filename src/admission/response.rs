@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::model::decision::Reason;
 use crate::model::edit::Edit;
-use crate::model::finding::{Finding, Severity};
+use crate::model::finding::{Finding, Severity, codes};
 use crate::patch::Patch;
 
 use super::Review;
@@ -130,15 +130,10 @@ impl Verdict<'_> {
     fn audit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#","auditAnnotations":{"reason":"#);
         json(out, self.reason.name());
-        let mut codes: Vec<&str> = Vec::new();
-        for finding in self.findings {
-            if !codes.contains(&finding.code.name) {
-                codes.push(finding.code.name);
-            }
-        }
+        let codes = codes(self.findings);
         if !codes.is_empty() {
             out.extend_from_slice(br#","codes":"#);
-            json(out, &codes.join(","));
+            json(out, &codes);
         }
         out.push(b'}');
     }
@@ -152,10 +147,13 @@ fn cause(finding: &Finding) -> CauseOf {
     CauseOf { reason: finding.code.cause.reason(), message, field }
 }
 
-/// What is wrong and, where there is room, what to do. The advice is in `memgate explain` too.
+/// What is wrong, what to do and the code, as far as there is room: advice gives way first, since
+/// `memgate explain CODE` has it, and then the code, which is in the audit annotations too.
 fn warning(finding: &Finding) -> String {
-    let whole = told(finding);
-    if whole.chars().count() <= WARNING_LENGTH { whole } else { plain(&finding.message) }
+    let coded = |text: &str| format!("{text} [{}]", finding.code.name);
+    let bare = plain(&finding.message);
+    let fits = |text: &String| text.chars().count() <= WARNING_LENGTH;
+    [coded(&told(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
 }
 
 /// What is wrong and, where the message does not say it already, what to do.
@@ -196,10 +194,16 @@ mod tests {
     static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
 
     #[test]
-    fn leaves_the_advice_out_of_a_warning_that_it_makes_too_long() {
+    fn leaves_out_of_a_warning_what_makes_it_too_long() {
         let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
-        let advice = |length| "x".repeat(length - "is odd; ".len());
-        assert_eq!(warning(&finding(advice(WARNING_LENGTH))).len(), WARNING_LENGTH);
-        assert_eq!(warning(&finding(advice(WARNING_LENGTH + 1))), "is odd");
+        let advice = |length| "x".repeat(length - "is odd;  [family/code]".len());
+        let longest = warning(&finding(advice(WARNING_LENGTH)));
+        assert_eq!(longest.len(), WARNING_LENGTH);
+        assert!(longest.ends_with("x [family/code]"), "{longest}");
+        assert_eq!(warning(&finding(advice(WARNING_LENGTH + 1))), "is odd [family/code]");
+        let long = "x".repeat(WARNING_LENGTH - " [family/code]".len());
+        let coded = |message: String| warning(&Finding::warn(&CODE, Pointer::root(), message));
+        assert_eq!(coded(long.clone()), format!("{long} [family/code]"));
+        assert_eq!(coded(format!("{long}x")), format!("{long}x"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::family;
 use crate::model::kind::Kind;
 use crate::model::settings::Family;
+use crate::model::workload;
 
 /// What an object is to a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,24 +18,13 @@ pub enum Role {
     None,
 }
 
-/// The workloads, with the way to their pod template.
-const WORKLOADS: [(&str, &str, &str); 6] = [
-    ("apps", "Deployment", "/spec/template"),
-    ("apps", "StatefulSet", "/spec/template"),
-    ("apps", "DaemonSet", "/spec/template"),
-    ("apps", "ReplicaSet", "/spec/template"),
-    ("batch", "Job", "/spec/template"),
-    ("batch", "CronJob", "/spec/jobTemplate/spec/template"),
-];
-
 /// What an object of this group and kind is.
 #[must_use]
 pub fn role(group: &str, kind: &str) -> Role {
     if group.is_empty() && kind == "Pod" || family::judging(&Family::ALL, group, kind).is_some() {
         return Role::Whole;
     }
-    let workload = WORKLOADS.iter().find(|workload| (workload.0, workload.1) == (group, kind));
-    workload.map_or(Role::None, |(.., template)| Role::Template(template))
+    workload::find(group, kind).map_or(Role::None, |workload| Role::Template(workload.template))
 }
 
 /// What is checked, in words: one line for each sort of object.
@@ -44,7 +34,7 @@ pub fn checked_kinds() -> String {
     let judged: BTreeSet<&str> = kinds(|family| family::judged(family).to_vec());
     let referrers: Vec<&str> = judged.difference(&memories).copied().collect();
     let memories: Vec<&str> = memories.into_iter().collect();
-    let workloads = WORKLOADS.map(|(_, kind, _)| kind);
+    let workloads = workload::ALL.map(|workload| workload.kind);
     format!(
         "memory resources ({}),\n    what refers to them ({}),\n    pods, and workloads ({})",
         memories.join(", "),

@@ -85,6 +85,10 @@ pub struct Args {
     #[arg(long = "tls-name", value_name = "NAME", conflicts_with = "tls_cert", help_heading = "Network")]
     tls_names: Vec<String>,
 
+    /// Write no Events on agents whose pods start without their memory
+    #[arg(long, conflicts_with = "state", help_heading = "State")]
+    no_events: bool,
+
     /// How many seconds to go on serving, at most, once it is to end; 1 with --state
     #[arg(long, value_name = "SECONDS", help_heading = "Network")]
     drain: Option<u64>,
@@ -146,7 +150,8 @@ fn options(args: &Args) -> Options {
         (Some(cert), Some(key)) => tls::Source::Files { cert: cert.clone(), key: key.clone() },
         _ => tls::Source::SelfSigned { names: args.tls_names.clone(), ca: args.tls_ca_out.clone() },
     };
-    let mut options = Options { listen: args.listen, health: args.health, ..Options::new(source) };
+    let mut options =
+        Options { listen: args.listen, health: args.health, events: !args.no_events, ..Options::new(source) };
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_GRACE;
         options.timers.drain_quiet = Duration::ZERO;

@@ -1,19 +1,23 @@
-//! What families share on pods: the one place that inserts env, containers, volumes and mounts, and
-//! the marker annotation.
+//! What families share on pods: the one place that inserts env, containers, volumes and mounts; the
+//! marker annotation is in [`marker`].
 //!
 //! Everything is added and nothing replaced. Edits come in an order in which each one's pointer is
 //! right when its turn comes; edits inside a list element come before inserts into that list.
+
+pub mod marker;
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::model::decision::Reason;
-use crate::model::edit::{Edit, Entry, EnvVar, Op, Origin, Value};
+use crate::model::edit::{Edit, EnvVar, Op, Origin, Value};
 use crate::model::finding::Finding;
+use crate::model::name::is_dns_subdomain;
+use crate::model::notice::Referrer;
 use crate::model::pod;
 use crate::model::pointer::Pointer;
-use crate::model::settings::Family;
+use crate::model::view;
 
 /// The label by which a pod or a namespace opts out of injection, or a pod insists on it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
@@ -95,6 +99,24 @@ impl Injection {
     }
 }
 
+/// The longest text in a good owner reference: a group of 253 characters, a slash and a version of 63.
+const LONGEST_OF_OWNER: usize = 317;
+
+/// The object that made a pod, by the pod's own word: what to look at where no object of a family is
+/// known. `None` for a pod that was made by hand.
+#[must_use]
+pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<Referrer> {
+    let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
+    let maker = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+    // Nobody has checked the pod yet, and this is kept for a while.
+    let text = |text: Option<view::Text<'_>>| {
+        text.filter(|text| text.len() <= LONGEST_OF_OWNER).map(|text| text.0.into_owned())
+    };
+    let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
+    let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
+    Some(Referrer { api_version, kind: kind.into(), namespace: namespace.to_owned(), name, uid })
+}
+
 /// Where a block of variables goes in a container's `env`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -161,32 +183,4 @@ pub fn insert_trees(
 #[must_use]
 pub fn env_pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/env"))
-}
-
-/// The marker annotation: which memgate, and what it added.
-#[derive(Serialize)]
-struct Marker<'a> {
-    version: &'static str,
-    family: &'static str,
-    #[serde(flatten)]
-    added: &'a Added,
-}
-
-/// The edit that writes the marker annotation of an injection.
-#[must_use]
-pub fn marker(pod: &pod::Pod<'_>, family: Family, added: &Added) -> Edit {
-    let marker = Marker { version: env!("CARGO_PKG_VERSION"), family: family.name(), added };
-    let text = serde_json::to_string(&marker).unwrap_or_default();
-    let annotations = Pointer::new("/metadata/annotations");
-    let origins =
-        vec![Origin { resource: "".into(), field: "".into(), rule: "what memgate added to this pod" }];
-    let has_map = pod.metadata.as_ref().is_some_and(|metadata| metadata.annotations.is_some());
-    let (op, pointer, value) = if !has_map {
-        (Op::Add, annotations, Value::Entry(Entry(INJECTED_ANNOTATION.to_owned(), text)))
-    } else if pod.annotation(INJECTED_ANNOTATION).is_some() {
-        (Op::Replace, annotations.key(INJECTED_ANNOTATION), Value::Text(text))
-    } else {
-        (Op::Add, annotations.key(INJECTED_ANNOTATION), Value::Text(text))
-    };
-    Edit { op, pointer, value, origins }
 }

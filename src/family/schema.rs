@@ -84,11 +84,20 @@ fn walk(tree: &Tree, shape: &Shape, here: Way<'_>, codes: Codes, findings: &mut 
             walk(value, &field.shape, Way::Key(&here, field.name), codes, findings);
         }
     }
+    if let Tree::Texts(_, others) = tree {
+        findings.extend(others.iter().map(|(key, got)| no_text(here.pointer().key(key), got, codes)));
+    }
     if let Shape::List(element) = shape {
         for (index, value) in tree.elements().iter().enumerate() {
             walk(value, element, Way::Index(&here, index), codes, findings);
         }
     }
+}
+
+/// An entry of an object of strings that is none.
+fn no_text(pointer: Pointer, got: &str, codes: Codes) -> Finding {
+    let message = (codes.type_message)(&pointer.field(), "string", got);
+    Finding::deny(codes.field_type, pointer, message).basis(got)
 }
 
 fn wrong_type(tree: &Tree, shape: &Shape, here: Way<'_>, codes: Codes) -> Option<Finding> {

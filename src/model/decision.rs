@@ -2,6 +2,7 @@
 
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::notice::Notice;
 use crate::model::snapshot::Reference;
 
 /// Why a decision is as it is, in one word for metrics, logs and audit annotations.
@@ -41,6 +42,8 @@ pub enum Reason {
     Injected,
     /// Defaults were written.
     Defaulted,
+    /// What will become of the pods of a workload was said in advance.
+    Previewed,
     /// A family resource was judged and is good, apart from warnings.
     Valid,
     /// A family resource was judged and is refused.
@@ -49,7 +52,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NotOurs,
         Self::NotJudged,
         Self::OptedOut,
@@ -67,6 +70,7 @@ impl Reason {
         Self::Complete,
         Self::Injected,
         Self::Defaulted,
+        Self::Previewed,
         Self::Valid,
         Self::Invalid,
     ];
@@ -92,6 +96,7 @@ impl Reason {
             Self::Complete => "complete",
             Self::Injected => "injected",
             Self::Defaulted => "defaulted",
+            Self::Previewed => "previewed",
             Self::Valid => "valid",
             Self::Invalid => "invalid",
         }
@@ -114,6 +119,8 @@ pub struct Decision {
     pub unknown: Vec<Reference>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
+    /// Who should know that the pod is admitted without its memory.
+    pub notice: Option<Notice>,
 }
 
 impl Decision {
@@ -127,6 +134,7 @@ impl Decision {
             phase: Phase::Mutate,
             unknown: Vec::new(),
             required: false,
+            notice: None,
         }
     }
 

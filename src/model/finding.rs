@@ -199,6 +199,18 @@ impl Finding {
     }
 }
 
+/// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
+#[must_use]
+pub fn codes(findings: &[&Finding]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for finding in findings {
+        if !names.contains(&finding.code.name) {
+            names.push(finding.code.name);
+        }
+    }
+    names.join(",")
+}
+
 /// A text in which every control character is a space: what users wrote into names and values must
 /// not move the cursor of a terminal or end a line of a log.
 fn without_controls(text: String) -> String {

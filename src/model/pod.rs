@@ -76,8 +76,16 @@ view! {
 view! {
     /// An owner of a pod.
     Owner {
+        /// Its API group and version.
+        api_version: Text<'a> = "apiVersion",
         /// Its kind.
         kind: Text<'a> = "kind",
+        /// Its name.
+        name: Text<'a> = "name",
+        /// Its uid.
+        uid: Text<'a> = "uid",
+        /// Whether it is the one that made the pod.
+        controller: bool = "controller",
     }
 }
 

@@ -100,6 +100,19 @@ pub const METADATA: Shape = Shape::Open(&[
     Field::new("deletionTimestamp", Shape::Text),
 ]);
 
+/// The metadata of kinds whose objects run pods: whoever is to find something about one of them asks
+/// for its uid.
+pub const METADATA_WITH_UID: Shape = Shape::Open(&[
+    Field::new("name", Shape::Text),
+    Field::new("generateName", Shape::Text),
+    Field::new("namespace", Shape::Text),
+    Field::new("deletionTimestamp", Shape::Text),
+    UID,
+]);
+
+/// The uid of an object.
+pub const UID: Field = Field::new("uid", Shape::Text);
+
 /// The metadata of kinds whose labels and annotations are read too.
 pub const METADATA_WITH_LABELS: Shape = Shape::Open(&[
     Field::new("name", Shape::Text),

@@ -56,6 +56,12 @@ impl Object {
         self.unfit.get_or_init(|| judge(&self.tree)).as_deref()
     }
 
+    /// The uid, if the kind's shape keeps it.
+    #[must_use]
+    pub fn uid(&self) -> Option<&str> {
+        self.tree.at(&["metadata", "uid"]).and_then(Tree::text)
+    }
+
     /// The value of a label, if the kind's shape keeps labels.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
@@ -277,6 +283,19 @@ impl<'s> Questions<'s> {
                 Lookup::Unknown
             }
         }
+    }
+
+    /// One object by name, if it is known. Nothing is asked: what is not known stays so.
+    #[must_use]
+    pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
+        self.snapshot.kinds.get(kind)?.object(namespace, name)
+    }
+
+    /// All objects of one namespace that are known, by name. Nothing is asked either.
+    #[must_use]
+    pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
+        let state = self.snapshot.kinds.get(kind).and_then(|state| state.namespaces.get(namespace));
+        state.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref).collect()
     }
 
     /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is

@@ -34,8 +34,9 @@ pub enum Tree {
     List(Vec<Self>),
     /// An object; empty when the shape expects none.
     Map(Map),
-    /// An object of strings, in document order.
-    Texts(Vec<(String, String)>),
+    /// An object of strings, in document order; then the keys of values that are no strings, the first
+    /// [`UNKNOWN_FIELDS_KEPT`] of them, with the JSON type of each. A `null` counts as absent.
+    Texts(Vec<(String, String)>, Vec<(String, &'static str)>),
 }
 
 /// The fields of one object.
@@ -113,14 +114,14 @@ impl Tree {
     /// Whether this is an object.
     #[must_use]
     pub const fn is_object(&self) -> bool {
-        matches!(self, Self::Map(_) | Self::Texts(_))
+        matches!(self, Self::Map(_) | Self::Texts(..))
     }
 
     /// The value of `key` in an object of strings.
     #[must_use]
     pub fn entry(&self, key: &str) -> Option<&str> {
         match self {
-            Self::Texts(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()),
+            Self::Texts(entries, _) => entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()),
             _ => None,
         }
     }
@@ -128,7 +129,7 @@ impl Tree {
     /// Whether an object read as [`Shape::Keys`] or [`Shape::Texts`] has this key.
     #[must_use]
     pub fn has_key(&self, key: &str) -> bool {
-        matches!(self, Self::Texts(entries) if entries.iter().any(|(k, _)| k == key))
+        matches!(self, Self::Texts(entries, _) if entries.iter().any(|(k, _)| k == key))
     }
 
     /// The names of fields that the shape does not have (the first few), in document order.
@@ -148,11 +149,11 @@ impl Tree {
             (Self::List(one), Self::List(two)) => {
                 one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.says_the_same(two))
             }
-            (Self::Texts(one), Self::Texts(two)) => {
+            (Self::Texts(one, odd), Self::Texts(two, other_odd)) => {
                 let all_in = |some: &[(String, String)], other: &Self| {
                     some.iter().all(|(key, _)| self.entry(key) == other.entry(key))
                 };
-                all_in(one, other) && all_in(two, other)
+                all_in(one, other) && all_in(two, other) && odd == other_odd
             }
             (one, two) => one == two,
         }
@@ -168,7 +169,7 @@ impl Tree {
             Self::Fraction(_) => "number",
             Self::Text(_) => "string",
             Self::List(_) => "array",
-            Self::Map(_) | Self::Texts(_) => "object",
+            Self::Map(_) | Self::Texts(..) => "object",
         }
     }
 
@@ -199,7 +200,7 @@ impl Tree {
                 let index = token.parse::<u32>().unwrap_or(u32::MAX);
                 (index, elements.get(index as usize))
             }
-            Self::Texts(entries) => {
+            Self::Texts(entries, _) => {
                 let index = entries.iter().position(|(key, _)| key == token);
                 (index.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX), None)
             }
@@ -302,8 +303,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
         match self.0 {
             Shape::Object(fields) | Shape::Open(fields) => read_fields(map, fields).map(Tree::Map),
-            Shape::Texts => read_texts(map).map(Tree::Texts),
-            Shape::Keys => read_keys(map).map(Tree::Texts),
+            Shape::Texts => read_texts(map),
+            Shape::Keys => read_keys(map).map(|keys| Tree::Texts(keys, Vec::new())),
             Shape::Any | Shape::Text | Shape::Integer | Shape::Boolean | Shape::List(_) => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
@@ -328,14 +329,17 @@ fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) 
     Ok(map)
 }
 
-fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, String)>, A::Error> {
-    let mut entries = Vec::new();
+fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Tree, A::Error> {
+    let (mut entries, mut others) = (Vec::new(), Vec::new());
     while let Some(key) = access.next_key::<String>()? {
-        if let Tree::Text(value) = access.next_value_seed(Seed(&Shape::Text))? {
-            entries.push((key, value));
+        match access.next_value_seed(Seed(&Shape::Text))? {
+            Tree::Text(value) => entries.push((key, value)),
+            Tree::Null => {}
+            other if others.len() < UNKNOWN_FIELDS_KEPT => others.push((key, other.type_name())),
+            _ => {}
         }
     }
-    Ok(last_of_equal(entries))
+    Ok(Tree::Texts(last_of_equal(entries), others))
 }
 
 fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, String)>, A::Error> {

@@ -86,6 +86,19 @@ pub(super) enum LookedUp {
     TimedOut,
 }
 
+/// What became of a notice about a pod without its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// There is an Event.
+    Written,
+    /// It was told a short while ago.
+    Duplicate,
+    /// There was no room for it.
+    Dropped,
+    /// The Event could not be written.
+    Failed,
+}
+
 type Seconds = Gauge<f64, AtomicU64>;
 
 /// All series.
@@ -100,6 +113,7 @@ pub(super) struct Metrics {
     store_objects: Labelled<ByFamily, Gauge>,
     store_age: Labelled<ByFamily, Seconds>,
     lookups: Labelled<ByResult, Counter>,
+    events: Labelled<ByResult, Counter>,
     handshakes: Labelled<ByResult, Counter>,
     pub(super) connections: Gauge,
     pub(super) cert_not_after: Gauge<i64, AtomicI64>,
@@ -121,6 +135,7 @@ impl Metrics {
             store_objects: Labelled::default(),
             store_age: Labelled::default(),
             lookups: Labelled::default(),
+            events: Labelled::default(),
             handshakes: Labelled::default(),
             connections: Gauge::default(),
             cert_not_after: Gauge::default(),
@@ -161,6 +176,7 @@ impl Metrics {
             self.store_age.clone(),
         );
         registry.register("reference_lookups", "Lookups at the apiserver", self.lookups.clone());
+        registry.register("events", "Notices about pods without their memory", self.events.clone());
     }
 
     fn register_listener(&mut self) {
@@ -214,6 +230,17 @@ impl Metrics {
             LookedUp::TimedOut => "timeout",
         };
         self.lookups.get_or_create(&ByResult { result }).inc();
+    }
+
+    /// Counts a notice.
+    pub(super) fn told(&self, told: Told) {
+        let result = match told {
+            Told::Written => "written",
+            Told::Duplicate => "duplicate",
+            Told::Dropped => "dropped",
+            Told::Failed => "failed",
+        };
+        self.events.get_or_create(&ByResult { result }).inc();
     }
 
     /// Counts new certificate files, and whether they could be used.

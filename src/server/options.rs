@@ -35,6 +35,8 @@ pub struct Options {
     pub timers: Timers,
     /// What is done with a review. Default: decide.
     pub work: Work,
+    /// Whether Events are written about pods that are admitted without their memory. Default: yes.
+    pub events: bool,
 }
 
 impl Options {
@@ -48,6 +50,7 @@ impl Options {
             limits: Limits::default(),
             timers: Timers::default(),
             work: Work::default(),
+            events: true,
         }
     }
 }

@@ -129,3 +129,48 @@ impl Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::model::decision::Reason;
+
+    /// One refusal of each sort.
+    fn each() -> Vec<Refusal> {
+        let not_utf8 = String::from_utf8(vec![0xff]).expect_err("is no text").utf8_error();
+        vec![
+            Refusal::Method,
+            Refusal::Path,
+            Refusal::ContentType,
+            Refusal::ContentEncoding,
+            Refusal::Timeout,
+            Refusal::TooLarge { limit: 1 },
+            Refusal::Overloaded(Shed::Requests),
+            Refusal::BodyLate,
+            Refusal::BodyBroken(axum::Error::new(std::io::Error::other("cut"))),
+            Refusal::NotUtf8(not_utf8),
+            Refusal::Malformed(admission::Malformed::Empty),
+            Refusal::Cold,
+            Refusal::LookupFailed,
+            Refusal::Late,
+            Refusal::Unreadable(admission::Fault::Unreadable),
+            Refusal::Fault(admission::Fault::Unreadable),
+            Refusal::Panicked,
+        ]
+    }
+
+    #[test]
+    fn reasons_are_a_small_closed_set() {
+        let refusals = each();
+        let names = Reason::ALL.map(Reason::name).into_iter().chain(refusals.iter().map(Refusal::reason));
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        // A label of a metric: each value is a series for each webhook, operation and verdict.
+        assert!(names.len() <= 40, "{}", names.len());
+        let plain =
+            |name: &&str| name.chars().all(|c| c == '-' || c.is_ascii_lowercase() || c.is_ascii_digit());
+        assert!(names.iter().all(plain), "{names:?}");
+    }
+}

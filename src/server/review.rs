@@ -12,9 +12,10 @@ use tokio::time::Instant;
 
 use crate::admission::{self, Review};
 use crate::model::decision::{Decision, Reason};
-use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::finding::{Finding, Phase, Severity, codes};
 use crate::model::snapshot::{Reference, Snapshot};
 use crate::server::deadline::Deadline;
+use crate::server::events::Outbox;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::options::{Decide, Work};
@@ -32,6 +33,8 @@ pub(super) struct Desk {
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) work: Work,
+    /// Where notices go; nowhere without a cluster.
+    pub(super) outbox: Option<Outbox>,
 }
 
 /// An answer, and how it is counted.
@@ -72,7 +75,7 @@ impl Desk {
         };
         let text = str::from_utf8(body).map_err(Refusal::NotUtf8)?;
         let review = admission::parse(text).map_err(Refusal::Malformed)?;
-        let decision = self.settle(decide, &review, deadline).await?;
+        let mut decision = self.settle(decide, &review, deadline).await?;
         let body = admission::respond(phase, &review, &decision)?;
         let told = decision.told(phase);
         let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
@@ -87,6 +90,9 @@ impl Desk {
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
         log(&review, &told, &answer, start.elapsed());
+        if let (Some(outbox), Some(notice), false) = (&self.outbox, decision.notice.take(), review.dry_run) {
+            outbox.put(notice, Instant::now());
+        }
         Ok(answer)
     }
 
@@ -143,7 +149,6 @@ fn constant(answer: &Bytes) -> Answer {
 
 /// One line for each decision: what was asked and what came of it, never what the object says.
 fn log(review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
-    let codes = || findings.iter().map(|finding| finding.code.name).collect::<Vec<_>>().join(",");
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -154,7 +159,7 @@ fn log(review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Durati
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
-                codes = codes(),
+                codes = codes(findings),
                 micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 dry_run = review.dry_run,
                 "decided"

@@ -32,7 +32,8 @@ fn come_and_go(_: &World) -> Result<()> {
     let lonely = dry_pod(&cluster, &namespace)?;
     // Namespaces need no CRD.
     let others = known_objects(&memgate)?;
-    let not_found = format!("ArkAgent \"scout\" not found in namespace \"{namespace}\"");
+    let not_found =
+        format!("ArkAgent \"scout\" not found in namespace \"{namespace}\" [arkonis/pod-agent-not-found]");
     ensure!(lonely.warnings == [not_found.as_str()], "{:?}", lonely.warnings);
 
     install_crds(&cluster)?;

@@ -60,11 +60,13 @@ impl Installed {
         let serve = ["orloj", JOBS]
             .into_iter()
             .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
-        let webhook = serve.kubeconfig(&kubeconfig).ready()?;
+        // The printed role allows no Events yet; `events` has a memgate that may write them.
+        let webhook = serve.arg("--no-events").kubeconfig(&kubeconfig).ready()?;
         let stager = stager(cluster)?;
         let installed = Self { webhook, kubeconfig, stager };
         let only = json!({"key": GUARDED.0, "operator": "Exists"});
         register(cluster, &installed.webhook.endpoint(), "memgate", &only)?;
+        register_templates(cluster, &installed.webhook.endpoint(), "memgate-templates", &only)?;
         let namespace = cluster.labelled_namespace("asked", &[GUARDED])?;
         wait_until_asked(cluster, &namespace)?;
         guarded_namespace(cluster, JOBS)?;
@@ -135,6 +137,39 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
         }
         cluster.admin().apply(&configuration.to_string())?;
     }
+    Ok(())
+}
+
+/// Has memgate asked about workloads where a namespace wants to know in advance what will be said of
+/// their pods. No part of an installation unless somebody asks for it.
+fn register_templates(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, only: &Value) -> Result<()> {
+    let rule = |group: &str, resources: &[&str]| {
+        json!({
+            "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+            "resources": resources, "scope": "Namespaced",
+        })
+    };
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": "templates.memgate.dev",
+            "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "timeoutSeconds": WEBHOOK_SECONDS,
+            "clientConfig": endpoint.client_config("/validate"),
+            "namespaceSelector": {
+                "matchLabels": {"memgate.dev/preview": "enabled"}, "matchExpressions": [only],
+            },
+            "rules": [
+                rule("apps", &["deployments", "statefulsets", "daemonsets"]),
+                rule("batch", &["jobs", "cronjobs"]),
+            ],
+            "matchConditions": [{
+                "name": "not-staged", "expression": format!("request.userInfo.username != '{STAGER}'"),
+            }],
+        }],
+    });
+    cluster.admin().apply(&configuration.to_string())?;
     Ok(())
 }
 

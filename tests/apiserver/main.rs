@@ -7,7 +7,7 @@
 //! installed                                          memgate in it, as its own commands install it
 //! manifests, access                                  what it takes, and no more
 //! cases                                              every case of tests/cases
-//! pods, resources, words, crds                       scenarios of several steps
+//! pods, resources, words, crds, events               scenarios of several steps
 //! families                                           scenarios of each platform
 //! twin                                               what policies do where no memgate runs
 //! request, scene                                     what they are written with
@@ -33,6 +33,7 @@ mod assets;
 mod cases;
 mod control_plane;
 mod crds;
+mod events;
 mod families;
 mod installed;
 mod manifests;
@@ -87,6 +88,7 @@ fn cases() -> Result<Vec<Case>> {
         pods::cases(),
         families::cases(),
         crds::cases(),
+        events::cases(),
         access::cases(),
         resources::cases(),
         words::cases(),

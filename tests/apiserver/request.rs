@@ -63,7 +63,10 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
     let (plural, namespaced) = match (group, kind) {
         ("", "Pod") => ("pods", true),
         ("apps", "Deployment") => ("deployments", true),
+        ("apps", "StatefulSet") => ("statefulsets", true),
+        ("apps", "DaemonSet") => ("daemonsets", true),
         ("batch", "Job") => ("jobs", true),
+        ("batch", "CronJob") => ("cronjobs", true),
         _ => {
             let judged = || family::judging(&Family::ALL, group, kind).map(|(_, kind)| kind);
             let known = family::state_kind(group, kind).or_else(judged);

@@ -44,7 +44,11 @@ fn stored_invalid(world: &World) -> Result<()> {
 
     let labels = json!({"metadata": {"labels": {"team": "a"}, "annotations": {"seen": "1"}}});
     let labelled = patch(cluster, &namespace, &labels)?.ok()?;
-    ensure!(labelled.stderr == format!("Warning: {REDIS_REQUIRED}\n"), "{}", labelled.stderr);
+    ensure!(
+        labelled.stderr == format!("Warning: {REDIS_REQUIRED} [arkonis/redis-required]\n"),
+        "{}",
+        labelled.stderr
+    );
 
     let other = patch(cluster, &namespace, &json!({"spec": {"backend": "vector-store"}}))?.refusal()?;
     ensure!(other.matches(VECTOR_STORE_REQUIRED).count() == 1, "{other}");

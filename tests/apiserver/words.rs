@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{agent, memory_of, pod},
+    scene::{agent, memory_of, pod, pod_spec},
     support::{kubectl::Output, wait},
     world::{Case, World},
 };
@@ -18,6 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("words::of_a_required_pod_name_what_is_missing", of_a_required_pod),
         Case::new("words::of_a_warning_come_once", of_a_warning),
         Case::new("words::of_several_objects_come_once_each", of_several_objects),
+        Case::new("words::of_a_workload_come_in_advance", in_advance),
         Case::new("words::of_a_deletion_name_who_needs_it", of_a_deletion),
     ]
 }
@@ -58,7 +59,11 @@ fn of_a_required_pod(world: &World) -> Result<()> {
 fn of_a_warning(world: &World) -> Result<()> {
     let namespace = world.namespace("warned", &[])?;
     let warning = format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\"");
-    for object in [agent("scout", "diary"), pod("scout", "scout", &[])] {
+    for (object, code) in [
+        (agent("scout", "diary"), "arkonis/memory-not-found"),
+        (pod("scout", "scout", &[]), "arkonis/pod-memory-not-found"),
+    ] {
+        let warning = format!("{warning} [{code}]");
         is(&apply(world, &namespace, &object)?.ok()?.stderr, &[&warning])?;
     }
     Ok(())
@@ -81,9 +86,12 @@ fn of_several_objects(world: &World) -> Result<()> {
     is(
         &output.refusal()?,
         &[
-            "Warning: spec.redis is ignored when backend is \"in-context\"",
-            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0",
-            &format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\""),
+            "Warning: spec.redis is ignored when backend is \"in-context\" [arkonis/section-unused]",
+            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0 [arkonis/number-negative]",
+            &format!(
+                "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
+             [arkonis/memory-not-found]"
+            ),
             &format!(
                 "{refused} \"resources.memgate.dev\" denied the request: ArkMemory.arkonis.dev \"bad\" is \
              invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name"
@@ -94,6 +102,32 @@ fn of_several_objects(world: &World) -> Result<()> {
             ),
         ],
     )
+}
+
+/// Where a namespace asks for it, and once for each change of the spec.
+fn in_advance(world: &World) -> Result<()> {
+    let labels = json!({"arkonis.dev/deployment": "scout"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
+        },
+    });
+    for (prefix, of_namespace) in [("asking", &[("memgate.dev/preview", "enabled")][..]), ("not-asking", &[])]
+    {
+        let namespace = world.namespace(prefix, of_namespace)?;
+        apply(world, &namespace, &agent("scout", "diary"))?.ok()?;
+        let warning = format!(
+            "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
+             [arkonis/pod-memory-not-found]"
+        );
+        let expected: &[&str] = if of_namespace.is_empty() { &[] } else { &[&warning] };
+        is(&apply(world, &namespace, &deployment)?.ok()?.stderr, expected)?;
+        is(&apply(world, &namespace, &deployment)?.ok()?.stderr, &[])?;
+    }
+    Ok(())
 }
 
 fn of_a_deletion(world: &World) -> Result<()> {
@@ -110,7 +144,7 @@ fn of_a_deletion(world: &World) -> Result<()> {
     })?;
     is(
         &cluster.kubectl(&delete)?.ok()?.stderr,
-        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\""],
+        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\" [arkonis/in-use-deleted]"],
     )
 }
 

@@ -36,6 +36,26 @@ async fn a_panic_is_an_answer_and_the_process_lives() {
     assert_eq!(server.health("/livez").await.status, 200);
 }
 
+/// Whatever a review takes while it is answered comes back with its panic, or the next ones of its sort
+/// would find no room.
+#[tokio::test]
+async fn panics_hold_no_room() {
+    let server = Running::start(|options| {
+        options.work = Work::Decide(panics_over_agents);
+        options.limits.requests = 1;
+        options.limits.body_bytes = 2 * review("u-1", Some("a")).len();
+    });
+    for _ in 0..10 {
+        let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (500, None), "{}", answer.text());
+    }
+    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.metric("memgate_admission_bytes_in_flight").await.as_deref(), Some("0"));
+    let series = r#"memgate_admission_requests_total{webhook="mutate",operation="none",verdict="error",reason="panic"} 10"#;
+    let metrics = server.health("/metrics").await.text();
+    assert!(metrics.contains(series), "{metrics}");
+}
+
 fn open(required: bool) -> Decision {
     let [kind, ..] = watched(Family::Arkonis) else { panic!("arkonis has kinds") };
     let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };

@@ -8,9 +8,10 @@ mod annotations;
 mod env;
 mod target;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
+use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, Questions};
@@ -50,6 +51,14 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> 
         fill(pod, &containers, &reach, &variables, &mut injection);
     }
     Some(injection)
+}
+
+/// What made the pod: no object of the platform stands for it.
+#[must_use]
+pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<Referrer> {
+    let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
+    let home = wanted.and_then(|wanted| wanted.namespace);
+    home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
 }
 
 fn annotation(key: &str) -> Pointer {

@@ -12,7 +12,7 @@
 
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
-use crate::model::shape::{Field, METADATA, Shape};
+use crate::model::shape::{Field, METADATA, METADATA_WITH_UID, Shape};
 use crate::model::tree::Tree;
 
 /// What an unset `spec.redis.ttlSeconds` means, in seconds: the default of the CRD's schema.
@@ -194,7 +194,7 @@ const SWARM_MEMORY: Shape = Shape::Object(&[
 ]);
 
 const AGENT: Shape = Shape::Open(&[
-    Field::new("metadata", METADATA),
+    Field::new("metadata", METADATA_WITH_UID),
     Field::new(
         "spec",
         Shape::Open(&[
@@ -205,7 +205,7 @@ const AGENT: Shape = Shape::Open(&[
 ]);
 
 const SWARM_AGENT: Shape = Shape::Open(&[
-    Field::new("metadata", METADATA),
+    Field::new("metadata", METADATA_WITH_UID),
     Field::new(
         "spec",
         Shape::Open(&[

@@ -7,11 +7,12 @@ mod env;
 
 use std::borrow::Cow;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
+use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Value};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::Kind;
+use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, Questions};
@@ -41,6 +42,17 @@ fn recognise<'p>(pod: &'p Pod<'_>) -> Option<(&'static str, &'p str)> {
         let agent = pod.label(dialect.pod_label).filter(|name| !name.is_empty())?;
         Some((dialect.pod_label, agent))
     })
+}
+
+/// The agent of the pod, or else what made the pod.
+#[must_use]
+pub fn referrer(pod: &Pod<'_>, namespace: &str, questions: &Questions<'_>) -> Option<Referrer> {
+    let (label, name) = recognise(pod)?;
+    let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == label).find_map(|dialect| {
+        let agent = questions.peek(&dialect.agent, namespace, name)?;
+        Some(Referrer::of(&dialect.agent, agent))
+    });
+    agent.or_else(|| maker(pod, namespace))
 }
 
 /// An agent and the memory that it claims.

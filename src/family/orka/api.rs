@@ -2,7 +2,7 @@
 
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::selector::PodSelector;
-use crate::model::shape::{Field, METADATA, METADATA_WITH_LABELS, Shape};
+use crate::model::shape::{Field, METADATA, METADATA_WITH_LABELS, Shape, UID};
 use crate::model::tree::Tree;
 
 /// The annotations of memgate for this family start with this.
@@ -172,6 +172,7 @@ pub static KNOWN_TASK: Kind = kind(
             Shape::Open(&[
                 NAME,
                 NAMESPACE_NAME,
+                UID,
                 Field::new(
                     "labels",
                     Shape::Open(&[

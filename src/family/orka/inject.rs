@@ -9,17 +9,18 @@ mod worker;
 
 use std::sync::Arc;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
+use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{EnvSource, EnvVar, Origin};
 use crate::model::finding::{Finding, quoted};
+use crate::model::notice::Referrer;
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Questions;
 
 use self::chain::{Chain, Resolved, Unknown};
 use self::worker::Worker;
-use super::api::{LABELS, TASK_LABEL, WORKER};
+use super::api::{KNOWN_TASK, LABELS, TASK_LABEL, WORKER};
 use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT, POD_NO_TOKEN};
 use super::setting::{Setting, Value};
 
@@ -35,6 +36,14 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> 
         Ok(chain) => fill(pod, &worker, chain),
         Err(unknown) => not_known(&unknown),
     })
+}
+
+/// The Task of the worker, or else what made the pod.
+#[must_use]
+pub fn referrer(pod: &Pod<'_>, namespace: &str, questions: &Questions<'_>) -> Option<Referrer> {
+    let worker = Worker::of(pod).filter(|worker| worker.task_namespace == namespace)?;
+    let task = questions.peek(&KNOWN_TASK, namespace, worker.task_name);
+    task.map(|task| Referrer::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
 }
 
 /// The namespace that an AI worker says it belongs to.

@@ -2,7 +2,7 @@
 
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
-use crate::model::shape::{Field, Shape};
+use crate::model::shape::{Field, Shape, UID};
 use crate::model::tree::Tree;
 
 /// The annotation that puts an object into another Orloj namespace.
@@ -81,6 +81,7 @@ const METADATA: Field = Field::new(
         Field::new("generateName", Shape::Text),
         Field::new("namespace", Shape::Text),
         Field::new("deletionTimestamp", Shape::Text),
+        UID,
         Field::new("annotations", Shape::Open(&[Field::new(TARGET_NAMESPACE, Shape::Text)])),
     ]),
 );
@@ -138,7 +139,7 @@ const AGENT_IN_FULL_SHAPE: Shape = Shape::Open(&[
                 "limits",
                 Shape::Object(&[Field::new("max_steps", Shape::Integer), Field::new("timeout", Shape::Text)]),
             ),
-            Field::new("execution", Shape::Texts),
+            Field::new("execution", Shape::Open(&[])),
         ]),
     )
     .guarded(),

@@ -8,9 +8,10 @@ mod fill;
 mod identity;
 mod rows;
 
-use crate::family::pod::{Injection, env_pointer};
+use crate::family::pod::{Injection, env_pointer, maker};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, Questions};
@@ -36,6 +37,24 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> 
         Ok(fill::add_missing(index, container, &rows::wanted(&found, namespace, questions)))
     });
     Some(found.unwrap_or_else(|unmet| *unmet))
+}
+
+/// The Agent of the pod, or else what made the pod. Nothing where the task is of an Orloj namespace of
+/// another name than the pod's.
+#[must_use]
+pub fn referrer(pod: &Pod<'_>, namespace: &str, questions: &Questions<'_>) -> Option<Referrer> {
+    let agent = match agent_container(pod) {
+        Ok((_, container)) => {
+            let identity = Identity::read(pod, container, namespace);
+            if identity.namespace != namespace {
+                return None;
+            }
+            let agents = questions.all(&AGENT, namespace);
+            agents.into_iter().find(|agent| identity.is(&agent.name))
+        }
+        Err(_) => None,
+    };
+    agent.map(|agent| Referrer::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
 }
 
 /// Why there is no memory; boxed, since it is the rare way out.

@@ -33,7 +33,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     let labels = Pointer::new("/metadata/labels");
     let (pointer, value) = match run.at(&["metadata", "labels"]) {
         None => (labels, Value::Entry(Entry(ENSEMBLE_LABEL.to_owned(), ensemble.to_owned()))),
-        Some(Tree::Texts(own)) if own.iter().all(|(key, _)| key != ENSEMBLE_LABEL) => {
+        Some(Tree::Texts(own, _)) if own.iter().all(|(key, _)| key != ENSEMBLE_LABEL) => {
             (labels.key(ENSEMBLE_LABEL), Value::Text(ensemble.to_owned()))
         }
         Some(_) => return None,
@@ -72,7 +72,7 @@ fn skill(skill: &Tree) -> Option<Json> {
     for field in ["skillPackRef", "configMapRef"] {
         fields.extend(skill.get(field).and_then(Tree::text).map(|text| (field.to_owned(), text.into())));
     }
-    if let Some(Tree::Texts(params)) = skill.get("params") {
+    if let Some(Tree::Texts(params, _)) = skill.get("params") {
         let params = params.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
         fields.insert("params".to_owned(), Json::Object(params.collect()));
     }

@@ -18,9 +18,10 @@ pub mod seen;
 mod service;
 mod sidecar;
 
-use crate::family::pod::Injection;
+use crate::family::pod::{Injection, maker};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Questions;
@@ -28,7 +29,10 @@ use crate::model::snapshot::Questions;
 use self::find::find;
 use self::plan::Plan;
 use self::seen::Seen;
-use super::api::{AGENT_CONTAINER, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
+use super::api::{
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL,
+    RUN_LABEL,
+};
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_NO_AGENT_CONTAINER};
 
 /// What the pod lacks; `None` when it is no agent pod of this family.
@@ -43,6 +47,16 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, questions: &mut Questions<'_>) -> 
 fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     let is_run = pod.label(COMPONENT_LABEL) == Some(AGENT_RUN_COMPONENT);
     pod.label(INSTANCE_LABEL).filter(|name| is_run && !name.is_empty())
+}
+
+/// The Agent of the pod, or else its AgentRun, or else what made the pod.
+#[must_use]
+pub fn referrer(pod: &Pod<'_>, namespace: &str, questions: &Questions<'_>) -> Option<Referrer> {
+    let agent = recognise(pod)?;
+    let run = pod.label(RUN_LABEL).unwrap_or_default();
+    let known = |(kind, name)| Some(Referrer::of(kind, questions.peek(kind, namespace, name)?));
+    let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
+    objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
 }
 
 /// Why there is no memory; boxed, since it is the rare way out.

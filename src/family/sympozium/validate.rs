@@ -47,7 +47,7 @@ pub fn validate(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Fin
     let mut findings = if deleted { Vec::new() } else { schema_rules(subject) };
     let kind = subject.kind;
     findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
-        if deleted { ensemble::deleted(subject) } else { ensemble::findings(subject) }
+        if deleted { ensemble::deleted(subject, questions) } else { ensemble::findings(subject) }
     } else if *kind == AGENT || *kind == AGENT_OLD {
         if deleted { agent::deleted(subject) } else { agent::findings(subject, questions) }
     } else if *kind == SKILL_PACK {
@@ -135,6 +135,21 @@ fn unsupported(
 /// A name as messages show it where no quotes belong around it.
 fn plain(name: &str) -> String {
     quoted(name).trim_matches('"').to_owned()
+}
+
+/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` of nobody.
+fn named(kind: &str, mut users: Vec<String>) -> Option<String> {
+    /// More names than this say no more.
+    const SHOWN: usize = 5;
+    users.sort();
+    users.dedup();
+    let s = if users.len() == 1 { "" } else { "s" };
+    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| quoted(name)).collect();
+    let more = match users.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!users.is_empty()).then(|| format!("{kind}{s} {}{more}", shown.join(", ")))
 }
 
 /// A reference to a config that the Ensemble does not have.

@@ -162,7 +162,7 @@ fn integer_port(world: &World) -> Result<()> {
     let said =
         apply(&[service, memory("known", "ark-broker"), memory("unknown", "nobody")], &[])?.ok()?.stderr;
     for text in ["8080 became \"http\"", "8080 became \"8080\""] {
-        let warning = format!("Warning: serviceRef.port is a port name; {text}\n");
+        let warning = format!("Warning: serviceRef.port is a port name; {text} [ark/memory-port-integer]\n");
         ensure!(said.matches(&warning).count() == 1, "{text} is not said once: {said}");
     }
     let port = |name: &str| -> Result<String> {
@@ -195,7 +195,8 @@ fn in_use(world: &World) -> Result<()> {
         let delete = ["delete", "memories.ark.mckinsey.com", name, "-n", &home];
         Ok(cluster.kubectl(&[&delete[..], flags].concat())?.ok()?.stderr)
     };
-    let expected = "Warning: 2 queries use this Memory (a, b); their messages will not be cleaned up\n";
+    let expected = "Warning: 2 queries use this Memory (a, b); their messages will not be cleaned up \
+                    [ark/memory-delete-referenced]\n";
     // Who uses a memory is known from a watch alone.
     wait::until("memgate to know the Queries", || {
         Ok((delete("default", &["--dry-run=server"])? == expected).then_some(()))

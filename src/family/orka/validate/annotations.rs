@@ -50,7 +50,7 @@ fn known(setting: Setting, text: &str) -> Option<Finding> {
 
 fn unknown_keys(object: &Tree) -> impl Iterator<Item = &str> {
     let entries = match object.at(&["metadata", "annotations"]) {
-        Some(Tree::Texts(entries)) => entries.as_slice(),
+        Some(Tree::Texts(entries, _)) => entries.as_slice(),
         _ => &[],
     };
     let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();

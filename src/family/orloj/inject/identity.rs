@@ -51,6 +51,15 @@ impl<'p> Identity<'p> {
         };
         Self { namespace, name }
     }
+
+    /// Whether an Agent of this name may be meant.
+    pub(super) fn is(&self, agent: &str) -> bool {
+        match &self.name {
+            Name::Exact(name) => name == agent,
+            Name::Sanitized(label) => sanitized(agent) == *label,
+            Name::None => false,
+        }
+    }
 }
 
 /// The words of a command line; none when it is no list of strings.

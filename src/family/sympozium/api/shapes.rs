@@ -1,7 +1,7 @@
 //! The fields that are read, a table for each kind. Objects are open: the platform has many fields
 //! beside those of memory.
 
-use crate::model::shape::{Field, Shape};
+use crate::model::shape::{Field, Shape, UID};
 
 const fn field(name: &'static str, shape: Shape) -> Field {
     Field::new(name, shape).guarded()
@@ -28,6 +28,7 @@ const METADATA: Field = Field::new(
         Field::new("generateName", Shape::Text),
         Field::new("namespace", Shape::Text),
         Field::new("deletionTimestamp", Shape::Text),
+        UID,
         Field::new("labels", Shape::Texts),
         Field::new("annotations", Shape::Open(&[Field::new(super::MODE_ANNOTATION, Shape::Text)])),
     ]),

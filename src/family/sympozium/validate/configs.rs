@@ -66,7 +66,7 @@ fn skills(config: &Config<'_>, list: &Pointer) -> Vec<Finding> {
     let skills = config.tree.get("skills").map(Tree::elements).unwrap_or_default();
     let finding = |(index, skill): (usize, &Tree)| match skill {
         Tree::Text(_) => None,
-        Tree::Map(_) | Tree::Texts(_) => {
+        Tree::Map(_) | Tree::Texts(..) => {
             let at = list.index(index);
             Some(warn(&SKILLS_OBJECT_FORM, &at, "the CRD wants a plain string, not an object"))
         }

@@ -4,18 +4,20 @@
 use crate::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
+use crate::model::snapshot::Questions;
 use crate::model::tree::Tree;
 
-use super::super::api::ENSEMBLE_OLD;
-use super::super::api::RELATIONSHIPS;
-use super::super::api::agent::is_true;
+use super::super::api::agent::{ensemble_name, is_true};
 use super::super::api::ensemble::{Ensemble, Shared};
+use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, RELATIONSHIPS};
 use super::super::codes::{
     EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_TYPE_UNSUPPORTED,
     RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use super::quantity::billionths;
-use super::{access, configs, deny, limits, membrane, names, not_found, plain, unsupported, volumes, warn};
+use super::{
+    access, configs, deny, limits, membrane, named, names, not_found, plain, unsupported, volumes, warn,
+};
 
 const SHARED: &str = "/spec/sharedMemory";
 
@@ -41,11 +43,25 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What goes with an Ensemble.
-pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
-    let shares = Ensemble::read(subject.object).shares();
-    let lost = shares.then(|| data_loss(subject.name, Pointer::new(SHARED).key("enabled")));
-    lost.into_iter().collect()
+/// What goes with an Ensemble, and who will miss it.
+pub(super) fn deleted(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<Finding> {
+    if !Ensemble::read(subject.object).shares() {
+        return Vec::new();
+    }
+    let mut lost = data_loss(subject.name, Pointer::new(SHARED).key("enabled"));
+    if let Some(users) = named("Agent", users(subject, questions)) {
+        lost.message = format!("{} of {users}", lost.message);
+    }
+    vec![lost]
+}
+
+/// The Agents that share the memory.
+fn users(subject: &Subject<'_>, questions: &mut Questions<'_>) -> Vec<String> {
+    let agents =
+        questions.list(&AGENT, subject.namespace).chain(questions.list(&AGENT_OLD, subject.namespace));
+    let members = agents
+        .filter(|agent| !agent.deleting() && ensemble_name(Some(&agent.tree), None) == Some(subject.name));
+    members.map(|agent| agent.name.clone()).collect()
 }
 
 fn data_loss(name: &str, at: Pointer) -> Finding {

@@ -18,7 +18,7 @@ pub(super) fn findings(
     namespace: &str,
     questions: &mut Questions<'_>,
 ) -> Vec<Finding> {
-    let Some(Tree::Texts(entries)) = object.at(path) else { return Vec::new() };
+    let Some(Tree::Texts(entries, _)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let field = at.field();
     let mut findings = Vec::new();

@@ -9,7 +9,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{has_memory, is_true, text_at};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
-use super::{volumes, warn};
+use super::{named, volumes, warn};
 
 /// The tools that the agent's runner has by itself.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
@@ -72,12 +72,15 @@ pub(super) fn deleted(subject: &Subject<'_>, questions: &mut Questions<'_>) -> V
         let agents = questions.list(&AGENT, subject.namespace);
         agents.chain(questions.list(&AGENT_OLD, subject.namespace)).filter(has_it).collect()
     };
-    let Some(first) = users.first() else { return Vec::new() };
-    let more = match users.len() {
-        1 => String::new(),
-        many => format!(" and {} more", many - 1),
-    };
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    let message = format!("Agent {}{more} still {verb} SkillPack \"{MEMORY}\"", quoted(&first.name));
+    let names = users.into_iter().map(|agent| name_from(subject.namespace, agent)).collect();
+    let Some(users) = named("Agent", names) else { return Vec::new() };
+    let message = format!("{users} still {verb} SkillPack \"{MEMORY}\"");
     vec![Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message)]
+}
+
+/// The name of an Agent, behind its namespace where that is another one.
+fn name_from(namespace: &str, agent: &Object) -> String {
+    let Object { namespace: home, name, .. } = agent;
+    if home == namespace { name.clone() } else { format!("{home}/{name}") }
 }

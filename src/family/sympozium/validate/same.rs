@@ -19,9 +19,9 @@ pub(super) fn same(a: Option<&Tree>, b: Option<&Tree>, shape: &Shape) -> bool {
             unknown(a) == unknown(b)
                 && fields.into_iter().all(|field| same(a.get(field.name), b.get(field.name), &field.shape))
         }
-        (Tree::Texts(a), Tree::Texts(b), _) => {
+        (Tree::Texts(a, odd), Tree::Texts(b, other_odd), _) => {
             let sorted = |entries: &[(String, String)]| entries.iter().cloned().collect::<BTreeSet<_>>();
-            sorted(a) == sorted(b)
+            sorted(a) == sorted(b) && odd == other_odd
         }
         _ => a == b,
     }

@@ -1,0 +1,128 @@
+//! Notices against a stub.
+
+use futures::FutureExt;
+
+use super::*;
+use crate::model::finding::{Cause, Code, Finding};
+use crate::model::pointer::Pointer;
+use crate::server::stub::client;
+
+static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };
+static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };
+
+fn notice(name: &str, code: &'static Code) -> Notice {
+    let referrer = Referrer {
+        api_version: "family.dev/v1".to_owned(),
+        kind: "Agent".into(),
+        namespace: "team".to_owned(),
+        name: name.to_owned(),
+        uid: "u-1".to_owned(),
+    };
+    let finding = Finding::warn(code, Pointer::root(), "Memory \"a\" not found").help("make it");
+    Notice { referrer, finding, partly: false }
+}
+
+/// An outbox whose Events are answered with `status`, and the way to the apiserver.
+fn answered(status: u16) -> (Outbox, Delivery, Arc<Metrics>) {
+    let reason = if status == 409 { "AlreadyExists" } else { "Other" };
+    let body = format!(
+        r#"{{"kind":"Status","status":"Failure","message":"no","reason":"{reason}","code":{status}}}"#
+    );
+    let (client, _) = client(move |_| {
+        let reply = match status {
+            201 => (201, r#"{"metadata":{}}"#.to_owned()),
+            _ => (status, body.clone()),
+        };
+        async move { reply }.boxed()
+    });
+    let metrics = Arc::new(Metrics::new());
+    let (outbox, delivery) = outbox(client, Arc::clone(&metrics));
+    (outbox, delivery, metrics)
+}
+
+fn count(metrics: &Metrics, result: &str) -> u64 {
+    let start = format!("memgate_events_total{{result=\"{result}\"}} ");
+    let text = metrics.text().expect("metrics");
+    text.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn tells_the_same_once_in_ten_minutes() {
+    let (outbox, mut delivery, metrics) = answered(201);
+    let start = Instant::now();
+    for after in [0, 1, 599] {
+        outbox.put(notice("a", &MISSING), start + Duration::from_secs(after));
+    }
+    assert_eq!((delivery.notices.len(), count(&metrics, "duplicate")), (1, 2));
+    outbox.put(notice("a", &INVALID), start);
+    outbox.put(notice("b", &MISSING), start);
+    assert_eq!(delivery.notices.len(), 3, "another reason and another agent are news");
+    outbox.put(notice("a", &MISSING), start + QUIET);
+    assert_eq!(delivery.notices.len(), 4);
+    assert_eq!(delivery.notices.recv().await, Some(notice("a", &MISSING)));
+}
+
+#[tokio::test]
+async fn forgets_what_there_is_no_room_for() {
+    let (outbox, mut delivery, metrics) = answered(201);
+    let start = Instant::now();
+    for number in 0..WAITING + 5 {
+        outbox.put(notice(&format!("a-{number}"), &MISSING), start);
+    }
+    assert_eq!((delivery.notices.len(), count(&metrics, "dropped")), (WAITING, 5));
+    for number in 0..3 * REMEMBERED {
+        outbox.put(notice(&format!("b-{number}"), &MISSING), start);
+        delivery.notices.try_recv().ok();
+    }
+    assert_eq!(outbox.told.lock().expect("no panic").len(), REMEMBERED);
+    outbox.put(notice("late", &MISSING), start + QUIET);
+    assert_eq!(outbox.told.lock().expect("no panic").len(), 1, "the old ones make room");
+}
+
+#[tokio::test]
+async fn counts_what_became_of_each() {
+    for (status, result) in [(201, "written"), (409, "duplicate"), (403, "failed"), (500, "failed")] {
+        let (outbox, delivery, metrics) = answered(status);
+        outbox.put(notice("a", &MISSING), Instant::now());
+        let counted = async {
+            while count(&metrics, result) == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            () = delivery.run() => panic!("it never ends"),
+            counted = timeout(Duration::from_secs(20), counted) => counted.expect("it is counted"),
+        }
+    }
+}
+
+#[test]
+fn all_replicas_give_an_event_the_same_name_and_another_one_ten_minutes_later() {
+    let name = |name: &str, code, now| event_name(&notice(name, code), now);
+    let one = name("scout", &MISSING, 6000);
+    assert_eq!(name("scout", &MISSING, 6599), one);
+    for other in
+        [name("scout", &MISSING, 6600), name("scout", &INVALID, 6000), name("ranger", &MISSING, 6000)]
+    {
+        assert_ne!(other, one);
+    }
+    let long = name(&format!("{}.{}", "a".repeat(199), "b".repeat(53)), &MISSING, 0);
+    assert!(long.len() <= 253 && !long.contains(".."), "{long}");
+}
+
+#[test]
+fn says_what_is_missing_and_what_to_do() {
+    let event = event(&notice("scout", &MISSING), 6000);
+    let regarding = event.regarding.expect("regards an object");
+    assert_eq!(regarding.uid.as_deref(), Some("u-1"));
+    assert_eq!(
+        event.note.as_deref(),
+        Some(
+            "a pod starts without its memory: Memory \"a\" not found; make it [family/missing]; \
+             see \"memgate explain family/missing\", and make the pod anew when it is mended"
+        )
+    );
+    let mut long = notice("scout", &MISSING);
+    long.finding.message = "é".repeat(NOTE_BYTES);
+    assert!(note(&long).len() <= NOTE_BYTES);
+}
