@@ -108,19 +108,14 @@ fn cold_start(world: &World) -> Result<()> {
         ("memgate.dev/inject", "required"),
     ];
     for system in ["kube-system", "kube-public", "kube-node-lease", &absent.home] {
-        let needed = pod(&format!("needed-{}", absent.home), "scout", &labels);
+        let needed = restricted(pod(&format!("needed-{}", absent.home), "scout", &labels));
         let answer = cluster.block_on(create(&cluster.client(), system, &needed, "?dryRun=All"))?;
         let made = answer.object().with_context(|| format!("a pod in {system}"))?;
         ensure!(made["metadata"]["annotations"].is_null(), "{system}: {made}");
         ensure!(env_names(&made) == ["AGENT_MODEL"], "{system}: {made}");
     }
     for (what, object) in [
-        (
-            "a pod without labels",
-            json!({
-                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": pod_spec(),
-            }),
-        ),
+        ("a pod without labels", plain()),
         ("an agent's pod that does not insist", pod("agent", "scout", &[])),
     ] {
         let made = cluster.block_on(create(&cluster.client(), &namespace, &object, ""))?;
@@ -176,11 +171,8 @@ fn peers(world: &World) -> Result<()> {
         }],
     });
     cluster.admin().apply(&peer.to_string())?;
-    let plain = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": pod_spec(),
-    });
     let refused = |namespace: &str| -> Result<bool> {
-        Ok(!cluster.block_on(create(&cluster.client(), namespace, &plain, "?dryRun=All"))?.granted())
+        Ok(!cluster.block_on(create(&cluster.client(), namespace, &plain(), "?dryRun=All"))?.granted())
     };
     for namespace in [&outside, &absent.home] {
         wait::until("the peer to be missed", || Ok(refused(namespace)?.then_some(())))?;
@@ -220,12 +212,7 @@ fn uninstall(world: &World) -> Result<()> {
             let objects = text(&manifests(&absent.home, &flags)?);
             cluster.admin().run_with_input(&delete, &objects)?.ok()?;
             // Meanwhile nobody suffers who did not ask to.
-            for object in [
-                pod("agent", "scout", &[]),
-                json!({
-                    "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": pod_spec(),
-                }),
-            ] {
+            for object in [pod("agent", "scout", &[]), plain()] {
                 let answer =
                     cluster.block_on(create(&cluster.client(), &namespace, &object, "?dryRun=All"))?;
                 ensure!(answer.granted(), "{order:?}, without {parts:?}: {}", answer.message());
@@ -242,6 +229,22 @@ fn uninstall(world: &World) -> Result<()> {
         ensure!(answer?.granted(), "{order:?}: a memory is refused");
     }
     Ok(())
+}
+
+/// A pod that has nothing to do with memory.
+fn plain() -> Value {
+    restricted(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": pod_spec(),
+    }))
+}
+
+/// The pod as the strictest level of Pod Security wants it.
+fn restricted(mut pod: Value) -> Value {
+    let spec = &mut pod["spec"];
+    spec["securityContext"] = json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
+    spec["containers"][0]["securityContext"] =
+        json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+    pod
 }
 
 fn deploy(cluster: &ControlPlane, namespace: &str, name: &str, labels: &Value) -> Result<()> {
