@@ -160,14 +160,14 @@ fn printed() -> Result<BTreeMap<String, String>> {
 struct Trial {
     condition: String,
     namespace: String,
-    _stub: Stub,
+    stub: Stub,
 }
 
 impl Trial {
     fn new(cluster: &ControlPlane, name: &str, expression: &str, failure: &str) -> Result<Self> {
         let namespace = cluster.fresh_namespace("condition")?;
         let stub = Stub::start(|_| json!({"allowed": false, "status": {"message": ASKED}}))?;
-        let trial = Self { condition: name.to_owned(), namespace, _stub: stub };
+        let trial = Self { condition: name.to_owned(), namespace, stub };
         for object in OBJECTS {
             trial.store(cluster, object)?;
         }
@@ -177,7 +177,7 @@ impl Trial {
             "metadata": {"name": trial.namespace},
             "webhooks": [{
                 "name": format!("{name}.{domain}"),
-                "clientConfig": trial._stub.endpoint().client_config("/"),
+                "clientConfig": trial.stub.endpoint().client_config("/"),
                 "rules": [{
                     "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
                     "resources": ["configmaps"], "scope": "Namespaced",

@@ -14,7 +14,8 @@ pub(super) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value
 
 /// The same as text.
 pub(super) fn text(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    let documents: Vec<_> = objects.iter().map(Value::to_string).collect();
+    documents.join("\n---\n")
 }
 
 /// The name that the two webhook configurations bear.
