@@ -10,6 +10,7 @@ mod families;
 mod fence;
 pub mod objects;
 mod rbac;
+pub mod twin;
 mod webhooks;
 mod workload;
 
@@ -19,6 +20,7 @@ use crate::deploy::components::Component;
 use crate::deploy::objects::Objects;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
+use crate::model::twin::{Table, WrittenDefault};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The name of every object that memgate installs, save where two kinds would clash.
@@ -81,6 +83,10 @@ pub struct Rules {
     pub watched: &'static [&'static Kind],
     /// Kinds of which single objects are looked up.
     pub asked: &'static [&'static Kind],
+    /// Rules that the apiserver can check by itself.
+    pub twins: &'static [Table],
+    /// Defaults that it can write by itself.
+    pub written: &'static [WrittenDefault],
 }
 
 /// One part of an installation.

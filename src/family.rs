@@ -25,6 +25,7 @@ use crate::model::selector::PodSelector;
 use crate::model::settings::Family;
 use crate::model::snapshot::Questions;
 use crate::model::tree::Tree;
+use crate::model::twin::{Table, Without, WrittenDefault};
 
 use self::pod::Injection;
 
@@ -196,6 +197,51 @@ pub fn codes(family: Family) -> &'static [&'static Code] {
         Family::Orloj => &orloj::codes::ALL,
         Family::Orka => &orka::codes::ALL,
         Family::Sympozium => &sympozium::codes::ALL,
+    }
+}
+
+/// The rules on a family's own resources that the apiserver can check by itself.
+#[must_use]
+pub fn twins(family: Family) -> &'static [Table] {
+    match family {
+        Family::Arkonis => &arkonis::twin::TABLES,
+        Family::Ark => &ark::twin::TABLES,
+        Family::Orloj => &orloj::twin::TABLES,
+        Family::Orka => &orka::twin::TABLES,
+        Family::Sympozium => &sympozium::twin::TABLES,
+    }
+}
+
+/// The codes under which a family refuses its own resources and that are in none of [`twins`].
+#[must_use]
+pub fn without_twin(family: Family) -> &'static [(&'static Code, Without)] {
+    match family {
+        Family::Arkonis => &arkonis::twin::WITHOUT,
+        Family::Ark => &ark::twin::WITHOUT,
+        Family::Orloj => &orloj::twin::WITHOUT,
+        Family::Orka => &orka::twin::WITHOUT,
+        Family::Sympozium => &sympozium::twin::WITHOUT,
+    }
+}
+
+/// The defaults that the apiserver can write by itself.
+#[must_use]
+pub fn written_defaults(family: Family) -> &'static [WrittenDefault] {
+    match family {
+        Family::Arkonis | Family::Orloj | Family::Orka | Family::Sympozium => &[],
+        Family::Ark => &ark::twin::WRITTEN,
+    }
+}
+
+/// What of a family's defaults the apiserver can write, and why no more, in words.
+#[must_use]
+pub const fn about_defaults(family: Family) -> &'static str {
+    match family {
+        Family::Arkonis => arkonis::twin::DEFAULTS,
+        Family::Ark => ark::twin::DEFAULTS,
+        Family::Orloj => orloj::twin::DEFAULTS,
+        Family::Orka => orka::twin::DEFAULTS,
+        Family::Sympozium => sympozium::twin::DEFAULTS,
     }
 }
 

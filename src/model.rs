@@ -20,4 +20,5 @@ pub mod settings;
 pub mod shape;
 pub mod snapshot;
 pub mod tree;
+pub mod twin;
 pub mod view;

@@ -47,6 +47,7 @@ pub struct Args {
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
     /// templates, fail-closed, static-manifest.
+    /// Without it: vap, map.
     /// Around it: service-monitor, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = component)]
     components: Vec<Component>,
@@ -204,7 +205,9 @@ impl Only {
     }
 }
 
-fn rules(family: Family) -> Rules {
+/// What an installation has to know of a family.
+#[must_use]
+pub fn rules(family: Family) -> Rules {
     Rules {
         name: family.name(),
         pods: family::pod_selectors(family),
@@ -216,6 +219,8 @@ fn rules(family: Family) -> Rules {
         memories: family::memories(family),
         watched: family::watched(family),
         asked: family::asked(family),
+        twins: family::twins(family),
+        written: family::written_defaults(family),
     }
 }
 

@@ -11,8 +11,8 @@ mod policy;
 
 use std::collections::BTreeSet;
 
-use crate::deploy::Plan;
 use crate::deploy::objects::Objects;
+use crate::deploy::{Plan, twin};
 use crate::model::settings::Family;
 
 /// A choice.
@@ -48,6 +48,10 @@ pub enum Component {
     FailClosed,
     /// Warnings about the pods of workloads in namespaces that ask for them.
     Templates,
+    /// What cannot work is refused while memgate is away.
+    Vap,
+    /// Defaults are written while memgate is away.
+    Map,
     /// Files for the control plane rather than objects.
     StaticManifest,
     /// What Argo CD should know.
@@ -58,7 +62,7 @@ pub enum Component {
 
 impl Component {
     /// Every choice, families first.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Family(Family::Arkonis),
         Self::Family(Family::Ark),
         Self::Family(Family::Orloj),
@@ -78,6 +82,8 @@ impl Component {
         Self::NoEvents,
         Self::FailClosed,
         Self::Templates,
+        Self::Vap,
+        Self::Map,
         Self::StaticManifest,
         Self::GitopsArgocd,
         Self::GitopsFlux,
@@ -106,6 +112,8 @@ impl Component {
             Self::NoEvents => "no-events",
             Self::FailClosed => "fail-closed",
             Self::Templates => "templates",
+            Self::Vap => "vap",
+            Self::Map => "map",
             Self::StaticManifest => "static-manifest",
             Self::GitopsArgocd => "gitops-argocd",
             Self::GitopsFlux => "gitops-flux",
@@ -133,6 +141,8 @@ impl Component {
             | Self::NoEvents
             | Self::FailClosed
             | Self::Templates
+            | Self::Vap
+            | Self::Map
             | Self::StaticManifest
             | Self::GitopsArgocd
             | Self::GitopsFlux => None,
@@ -178,6 +188,8 @@ pub(super) fn change(objects: &mut Objects, plan: &Plan, component: Component) {
         Component::NoEvents => operations::no_events(objects),
         Component::FailClosed => policy::fail_closed(objects, plan),
         Component::Templates => policy::templates(objects, plan),
+        Component::Vap => objects.twins = twin::validating(&plan.families),
+        Component::Map => objects.writers = twin::mutating(&plan.families),
         Component::StaticManifest => policy::static_manifest(objects),
         Component::GitopsArgocd => operations::argo_cd(objects),
         Component::GitopsFlux => operations::flux(objects),

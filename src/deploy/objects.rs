@@ -1,8 +1,8 @@
 //! Everything that is installed, as typed objects that components change before they are written.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-    ValidatingWebhookConfiguration,
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec, Service, ServiceAccount};
@@ -39,6 +39,10 @@ pub struct Objects {
     pub mutating: MutatingWebhookConfiguration,
     /// About whose creation, change and removal memgate is asked whether it is right.
     pub validating: ValidatingWebhookConfiguration,
+    /// What the apiserver refuses by itself.
+    pub twins: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    /// The defaults that it writes by itself.
+    pub writers: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
     /// What components add, each with its part.
     pub others: Vec<(Part, Value)>,
 }
@@ -60,6 +64,8 @@ impl Objects {
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
+            twins: Vec::new(),
+            writers: Vec::new(),
             others: Vec::new(),
         }
     }
@@ -96,6 +102,12 @@ impl Objects {
             documents.extend([(Part::Rbac, to_value(role)?), (Part::Rbac, to_value(binding)?)]);
         }
         if let Some((policy, binding)) = self.fence {
+            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+        }
+        for (policy, binding) in self.twins {
+            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+        }
+        for (policy, binding) in self.writers {
             documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
         }
         documents.push((Part::Workload, to_value(self.service)?));

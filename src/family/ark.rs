@@ -9,5 +9,6 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod service;
+pub mod twin;
 pub mod validate;
 pub mod value;

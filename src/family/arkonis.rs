@@ -8,4 +8,5 @@ pub mod api;
 pub mod codes;
 pub mod default;
 pub mod inject;
+pub mod twin;
 pub mod validate;

@@ -17,4 +17,5 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod setting;
+pub mod twin;
 pub mod validate;

@@ -9,6 +9,7 @@ pub mod api;
 pub mod codes;
 pub mod default;
 pub mod inject;
+pub mod twin;
 pub mod validate;
 
 mod endpoint;

@@ -5,4 +5,5 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 mod lookup;
+pub mod twin;
 pub mod validate;

@@ -10,6 +10,7 @@
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
+//! twin                                               what policies do where no memgate runs
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -43,6 +44,7 @@ mod request;
 mod resources;
 mod scene;
 mod stub;
+mod twin;
 mod webhooks;
 mod words;
 mod world;
@@ -91,6 +93,7 @@ fn cases() -> Result<Vec<Case>> {
         deploy::cases(),
         resources::cases(),
         words::cases(),
+        twin::cases(),
         cases::cases()?,
     ];
     Ok(modules.into_iter().flatten().collect())

@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow};
 use crate::{
     installed::{GUARDED, Installed},
     support::control_plane::ControlPlane,
+    twin::Twins,
 };
 
 /// What a trial is given.
@@ -14,6 +15,7 @@ use crate::{
 pub(crate) struct World {
     // Fields end in this order, and memgate is to end before what it talks to.
     memgate: OnceLock<Result<Installed, String>>,
+    twins: OnceLock<Result<Twins, String>>,
     cluster: OnceLock<Result<ControlPlane, String>>,
     peace: RwLock<()>,
 }
@@ -66,6 +68,18 @@ impl World {
         let install = || Installed::new(cluster).map_err(|error| format!("{error:#}"));
         let memgate = self.memgate.get_or_init(install).as_ref();
         memgate.map_err(|error| anyhow!("there is no memgate to test: {error}"))
+    }
+
+    /// A cluster of its own that has memgate's policies and nothing else of memgate; started when
+    /// nobody asked for it before. Policies are for all namespaces, so the other trials would meet
+    /// them.
+    ///
+    /// # Errors
+    /// When it does not start, to everybody who asks; it is not tried twice.
+    pub(crate) fn twins(&self) -> Result<&Twins> {
+        let start = || Twins::start().map_err(|error| format!("{error:#}"));
+        let twins = self.twins.get_or_init(start).as_ref();
+        twins.map_err(|error| anyhow!("there is no cluster with policies: {error}"))
     }
 
     /// A namespace of the trial's own about which memgate is asked, with these labels.

@@ -55,6 +55,24 @@ fn the_fence_is_up_to_date() {
     hold(&folder().join("base/fence.yaml"), &text);
 }
 
+#[test]
+fn the_policies_are_up_to_date() {
+    let base = base();
+    for (component, about) in [
+        ("vap", "What the apiserver refuses by itself"),
+        ("map", "The defaults that the apiserver writes by itself"),
+    ] {
+        let mut text = format!("# {about}. Printed by `just generate`; change nothing here.\n");
+        for (name, object) in printed(&["--component", component, "--only", "policies"]) {
+            if !base.contains_key(&name) {
+                text.push_str("---\n");
+                text.push_str(&serde_saphyr::to_string(&object).expect("can be written"));
+            }
+        }
+        hold(&components().join(component).join("policies.yaml"), &text);
+    }
+}
+
 /// `deploy/kustomize`.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kustomize")

@@ -1,0 +1,210 @@
+//! Policies that the apiserver evaluates by itself, so that what cannot work is refused even while
+//! no replica of memgate runs.
+//!
+//! A family's tables become a ValidatingAdmissionPolicy and its binding each, its written defaults a
+//! MutatingAdmissionPolicy each. The text of the rules is for the family to write; here is what all
+//! of them have in common: which requests they see, what happens to a fault that is stored already,
+//! and how a refusal reads.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation, NamedRuleWithOperations,
+    ParamKind, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::deploy::entry::NOT_DELETING;
+use crate::deploy::{NAME, Rules, labels};
+use crate::model::kind::Kind;
+use crate::model::twin::{Rule, Table, WrittenDefault};
+
+/// The policies that refuse, each with its binding.
+#[must_use]
+pub fn validating(families: &[Rules]) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
+    let tables = |family: &Rules| {
+        let fail_open = family.fail_open;
+        family.twins.iter().map(move |table| (policy(table, fail_open), binding(table)))
+    };
+    families.iter().flat_map(tables).collect()
+}
+
+/// The policies that write defaults, each with its binding.
+#[must_use]
+pub fn mutating(families: &[Rules]) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
+    let written = families.iter().flat_map(|family| family.written);
+    written.map(|default| (writer(default), writer_binding(default))).collect()
+}
+
+fn policy(table: &Table, fail_open: bool) -> ValidatingAdmissionPolicy {
+    let mut variables = Vec::new();
+    for part in table.lets {
+        variables.push(variable(part.name, new(part.value)));
+        variables.push(variable(&before(part.name), old(part.value)));
+    }
+    for (name, rule) in named(table.rules) {
+        variables.push(variable(&name, new(rule.faults)));
+        let stored = format!("oldObject == null ? [] : ({})", old(rule.faults));
+        variables.push(variable(&before(&name), stored));
+    }
+    ValidatingAdmissionPolicy {
+        metadata: cluster_object(table.name),
+        spec: Some(ValidatingAdmissionPolicySpec {
+            failure_policy: Some(if fail_open { "Ignore" } else { "Fail" }.to_owned()),
+            match_constraints: Some(constraints(table.kinds, &["CREATE", "UPDATE"])),
+            match_conditions: Some(vec![condition(NOT_DELETING)]),
+            variables: Some(variables),
+            validations: Some(named(table.rules).map(validation).collect()),
+            ..ValidatingAdmissionPolicySpec::default()
+        }),
+        ..ValidatingAdmissionPolicy::default()
+    }
+}
+
+/// Each fault has to be one that the stored object has, too.
+fn validation((name, rule): (String, &Rule)) -> Validation {
+    Validation {
+        expression: format!("variables.{name}.all(fault, fault in variables.{})", before(&name)),
+        message: Some(format!("{} [{}]", rule.message, rule.code.name)),
+        reason: Some("Invalid".to_owned()),
+        ..Validation::default()
+    }
+}
+
+fn binding(table: &Table) -> ValidatingAdmissionPolicyBinding {
+    ValidatingAdmissionPolicyBinding {
+        metadata: cluster_object(table.name),
+        spec: ValidatingAdmissionPolicyBindingSpec {
+            policy_name: full_name(table.name),
+            validation_actions: vec!["Deny".to_owned()],
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        },
+    }
+}
+
+fn writer(default: &WrittenDefault) -> MutatingAdmissionPolicy {
+    let conditions = std::iter::once(&NOT_DELETING).chain(default.conditions);
+    MutatingAdmissionPolicy {
+        metadata: cluster_object(default.name),
+        spec: Some(MutatingAdmissionPolicySpec {
+            // A default that is not written is one that the platform finds by itself later.
+            failure_policy: Some("Ignore".to_owned()),
+            match_constraints: Some(constraints(&[default.kind], &["CREATE"])),
+            match_conditions: Some(conditions.copied().map(condition).collect()),
+            param_kind: Some(ParamKind {
+                api_version: Some(default.param.api_version()),
+                kind: Some(default.param.kind.to_owned()),
+            }),
+            mutations: Some(vec![Mutation {
+                patch_type: "JSONPatch".to_owned(),
+                json_patch: Some(JSONPatch { expression: Some(default.patch.to_owned()) }),
+                apply_configuration: None,
+            }]),
+            reinvocation_policy: Some("IfNeeded".to_owned()),
+            variables: None,
+        }),
+    }
+}
+
+/// The object is looked for in the namespace of the request; where there is none, nothing happens.
+fn writer_binding(default: &WrittenDefault) -> MutatingAdmissionPolicyBinding {
+    MutatingAdmissionPolicyBinding {
+        metadata: cluster_object(default.name),
+        spec: Some(MutatingAdmissionPolicyBindingSpec {
+            policy_name: Some(full_name(default.name)),
+            param_ref: Some(ParamRef {
+                name: Some(default.param_name.to_owned()),
+                parameter_not_found_action: Some("Allow".to_owned()),
+                ..ParamRef::default()
+            }),
+            match_resources: None,
+        }),
+    }
+}
+
+fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResources {
+    let rule = |kind: &&Kind| NamedRuleWithOperations {
+        api_groups: Some(vec![kind.group.to_owned()]),
+        api_versions: Some(vec![kind.version.to_owned()]),
+        resources: Some(vec![kind.plural.to_owned()]),
+        operations: Some(operations.iter().map(|operation| (*operation).to_owned()).collect()),
+        scope: Some(if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned()),
+        resource_names: None,
+    };
+    MatchResources { resource_rules: Some(kinds.iter().map(rule).collect()), ..MatchResources::default() }
+}
+
+fn cluster_object(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(full_name(name)), labels: Some(labels()), ..ObjectMeta::default() }
+}
+
+fn full_name(name: &str) -> String {
+    format!("{NAME}-{name}")
+}
+
+fn condition((name, expression): (&str, &str)) -> MatchCondition {
+    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
+}
+
+fn variable(name: &str, expression: String) -> Variable {
+    Variable { name: name.to_owned(), expression }
+}
+
+/// Each rule with the name of its variable; rules of one code are numbered.
+fn named(rules: &[Rule]) -> impl Iterator<Item = (String, &Rule)> {
+    rules.iter().enumerate().map(|(index, rule)| {
+        let earlier = rules.iter().take(index).filter(|other| other.code == rule.code).count();
+        let code = rule.code.name.split_once('/').map_or(rule.code.name, |(_, code)| code);
+        let number = if earlier == 0 { String::new() } else { format!("_{}", earlier + 1) };
+        (format!("{}{number}", code.replace('-', "_")), rule)
+    })
+}
+
+/// The name of a variable that is about the stored object.
+fn before(name: &str) -> String {
+    format!("{name}_before")
+}
+
+fn new(expression: &str) -> String {
+    about("object", "", expression)
+}
+
+/// Nothing of it is evaluated where no object is stored.
+fn old(expression: &str) -> String {
+    about("oldObject", "_before", expression)
+}
+
+/// An expression of a table about one object; variables about it have this at their end.
+fn about(object: &str, end: &str, expression: &str) -> String {
+    let mut parts = expression.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+        let (name, rest) = part.split_at(part.find(|c| !is_name(c)).unwrap_or(part.len()));
+        // In a regular expression it is the end of the text.
+        match name {
+            "" => text.push('$'),
+            name => text.extend(["variables.", name, end]),
+        }
+        text.push_str(rest);
+    }
+    text.replace("self.", &format!("{object}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_expressions_for_both_objects() {
+        let expression = "$a_b == 'x' && self.spec.c.matches('^[$]$') ? [self.spec] : []";
+        assert_eq!(
+            about("object", "", expression),
+            "variables.a_b == 'x' && object.spec.c.matches('^[$]$') ? [object.spec] : []"
+        );
+        assert_eq!(
+            about("oldObject", "_before", expression),
+            "variables.a_b_before == 'x' && oldObject.spec.c.matches('^[$]$') ? [oldObject.spec] : []"
+        );
+    }
+}

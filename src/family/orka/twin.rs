@@ -1,0 +1,78 @@
+//! The rules that the apiserver can check by itself.
+
+use crate::model::finding::Code;
+use crate::model::twin::{Let, Rule, Table, Without};
+
+use super::api::{AGENT, TASK};
+use super::codes::{
+    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, APPROVAL_BUILTIN, OPT_OUT_ENV,
+};
+
+/// The tables of the family.
+pub static TABLES: [Table; 2] = [
+    Table {
+        name: "orka",
+        kinds: &[&AGENT, &TASK],
+        // The value of an annotation, in a list of its own.
+        lets: &[
+            Let::new(
+                "enabled",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
+            Let::new(
+                "limit",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context-limit']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
+            Let::new(
+                "max_chars",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context-max-chars']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
+        ],
+        rules: &[
+            Rule {
+                code: &ANNOTATION_ENABLED,
+                faults: "$enabled.filter(text, !(text.trim().lowerAscii() in ['true', 'false']))",
+                message: "metadata.annotations[memgate.dev/orka-memory-context]: must be \"true\" or \"false\"",
+            },
+            Rule {
+                code: &ANNOTATION_LIMIT,
+                faults: "$limit.filter(text, !text.trim().matches('^[1-8]$'))",
+                message: "metadata.annotations[memgate.dev/orka-memory-context-limit]: \
+                          must be an integer from 1 to 8",
+            },
+            Rule {
+                code: &ANNOTATION_MAX_CHARS,
+                faults: "$max_chars.filter(text, !text.trim().matches('^([1-9][0-9]{0,2}|[1-5][0-9]{3}|6000)$'))",
+                message: "metadata.annotations[memgate.dev/orka-memory-context-max-chars]: \
+                          must be an integer from 1 to 6000",
+            },
+        ],
+    },
+    Table {
+        name: "orka-agents",
+        kinds: &[&AGENT],
+        lets: &[],
+        rules: &[Rule {
+            code: &APPROVAL_BUILTIN,
+            faults: "has(self.spec) && !has(self.spec.runtime) && has(self.spec.coordination) \
+                     && has(self.spec.coordination.approvalRequiredTools) \
+                     && size(self.spec.coordination.approvalRequiredTools) <= 128 \
+                     ? self.spec.coordination.approvalRequiredTools.filter(tool, size(tool) <= 256 && tool.trim() \
+                     in ['recall_memory', 'remember', 'propose_memory', 'search_transcript']) : []",
+            message: "spec.coordination.approvalRequiredTools: cannot include a memory tool, which is built in",
+        }],
+    },
+];
+
+/// The codes that refuse something and are in no table.
+pub static WITHOUT: [(&Code, Without); 1] =
+    [(&OPT_OUT_ENV, Without::Beyond("the Agent of the Task says it"))];
+
+/// What of the family's defaults the apiserver can write.
+pub const DEFAULTS: &str = "there are none";

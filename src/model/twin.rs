@@ -1,0 +1,78 @@
+//! Rules that the apiserver can check by itself, in CEL, while memgate does not answer.
+//!
+//! A family writes its tables, and `deploy` makes policies of them. Nothing in here evaluates CEL:
+//! that a rule says what the family's own code says is for tests to hold, on a real apiserver.
+//!
+//! In an expression `self` is the object and `$name` is a [`Let`] of the same table. Each
+//! expression is used twice, for the new object and for the stored one.
+
+use crate::model::finding::Code;
+use crate::model::kind::Kind;
+
+/// The rules on the objects of some kinds.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// The name, which starts with that of the family.
+    pub name: &'static str,
+    /// The kinds; all of them have the fields that the rules read.
+    pub kinds: &'static [&'static Kind],
+    /// Parts that several rules need.
+    pub lets: &'static [Let],
+    /// The rules, the one that is told first in front.
+    pub rules: &'static [Rule],
+}
+
+/// A part of expressions that has a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Let {
+    /// The name.
+    pub name: &'static str,
+    /// The value, in CEL.
+    pub value: &'static str,
+}
+
+/// One rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The code under which memgate refuses the same.
+    pub code: &'static Code,
+    /// A list in CEL: for each fault what it rests on; empty for a good object. A fault that the
+    /// stored object has too, resting on the same, is no reason to refuse.
+    pub faults: &'static str,
+    /// What is wrong; starts as memgate's own message does.
+    pub message: &'static str,
+}
+
+/// Why a code under which memgate refuses something is in no table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Without {
+    /// The schema of the platform's definitions refuses it before any policy is asked.
+    Schema,
+    /// CEL cannot tell, for this reason.
+    Beyond(&'static str),
+}
+
+/// A default that the apiserver can write by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenDefault {
+    /// The name, which starts with that of the family.
+    pub name: &'static str,
+    /// The kind whose objects get it, when they are made.
+    pub kind: &'static Kind,
+    /// The kind of the object that has to be there, in the same namespace.
+    pub param: &'static Kind,
+    /// Its name.
+    pub param_name: &'static str,
+    /// The name and the expression of each condition, in CEL, where `params` is that object.
+    pub conditions: &'static [(&'static str, &'static str)],
+    /// The JSON patch, in CEL.
+    pub patch: &'static str,
+}
+
+impl Let {
+    /// A part of this name and value.
+    #[must_use]
+    pub const fn new(name: &'static str, value: &'static str) -> Self {
+        Self { name, value }
+    }
+}
