@@ -77,7 +77,7 @@ impl Desk {
         let told = decision.told(phase);
         let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
         if phase == Phase::Mutate && allowed && !decision.edits.is_empty() {
-            self.metrics.patched(decision.edits.len());
+            self.metrics.patched(decision.family, decision.edits.len());
         }
         let answer = Answer {
             body: body.into(),
