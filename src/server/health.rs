@@ -134,6 +134,7 @@ impl Health {
 
     /// Sets the series that are measured only when somebody asks.
     fn measure(&self) {
+        self.metrics.set_ready(self.missing().is_empty());
         self.metrics.set_bytes_in_flight(self.app.gate.bytes());
         self.metrics.connections.set(i64::try_from(self.seats.taken()).unwrap_or(i64::MAX));
         self.metrics.set_not_after(CertKind::Leaf, self.certificate.not_after());

@@ -84,6 +84,31 @@ struct Repair {
     result: &'static str,
 }
 
+/// What became of spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The collector has them.
+    Done,
+    /// The collector did not take them.
+    Failed,
+    /// There was no room for them.
+    Dropped,
+}
+
+impl Sent {
+    /// Every end.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
 /// Which certificate.
 #[cfg_attr(not(test), allow(dead_code, reason = "only a keeper of a CA counts that one"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,6 +228,8 @@ pub(super) struct Metrics {
     cert_not_after: Labelled<ByKind, Gauge>,
     cert_rotations: Labelled<ByKindAndResult, Counter>,
     cabundle_repairs: Labelled<Repair, Counter>,
+    trace_spans: Labelled<ByResult, Counter>,
+    ready: Gauge,
     patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
 }
 
@@ -226,6 +253,8 @@ impl Metrics {
             cert_not_after: Labelled::default(),
             cert_rotations: Labelled::default(),
             cabundle_repairs: Labelled::default(),
+            trace_spans: Labelled::default(),
+            ready: Gauge::default(),
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATIONS)),
         };
         metrics.register_admission();
@@ -280,6 +309,8 @@ impl Metrics {
             "Writes of a caBundle that was not as it should be",
             self.cabundle_repairs.clone(),
         );
+        registry.register("ready", "Whether /readyz says yes", self.ready.clone());
+        registry.register("trace_spans", "Spans for the collector of traces", self.trace_spans.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
     }
@@ -329,6 +360,17 @@ impl Metrics {
     pub(super) fn repaired(&self, configuration: Configuration, written: bool) {
         let labels = Repair { webhook_config: configuration.name(), result: result(written) };
         self.cabundle_repairs.get_or_create(&labels).inc();
+    }
+
+    /// Counts spans.
+    pub(super) fn traced(&self, sent: Sent, spans: usize) {
+        let labels = ByResult { result: sent.name() };
+        self.trace_spans.get_or_create(&labels).inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
+    }
+
+    /// Sets whether reviews should be sent here.
+    pub(super) fn set_ready(&self, ready: bool) {
+        self.ready.set(i64::from(ready));
     }
 
     /// Sets what is measured only when somebody asks.

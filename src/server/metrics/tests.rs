@@ -43,6 +43,7 @@ fn all() -> Metrics {
         metrics.set_store(family, 1, Duration::ZERO);
     }
     metrics.patched(None, 1);
+    Sent::ALL.into_iter().for_each(|sent| metrics.traced(sent, 1));
     for good in [true, false] {
         CertKind::ALL.into_iter().for_each(|kind| metrics.rotated(kind, good));
         Configuration::ALL.into_iter().for_each(|configuration| metrics.repaired(configuration, good));
