@@ -16,4 +16,5 @@ mod limits;
 mod objects;
 mod running;
 mod timers;
+mod traces;
 mod wire;
