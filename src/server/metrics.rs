@@ -329,8 +329,8 @@ impl Metrics {
 
     /// Counts the operations of a patch.
     #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
-    pub(super) fn patched(&self, family: Option<Family>, operations: usize) {
-        let family = ByFamily { family: family.map_or("none", Family::name) };
+    pub(super) fn patched(&self, family: Family, operations: usize) {
+        let family = ByFamily { family: family.name() };
         self.patch_operations.get_or_create(&family).observe(operations as f64);
     }
 

@@ -80,8 +80,9 @@ impl Desk {
         let body = admission::respond(phase, &review, &decision)?;
         let told = decision.told(phase);
         let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
-        if phase == Phase::Mutate && allowed && !decision.edits.is_empty() {
-            self.metrics.patched(decision.family, decision.edits.len());
+        let family = decision.family.filter(|_| phase == Phase::Mutate && allowed);
+        if let Some(family) = family.filter(|_| !decision.edits.is_empty()) {
+            self.metrics.patched(family, decision.edits.len());
         }
         drop(step);
         let answer = Answer {

@@ -13,6 +13,7 @@ mod client;
 mod deciding;
 mod drain;
 mod limits;
+mod metrics;
 mod objects;
 mod running;
 mod timers;

@@ -39,10 +39,9 @@ fn all() -> Metrics {
     Handshake::ALL.into_iter().for_each(|handshake| metrics.shook_hands(handshake));
     LookedUp::ALL.into_iter().for_each(|lookup| metrics.looked_up(lookup));
     for family in Family::ALL {
-        metrics.patched(Some(family), 1);
+        metrics.patched(family, 1);
         metrics.set_store(family, 1, Duration::ZERO);
     }
-    metrics.patched(None, 1);
     Sent::ALL.into_iter().for_each(|sent| metrics.traced(sent, 1));
     for good in [true, false] {
         CertKind::ALL.into_iter().for_each(|kind| metrics.rotated(kind, good));
@@ -63,7 +62,7 @@ fn there_are_never_more_series_than_promised() {
     let count = series(&text).len();
     assert!(count > every_outcome().len(), "the series of requests alone are more than {count}");
     assert!(count <= MOST_SERIES, "{count} series");
-    assert!(include_str!("../../../docs/metrics.md").contains(&format!("{count} series")), "{count} series");
+    assert!(DOCUMENTATION.contains(&format!("{count} series")), "{count} series");
 }
 
 #[test]
@@ -88,11 +87,14 @@ fn sub_millisecond_answers_have_buckets_of_their_own() {
     }
 }
 
+const DOCUMENTATION: &str = include_str!("../../../docs/metrics.md");
+
 /// docs/metrics.md has a row for each metric, with its type and labels, and no other.
 #[test]
 fn the_documentation_lists_all_metrics() {
     let text = all().text().unwrap();
-    let documented: BTreeSet<String> = include_str!("../../../docs/metrics.md")
+    let metrics = DOCUMENTATION.split("| label |").next().unwrap();
+    let documented: BTreeSet<String> = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("| `"))
         .map(|row| {
@@ -114,6 +116,24 @@ fn the_documentation_lists_all_metrics() {
         })
         .collect();
     assert_eq!(documented, exposed);
+}
+
+/// docs/metrics.md has a row for each label, with its values and no other.
+#[test]
+fn the_documentation_lists_all_values_of_labels() {
+    let text = all().text().unwrap();
+    let rows = DOCUMENTATION.split("| label |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows: Vec<_> = rows.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).collect();
+    assert!(!rows.is_empty(), "no rows");
+    for (label, row) in rows {
+        let documented: BTreeSet<_> = row.split('`').skip(1).step_by(2).collect();
+        let start = format!("{label}=\"");
+        let values = series(&text)
+            .into_iter()
+            .filter_map(|line| line.split(['{', ',']).find_map(|pair| pair.strip_prefix(&start)));
+        let exposed: BTreeSet<_> = values.map(|rest| rest.split('"').next().unwrap()).collect();
+        assert_eq!(documented, exposed, "{label}");
+    }
 }
 
 /// The names of the labels of a metric, `le` of buckets aside.
