@@ -134,6 +134,7 @@ fn selected(selector: &VectorSelector, known: &Known, faults: &mut Vec<String>) 
     for matcher in &selector.matchers.matchers {
         if !labels.contains(&matcher.name) {
             faults.push(format!("{name} has no label {}", matcher.name));
+            continue;
         }
         if TARGET.contains(&matcher.name.as_str()) || !name.starts_with("memgate_") {
             continue;
