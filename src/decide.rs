@@ -125,7 +125,7 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
         findings.push(label_unknown(family, value));
     }
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
-    Decision { findings, edits, required, ..Decision::pass(injection.reason) }
+    Decision { findings, edits, required, family: Some(family), ..Decision::pass(injection.reason) }
 }
 
 fn opted_out(namespace: &str, questions: &mut Questions<'_>) -> bool {
@@ -213,7 +213,8 @@ fn judge(family: Family, subject: &Subject<'_>, mut questions: Questions<'_>) ->
         (false, true) => Reason::Valid,
     };
     let unknown = questions.into_unknown();
-    Decision { findings, edits, unknown, phase: Phase::Validate, ..Decision::pass(reason) }
+    let family = Some(family);
+    Decision { findings, edits, unknown, family, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
 /// A denial that the stored object already earned only warns: what is stored can still be labelled,

@@ -30,6 +30,7 @@ mod store;
 #[cfg(test)]
 mod stub;
 pub mod tls;
+pub mod traces;
 
 use std::io;
 use std::net::SocketAddr;
@@ -59,6 +60,8 @@ use crate::server::router::App;
 use crate::server::store::Store;
 use crate::server::store::groups::Groups;
 use crate::server::tls::Certificate;
+use crate::server::traces::Tracer;
+use crate::server::traces::export::Export;
 
 /// The most connections to the health port: a kubelet, a few scrapers, a person.
 const HEALTH_CONNECTIONS: usize = 64;
@@ -82,6 +85,9 @@ pub enum Error {
     /// There is no certificate.
     #[error("failed to get a certificate")]
     Tls(#[from] tls::Error),
+    /// There are no traces.
+    #[error("failed to set up traces")]
+    Traces(#[from] traces::Error),
     /// An address cannot be listened on.
     #[error("failed to listen on {address}")]
     Bind {
@@ -109,6 +115,7 @@ pub struct Server {
     listener: std::net::TcpListener,
     health_listener: std::net::TcpListener,
     health: Arc<Health>,
+    export: Option<Export>,
 }
 
 /// Where a server can be reached.
@@ -133,7 +140,10 @@ impl Server {
             State::Fixed(_) => None,
             State::Cluster { client, .. } => Some(client.clone()),
         };
-        let (app, metrics) = app(&options, state);
+        let metrics = Arc::new(Metrics::new());
+        let traces = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
+        let (made, export) = traces.transpose()?.unzip();
+        let app = app(&options, state, made, &metrics);
         let health = Arc::new(Health {
             app,
             metrics,
@@ -143,7 +153,7 @@ impl Server {
             seats: Seats::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
-        Ok(Self { options, client, listener, health_listener, health })
+        Ok(Self { options, client, listener, health_listener, health, export })
     }
 
     /// Where it will be reached; tells which port it got if it asked for any.
@@ -190,37 +200,40 @@ impl Server {
         tracing::info!("shutting down: no longer ready, still serving");
         self.health.drain.begin();
         let all_left = drained(&self.health.seats, timers.drain_quiet, timers.drain_grace).await;
+        if let Some(export) = self.export {
+            export.finish().await;
+        }
         tracing::info!(all_left, "stopped");
         Ok(())
     }
 }
 
 /// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
-/// watches a cluster for them: with [`State::Cluster`] its state stays unread.
+/// watches a cluster for them: with [`State::Cluster`] its state stays unread; nor are there traces.
 pub fn router(options: &Options, state: State) -> Router {
-    router::router(app(options, state).0)
+    router::router(app(options, state, None, &Arc::new(Metrics::new())))
 }
 
-fn app(options: &Options, state: State) -> (Arc<App>, Arc<Metrics>) {
-    let metrics = Arc::new(Metrics::new());
+fn app(options: &Options, state: State, tracer: Option<Tracer>, metrics: &Arc<Metrics>) -> Arc<App> {
     let (store, lookups) = match state {
         State::Fixed(snapshot) => (Store::fixed(snapshot), None),
         State::Cluster { client, settings } => {
-            let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(&metrics));
+            let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
             (Store::watching(settings), Some(lookups))
         }
     };
     let work = options.work.clone();
-    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(&metrics), work };
+    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(metrics), work };
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
-        metrics: Arc::clone(&metrics),
+        metrics: Arc::clone(metrics),
+        tracer,
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,
     };
-    (Arc::new(app), metrics)
+    Arc::new(app)
 }
 
 /// Serves the health port on a thread of its own, until the sender is dropped.

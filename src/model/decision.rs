@@ -2,6 +2,7 @@
 
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::settings::Family;
 use crate::model::snapshot::Reference;
 
 /// Why a decision is as it is, in one word for metrics, logs and audit annotations.
@@ -114,6 +115,8 @@ pub struct Decision {
     pub unknown: Vec<Reference>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
+    /// The family that decided; `None` when the object is no business of any.
+    pub family: Option<Family>,
 }
 
 impl Decision {
@@ -127,6 +130,7 @@ impl Decision {
             phase: Phase::Mutate,
             unknown: Vec::new(),
             required: false,
+            family: None,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::decide::decide;
 use crate::model::decision::Decision;
 use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
-use crate::server::tls;
+use crate::server::{tls, traces};
 
 /// The port of the webhook: GKE's control plane may reach 10250 on nodes and pods without a
 /// firewall rule of its own, any other port needs one.
@@ -35,6 +35,8 @@ pub struct Options {
     pub timers: Timers,
     /// What is done with a review. Default: decide.
     pub work: Work,
+    /// Where traces go. Default: there are none.
+    pub traces: Option<traces::Settings>,
 }
 
 impl Options {
@@ -48,6 +50,7 @@ impl Options {
             limits: Limits::default(),
             timers: Timers::default(),
             work: Work::default(),
+            traces: None,
         }
     }
 }

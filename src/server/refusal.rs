@@ -129,3 +129,40 @@ impl Refusal {
         }
     }
 }
+
+/// Every reason of a refusal.
+#[cfg(test)]
+pub(super) const REASONS: [&str; 17] = [
+    "bad-method",
+    "bad-path",
+    "bad-content-type",
+    "bad-content-encoding",
+    "bad-timeout",
+    "body-too-large",
+    "overloaded",
+    "body-late",
+    "body-broken",
+    "body-not-utf8",
+    "body-malformed",
+    "cold",
+    "lookup-failed",
+    "late",
+    "object-unreadable",
+    "fault",
+    "panic",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list of reasons cannot be made from the enum, whose variants have contents. It is held
+    /// complete by the source of [`Refusal::reason`].
+    #[test]
+    fn the_list_of_reasons_is_complete() {
+        let source = include_str!("refusal.rs");
+        let arms = source.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => \""));
+        let named: Vec<_> = arms.filter_map(|(_, name)| name.strip_suffix("\",")).collect();
+        assert_eq!(named, REASONS);
+    }
+}
