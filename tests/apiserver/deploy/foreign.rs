@@ -17,6 +17,7 @@ pub(super) fn install(cluster: &ControlPlane) -> Result<()> {
 fn apply(cluster: &ControlPlane) -> Result<()> {
     let text = json!({"type": "string"});
     let texts = json!({"type": "array", "items": text});
+    let texts_by_key = json!({"type": "object", "additionalProperties": text});
     let object = |properties: Value| json!({"type": "object", "properties": properties});
     let issuer_ref = object(json!({"kind": text, "name": text}));
     let key = object(
@@ -37,10 +38,20 @@ fn apply(cluster: &ControlPlane) -> Result<()> {
         (
             "monitoring.coreos.com/v1 ServiceMonitor servicemonitors",
             object(json!({
-                "selector": object(json!({
-                    "matchLabels": {"type": "object", "additionalProperties": text},
-                })),
+                "selector": object(json!({"matchLabels": texts_by_key})),
                 "endpoints": {"type": "array", "items": object(json!({"port": text, "path": text}))},
+            })),
+        ),
+        (
+            "monitoring.coreos.com/v1 PrometheusRule prometheusrules",
+            object(json!({
+                "groups": {"type": "array", "items": object(json!({
+                    "name": text,
+                    "rules": {"type": "array", "items": object(json!({
+                        "alert": text, "expr": text, "for": text, "labels": texts_by_key,
+                        "annotations": texts_by_key,
+                    }))},
+                }))},
             })),
         ),
     ];
