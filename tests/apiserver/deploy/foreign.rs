@@ -19,7 +19,7 @@ fn apply(cluster: &ControlPlane) -> Result<()> {
     let texts = json!({"type": "array", "items": text});
     let texts_by_key = json!({"type": "object", "additionalProperties": text});
     let object = |properties: Value| json!({"type": "object", "properties": properties});
-    let issuer_ref = object(json!({"kind": text, "name": text}));
+    let issuer_ref = object(json!({"group": text, "kind": text, "name": text}));
     let key = object(
         json!({"algorithm": text, "size": {"type": "integer"}, "rotationPolicy": {"enum": ["Always", "Never"], "type": "string"}}),
     );
@@ -32,6 +32,7 @@ fn apply(cluster: &ControlPlane) -> Result<()> {
             "cert-manager.io/v1 Certificate certificates",
             object(json!({
                 "isCA": {"type": "boolean"}, "commonName": text, "secretName": text, "duration": text,
+                "renewBefore": text,
                 "dnsNames": texts, "usages": texts, "issuerRef": issuer_ref, "privateKey": key,
             })),
         ),
