@@ -83,6 +83,13 @@ fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWe
              '{annotation}' in object.metadata.annotations"
         ),
     }));
+    conditions.extend(selector.without.map(|start| MatchCondition {
+        name: "not-pooled".to_owned(),
+        expression: format!(
+            "object == null || !has(object.metadata.labels) || \
+             !object.metadata.labels.exists(key, key.startsWith('{start}'))"
+        ),
+    }));
     MutatingWebhook {
         object_selector: Some(expressions(pods)),
         namespace_selector: Some(expressions(namespaces)),

@@ -1,5 +1,5 @@
 //! Every condition of the webhook entries, evaluated by the apiserver: on objects without
-//! annotations, with none in the map, on objects that go, and both ways. It shows in whether a stub
+//! annotations or labels, with none in the map, on objects that go, and both ways. It shows in whether a stub
 //! is asked; a condition that cannot be evaluated would show in the apiserver's metrics.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ use crate::{
 const ASKED: &str = "the webhook was asked";
 
 /// The key that decides, beside one that does not.
-const KEYS: [(&str, &str); 3] = [
+const KEYS: [(&str, &str); 4] = [
+    ("not-pooled", "orka.ai/runtime-pool-one"),
     ("not-mirror", "kubernetes.io/config.mirror"),
     ("opted-in", "memgate.dev/ark-memory"),
     ("marked", "memgate.dev/orka-memory"),
@@ -31,7 +32,7 @@ const KEYS: [(&str, &str); 3] = [
 const OBJECTS: [&str; 6] = ["bare", "empty", "null", "other", "keyed", "going"];
 
 /// For each condition and request, whether memgate is asked: `verb stored to-be`, and by whom.
-const ROWS: [(&str, &[(&str, bool)]); 5] = [
+const ROWS: [(&str, &[(&str, bool)]); 6] = [
     (
         "not-node",
         &[
@@ -53,6 +54,20 @@ const ROWS: [(&str, &[(&str, bool)]); 5] = [
             ("create keyed", false),
             ("update bare keyed", false),
             ("update keyed bare", true),
+            ("delete bare", true),
+            ("delete keyed", true),
+        ],
+    ),
+    (
+        "not-pooled",
+        &[
+            ("create bare", true),
+            ("create empty", true),
+            ("create null", true),
+            ("create other", true),
+            ("create keyed", false),
+            ("update keyed bare", true),
+            ("update bare keyed", false),
             ("delete bare", true),
             ("delete keyed", true),
         ],
@@ -211,11 +226,12 @@ impl Trial {
         let key =
             KEYS.iter().find(|(condition, _)| *condition == self.condition).map_or("any", |(_, key)| key);
         let mut metadata = json!({"name": name, "namespace": self.namespace});
+        let map = if self.condition == "not-pooled" { "labels" } else { "annotations" };
         match like {
-            "empty" => metadata["annotations"] = json!({}),
-            "null" => metadata["annotations"] = Value::Null,
-            "other" => metadata["annotations"] = json!({"memgate.dev/other": "any"}),
-            "keyed" => metadata["annotations"] = json!({"memgate.dev/other": "any", key: "any"}),
+            "empty" => metadata[map] = json!({}),
+            "null" => metadata[map] = Value::Null,
+            "other" => metadata[map] = json!({"memgate.dev/other": "any"}),
+            "keyed" => metadata[map] = json!({"memgate.dev/other": "any", key: "any"}),
             _ => {}
         }
         if name == "going" {

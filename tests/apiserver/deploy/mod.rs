@@ -6,6 +6,7 @@
 mod accepted;
 mod conditions;
 mod fence;
+mod files;
 mod foreign;
 mod life;
 mod renamed;
@@ -14,6 +15,13 @@ mod rights;
 use crate::world::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    let modules = [accepted::cases(), conditions::cases(), fence::cases(), life::cases(), rights::cases()];
+    let modules = [
+        accepted::cases(),
+        conditions::cases(),
+        fence::cases(),
+        files::cases(),
+        life::cases(),
+        rights::cases(),
+    ];
     modules.into_iter().flatten().collect()
 }
