@@ -9,10 +9,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::renamed::{manifests, text};
 use crate::{
-    support::{control_plane::ControlPlane, kubectl::Kubectl, wait},
+    support::{kubectl::Kubectl, wait},
     world::{Case, World},
 };
 
@@ -58,8 +59,10 @@ fn hold(world: &World, way: &str, arguments: &[&str]) -> Result<()> {
     };
     let path = file(way);
     if env::var_os("BLESS").is_some() {
-        settled(cluster, &memgate, &namespace)?;
-        fs::write(&path, rights()?)?;
+        let named = resources(&objects);
+        let complete = |text: &String| named.iter().all(|resource| text.contains(resource));
+        let text = wait::until("all rights", || Ok(Some(rights()?).filter(complete)))?;
+        fs::write(&path, text)?;
     }
     let known = fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
     // Roles reach the authorizer through watches.
@@ -73,21 +76,18 @@ fn hold(world: &World, way: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Waits until both roles, where there are two, have reached the authorizer.
-fn settled(cluster: &ControlPlane, memgate: &Kubectl, namespace: &str) -> Result<()> {
-    let roles = cluster.kubectl(&["get", "roles", "-n", namespace, "--output=name"])?.ok()?.stdout;
-    let awaited = if roles.is_empty() { vec![] } else { vec!["secrets"] };
-    for resource in awaited.into_iter().chain(["memories.ark.mckinsey.com"]).take(1) {
-        wait::until("a right", || {
-            let verb = if resource == "secrets" { "create" } else { "list" };
-            Ok(memgate
-                .run(&["auth", "can-i", verb, resource, "-n", namespace])?
-                .status
-                .success()
-                .then_some(()))
-        })?;
-    }
-    Ok(())
+/// The resources that the printed roles name, as the list writes them.
+fn resources(objects: &[Value]) -> Vec<String> {
+    let rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten();
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let named = rules.flat_map(|rule| {
+        let group = texts(&rule["apiGroups"]).concat();
+        let end = if group.is_empty() { String::new() } else { format!(".{group}") };
+        texts(&rule["resources"]).into_iter().map(move |resource| format!("{resource}{end} "))
+    });
+    named.collect()
 }
 
 fn rights_in(memgate: &Kubectl, nobody: &Kubectl, namespace: &str) -> Result<BTreeSet<String>> {
