@@ -9,7 +9,7 @@
 //! ```
 //!
 //! This module knows nothing of any family; what to decide it leaves to [`crate::decide`]. It
-//! never reads a Secret, and calls nobody but the apiserver.
+//! never reads a Secret, and calls nobody but the apiserver, and a collector of traces if it is told to.
 
 mod body;
 mod clock;

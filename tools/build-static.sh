@@ -6,8 +6,9 @@
 #
 # Results: target/static/TARGET/memgate and target/static/TARGET/memgate.cdx.json
 #
-# Needs a C compiler (for ring). Another architecture than this machine's also needs a cross compiler,
-# named as for any Rust build: CC_<target> and CARGO_TARGET_<TARGET>_LINKER.
+# Needs a C compiler for musl, and gets it itself where it may (as root, with apt-get). For another
+# architecture than this machine's, name a cross compiler as for any Rust build: CC_<target> and
+# CARGO_TARGET_<TARGET>_LINKER.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,23 +27,25 @@ if ! rustc --print target-libdir --target "$target" > /dev/null 2>&1 \
     rustup target add "$target"
 fi
 
-# The C of ring calls nothing of a C library that musl has under another name, so the compiler of the
-# machine will do; its hardened variants of memcpy (glibc only) are switched off.
+# Two libraries (ring, mimalloc) hold C, which needs a compiler that knows the headers of musl.
 compiler="CC_$variable"
 if [ -z "${!compiler:-}" ]; then
     [ "$target" = "$own" ] || fail "set $compiler to a C compiler for $target"
-    for candidate in musl-gcc cc gcc clang; do
-        if command -v "$candidate" > /dev/null; then
-            export "$compiler=$candidate"
-            break
+    if cc -dumpmachine 2> /dev/null | grep -q musl; then
+        export "$compiler=cc"
+    else
+        if ! command -v musl-gcc > /dev/null && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+            { apt-get update && apt-get install --yes --no-install-recommends musl-tools; } >&2
         fi
-    done
-    [ -n "${!compiler:-}" ] || fail "found no C compiler; install gcc, or set $compiler"
+        command -v musl-gcc > /dev/null \
+            || fail "found no musl-gcc; install it (Debian, Ubuntu: musl-tools), or set $compiler"
+        export "$compiler=musl-gcc"
+    fi
 fi
-export "CFLAGS_$variable=-U_FORTIFY_SOURCE -ffile-prefix-map=$PWD=/memgate"
 
 # Paths of this machine are part of panic messages; they are replaced by ones that are always the same.
 cargo_home="${CARGO_HOME:-$HOME/.cargo}"
+export "CFLAGS_$variable=-ffile-prefix-map=$PWD=/memgate -ffile-prefix-map=$cargo_home=/cargo"
 export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}" CARGO_INCREMENTAL=0
 

@@ -166,10 +166,6 @@ fn traced(target: &str, parent: &str, review: &Value) -> Vec<u8> {
     request("POST", target, &headers, review.to_string().as_bytes())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[tokio::test]
 async fn spans_say_how_a_review_went_and_nothing_of_what_it_was_about() {
     let collector = Collector::start().await;
@@ -208,8 +204,10 @@ async fn spans_say_how_a_review_went_and_nothing_of_what_it_was_about() {
             expected("mutate", "none", "error", "body-malformed", None),
         ]
     );
-    assert_eq!(hex(&requests[0].trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
-    assert_eq!(hex(&requests[0].parent_span_id), "00f067aa0ba902b7");
+    let trace = u128::from_str_radix("4bf92f3577b34da6a3ce929d0e0e4736", 16).unwrap();
+    assert_eq!(requests[0].trace_id, trace.to_be_bytes());
+    let caller = u64::from_str_radix("00f067aa0ba902b7", 16).unwrap();
+    assert_eq!(requests[0].parent_span_id, caller.to_be_bytes());
     assert_eq!(requests[2].status.as_ref().unwrap().code(), SpanStatus::Error);
     let parts = |request: &Span| -> Vec<String> {
         let own = |span: &&Span| span.parent_span_id == request.span_id;

@@ -34,20 +34,36 @@ fn every_outcome() -> Vec<Outcome> {
 /// Metrics that have counted everything that can be counted.
 fn all() -> Metrics {
     let metrics = Metrics::new();
-    every_outcome().into_iter().for_each(|outcome| metrics.answered(outcome, Duration::ZERO));
-    Shed::ALL.into_iter().for_each(|shed| metrics.shed(shed));
-    Handshake::ALL.into_iter().for_each(|handshake| metrics.shook_hands(handshake));
-    LookedUp::ALL.into_iter().for_each(|lookup| metrics.looked_up(lookup));
+    for outcome in every_outcome() {
+        metrics.answered(outcome, Duration::ZERO);
+    }
+    for shed in Shed::ALL {
+        metrics.shed(shed);
+    }
+    for handshake in Handshake::ALL {
+        metrics.shook_hands(handshake);
+    }
+    for lookup in LookedUp::ALL {
+        metrics.looked_up(lookup);
+    }
     for family in Family::ALL {
         metrics.patched(family, 1);
         metrics.set_store(family, 1, Duration::ZERO);
     }
-    Sent::ALL.into_iter().for_each(|sent| metrics.traced(sent, 1));
-    for good in [true, false] {
-        CertKind::ALL.into_iter().for_each(|kind| metrics.rotated(kind, good));
-        Configuration::ALL.into_iter().for_each(|configuration| metrics.repaired(configuration, good));
+    for sent in Sent::ALL {
+        metrics.traced(sent, 1);
     }
-    CertKind::ALL.into_iter().for_each(|kind| metrics.set_not_after(kind, 1));
+    for good in [true, false] {
+        for kind in CertKind::ALL {
+            metrics.rotated(kind, good);
+        }
+        for configuration in Configuration::ALL {
+            metrics.repaired(configuration, good);
+        }
+    }
+    for kind in CertKind::ALL {
+        metrics.set_not_after(kind, 1);
+    }
     metrics
 }
 
@@ -69,7 +85,9 @@ fn there_are_never_more_series_than_promised() {
 fn counting_again_makes_no_further_series() {
     let metrics = all();
     let first = series(&metrics.text().unwrap()).len();
-    every_outcome().into_iter().for_each(|outcome| metrics.answered(outcome, Duration::from_secs(9)));
+    for outcome in every_outcome() {
+        metrics.answered(outcome, Duration::from_secs(9));
+    }
     assert_eq!(series(&metrics.text().unwrap()).len(), first);
 }
 
