@@ -143,13 +143,16 @@ const INTRODUCTION: &str = "\
 
 `memgate manifests --component vap` adds ValidatingAdmissionPolicies with memgate's own rules, as far as
 an object alone shows whether they hold. The apiserver evaluates them by itself, so what cannot work is
-refused even while no replica of memgate runs. They need Kubernetes 1.31.
+refused even while no replica of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and
+are tested on 1.36.
 
 - A policy only refuses. Warnings, everything about other objects, and pods are for the webhook.
 - A refusal starts as memgate's own message does and ends with the code in square brackets;
   `memgate explain CODE` says what to do. The apiserver tells the first fault, memgate tells all.
 - A fault that the stored object has already is no reason to refuse an update, as long as what it rests on
   stays as it is. Neither is one of an object that is being deleted. Subresources are not looked at.
+- Where a policy and the webhook are both installed, the apiserver asks the policy first, and a refusal is
+  the policy's.
 - What an evaluation may cost is bounded: a list of more than 128 entries, a text of more than 4,096
   characters and an entry of a list of more than 256 are left to the webhook.
 - Two things are read less closely: an IPv4 address mapped into IPv6 counts in its usual spelling

@@ -47,7 +47,7 @@ pub struct Args {
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
     /// templates, fail-closed, static-manifest.
-    /// Without it: vap, map.
+    /// While it is away: vap, map.
     /// Around it: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = component)]
     components: Vec<Component>,

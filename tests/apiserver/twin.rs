@@ -5,10 +5,12 @@
 //! who puts what they would refuse into the cluster.
 //!
 //! ```text
-//! parity       every case of tests/cases, and odd variants of their objects, against memgate itself
+//! parity       every case of tests/cases against memgate itself
+//! odd          variants of their objects, likewise
 //! scenarios    types, stored faults, deletion, defaults
 //! ```
 
+mod odd;
 mod parity;
 mod scenarios;
 
@@ -44,8 +46,8 @@ pub(crate) struct Twins {
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("twin::refuses_and_admits_what_memgate_does", parity::cases),
-        Case::new("twin::has_an_answer_to_odd_objects", parity::variants),
-        Case::new("twin::has_an_answer_to_odd_changes", parity::updates),
+        Case::new("twin::has_an_answer_to_odd_objects", odd::variants),
+        Case::new("twin::has_an_answer_to_odd_changes", odd::updates),
         Case::new("twin::knows_the_types_of_all_kinds", scenarios::knows_types),
         Case::new("twin::lets_stored_faults_be", scenarios::lets_stored_faults_be),
         Case::new("twin::costs_little", scenarios::costs_little),

@@ -54,7 +54,8 @@ const MEMORY_LETS: [Let; 8] = [
     ),
     Let::new(
         "headers",
-        "has(self.spec) && has(self.spec.headers) && size(self.spec.headers) <= 128 ? self.spec.headers : []",
+        "has(self.spec) && has(self.spec.headers) && size(self.spec.headers) <= 128 \
+         ? self.spec.headers : []",
     ),
     // Those that are given as something else than a literal, and the others.
     Let::new(
@@ -79,7 +80,8 @@ const MEMORY_RULES: [Rule; 11] = [
     Rule {
         code: &MEMORY_ADDRESS_REQUIRED,
         // An empty address and none are the same, as typed clients write them.
-        faults: "$literal == '' && !$from ? [$address && has(self.spec.address.value) ? 'empty' : 'none'] : []",
+        faults: "$literal == '' && !$from \
+                 ? [$address && has(self.spec.address.value) ? 'empty' : 'none'] : []",
         message: "spec.address: address must specify either value or valueFrom",
     },
     Rule {

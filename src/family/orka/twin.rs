@@ -63,9 +63,10 @@ pub static TABLES: [Table; 2] = [
             faults: "has(self.spec) && !has(self.spec.runtime) && has(self.spec.coordination) \
                      && has(self.spec.coordination.approvalRequiredTools) \
                      && size(self.spec.coordination.approvalRequiredTools) <= 128 \
-                     ? self.spec.coordination.approvalRequiredTools.filter(tool, size(tool) <= 256 && tool.trim() \
-                     in ['recall_memory', 'remember', 'propose_memory', 'search_transcript']) : []",
-            message: "spec.coordination.approvalRequiredTools: cannot include a memory tool, which is built in",
+                     ? self.spec.coordination.approvalRequiredTools.filter(tool, size(tool) <= 256 \
+                     && tool.trim() in ['recall_memory', 'remember', 'propose_memory', 'search_transcript']) : []",
+            message: "spec.coordination.approvalRequiredTools: \
+                      cannot include a memory tool, which is built in",
         }],
     },
 ];

@@ -21,13 +21,8 @@ pub static TABLES: [Table; 5] = [
             Let::new(
                 "configs",
                 "has(self.spec) && has(self.spec.agentConfigs) && size(self.spec.agentConfigs) <= 128 \
-                 ? self.spec.agentConfigs.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
-            ),
-            Let::new(
-                "old_configs",
-                "oldObject != null && has(oldObject.spec) && has(oldObject.spec.agentConfigs) \
-                 && size(oldObject.spec.agentConfigs) <= 128 \
-                 ? oldObject.spec.agentConfigs.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
+                 ? self.spec.agentConfigs.map(config, has(config.name) && size(config.name) <= 256, config.name) \
+                 : []",
             ),
             EXCLUDED,
             SHARED,
@@ -42,13 +37,8 @@ pub static TABLES: [Table; 5] = [
             Let::new(
                 "configs",
                 "has(self.spec) && has(self.spec.personas) && size(self.spec.personas) <= 128 \
-                 ? self.spec.personas.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
-            ),
-            Let::new(
-                "old_configs",
-                "oldObject != null && has(oldObject.spec) && has(oldObject.spec.personas) \
-                 && size(oldObject.spec.personas) <= 128 \
-                 ? oldObject.spec.personas.filter(config, has(config.name) && size(config.name) <= 256).map(config, config.name) : []",
+                 ? self.spec.personas.map(config, has(config.name) && size(config.name) <= 256, config.name) \
+                 : []",
             ),
             EXCLUDED,
             SHARED,
@@ -117,7 +107,8 @@ const TTL: Let = Let::new(
     "ttl",
     "has(self.spec) && has(self.spec.sharedMemory) && has(self.spec.sharedMemory.membrane) \
      && has(self.spec.sharedMemory.membrane.timeDecay) \
-     && has(self.spec.sharedMemory.membrane.timeDecay.ttl) ? self.spec.sharedMemory.membrane.timeDecay.ttl : ''",
+     && has(self.spec.sharedMemory.membrane.timeDecay.ttl) \
+     ? self.spec.sharedMemory.membrane.timeDecay.ttl : ''",
 );
 
 const ENSEMBLE_RULES: [Rule; 5] = [
@@ -132,18 +123,19 @@ const ENSEMBLE_RULES: [Rule; 5] = [
         message: "metadata.name: Too long: may not be more than 49 characters, \
                   or its Service \"…-shared-memory\" has over 63",
     },
-    // A config that the Ensemble has had before has its Agent, whatever its name.
+    // A config that the stored Ensemble has already has its Agent, whatever its name.
     Rule {
         code: &AGENT_NAME_TOO_LONG,
         faults: "$configs.filter(name, name != '' && size(self.metadata.name) + 1 + size(bytes(name)) > 56 \
-                 && !(name in $excluded) && !(name in $old_configs))",
+                 && !(name in $excluded) && !(oldObject != null && name in variables.configs_before))",
         message: "spec: the name of the Ensemble and that of a config are Too long: \
                   together they may not be more than 55 characters",
     },
     Rule {
         code: &STORAGE_SIZE_INVALID,
         faults: "$shared && has(self.spec.sharedMemory.storageSize) \
-                 && self.spec.sharedMemory.storageSize != '' && size(self.spec.sharedMemory.storageSize) <= 256 \
+                 && self.spec.sharedMemory.storageSize != '' \
+                 && size(self.spec.sharedMemory.storageSize) <= 256 \
                  && !(isQuantity(self.spec.sharedMemory.storageSize) \
                  && quantity(self.spec.sharedMemory.storageSize).isGreaterThan(quantity('0'))) \
                  ? [self.spec.sharedMemory.storageSize] : []",

@@ -85,7 +85,10 @@ pub(super) fn costs_little(world: &World) -> Result<()> {
 /// Objects with so many faults each.
 fn large(count: usize) -> Vec<(&'static str, Value)> {
     let list = |entry: &dyn Fn(usize) -> Value| Value::Array((0..count).map(entry).collect());
-    let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "large"}, "spec": spec});
+    let object = |version: &str, kind: &str, spec: Value| {
+        let metadata = json!({"name": "large"});
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
+    };
     // The numbers are at the end, so that texts are compared as a whole.
     let text = |length: usize, number: usize| json!(format!("{}{number:04}", "x".repeat(length - 4)));
     let header = |number| {
