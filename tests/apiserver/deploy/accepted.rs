@@ -4,7 +4,10 @@
 use anyhow::{Result, ensure};
 use memgate::deploy::components::Component;
 
-use super::foreign;
+use super::{
+    foreign,
+    renamed::{manifests, text},
+};
 use crate::{
     installed::memgate,
     support::{control_plane::ControlPlane, wait},
@@ -36,16 +39,16 @@ fn components_are_accepted(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     foreign::install(cluster)?;
     let namespace = cluster.fresh_namespace("accepted")?;
-    let default = memgate(&["manifests", "-n", &namespace])?;
+    let default = text(&manifests(&namespace, &[])?);
     is_accepted(cluster, &default, "the default")?;
     for component in Component::ALL {
-        let mut arguments = vec!["manifests", "-n", &namespace, "--component", component.name()];
+        let mut arguments = vec!["--component", component.name()];
         match component {
             Component::FailClosed => arguments.extend(["--component", "ha"]),
             Component::StaticManifest => arguments.extend(["--url", "https://127.0.0.1:10250"]),
             _ => {}
         }
-        let printed = memgate(&arguments)?;
+        let printed = text(&manifests(&namespace, &arguments)?);
         ensure!(printed != default, "{} changes nothing", component.name());
         is_accepted(cluster, &printed, component.name())?;
     }
@@ -53,10 +56,9 @@ fn components_are_accepted(world: &World) -> Result<()> {
 }
 
 /// Not for good: other trials would be asked to wait for a memgate that does not run.
-fn is_accepted(cluster: &ControlPlane, text: &str, what: &str) -> Result<()> {
-    let apply =
-        ["apply", "--dry-run=server", "--validate=strict", "--server-side", "--force-conflicts", "-f", "-"];
-    let output = cluster.admin().run_with_input(&apply, text)?;
+fn is_accepted(cluster: &ControlPlane, objects: &str, what: &str) -> Result<()> {
+    let apply = ["apply", "--dry-run=server", "--validate=strict", "--server-side", "-f", "-"];
+    let output = cluster.admin().run_with_input(&apply, objects)?;
     ensure!(output.status.success(), "{what}: {}", output.stderr);
     // Whoever applies the files instead of giving them to the apiserver is told so.
     let warned = output.stderr.contains("are reserved for static manifest-based configurations");
