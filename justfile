@@ -56,6 +56,15 @@ advisories:
 bench *FILTER:
     cargo bench --locked {{FILTER}}
 
+# The static binary of the image, its bill of materials, and the tests of both
+static:
+    tools/build-static.sh
+    cargo test --locked --test image -- --include-ignored
+
+# The static binary built twice in two directories: the bytes must be the same
+reproduce:
+    tools/reproduce.sh
+
 # What CI runs
 ci:
     .ci/run

@@ -148,7 +148,8 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], questions: &mut Q
     }
     findings.extend(of_namespace.map(|value| namespace_label_unknown(family, namespace, value)));
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
-    Decision { findings, edits, required, notice, ..Decision::pass(injection.reason) }
+    let family = Some(family);
+    Decision { findings, edits, required, notice, family, ..Decision::pass(injection.reason) }
 }
 
 /// Whose pod it is. Who may read a namespace learns nothing of another one.
@@ -252,7 +253,8 @@ fn judge(family: Family, subject: &Subject<'_>, mut questions: Questions<'_>) ->
         (false, true) => Reason::Valid,
     };
     let unknown = questions.into_unknown();
-    Decision { findings, edits, unknown, phase: Phase::Validate, ..Decision::pass(reason) }
+    let family = Some(family);
+    Decision { findings, edits, unknown, family, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
 /// A denial that the stored object already earned only warns: what is stored can still be labelled,

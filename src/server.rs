@@ -9,8 +9,8 @@
 //! ```
 //!
 //! This module knows nothing of any family; what to decide it leaves to [`crate::decide`]. It
-//! never reads a Secret, and calls nobody but the apiserver. The only thing that it writes is Events
-//! ([`events`]).
+//! never reads a Secret, and calls nobody but the apiserver, and a collector of traces if it is told to.
+//! The only thing that it writes is Events ([`events`]).
 
 mod body;
 mod clock;
@@ -32,6 +32,7 @@ mod store;
 #[cfg(test)]
 mod stub;
 pub mod tls;
+pub mod traces;
 
 use std::io;
 use std::net::SocketAddr;
@@ -62,6 +63,8 @@ use crate::server::router::App;
 use crate::server::store::Store;
 use crate::server::store::groups::Groups;
 use crate::server::tls::Certificate;
+use crate::server::traces::Tracer;
+use crate::server::traces::export::Export;
 
 /// The most connections to the health port: a kubelet, a few scrapers, a person.
 const HEALTH_CONNECTIONS: usize = 64;
@@ -85,6 +88,9 @@ pub enum Error {
     /// There is no certificate.
     #[error("failed to get a certificate")]
     Tls(#[from] tls::Error),
+    /// There are no traces.
+    #[error("failed to set up traces")]
+    Traces(#[from] traces::Error),
     /// An address cannot be listened on.
     #[error("failed to listen on {address}")]
     Bind {
@@ -113,6 +119,7 @@ pub struct Server {
     listener: std::net::TcpListener,
     health_listener: std::net::TcpListener,
     health: Arc<Health>,
+    export: Option<Export>,
 }
 
 /// Where a server can be reached.
@@ -137,8 +144,10 @@ impl Server {
             State::Fixed(_) => None,
             State::Cluster { client, .. } => Some(client.clone()),
         };
-        let (app, delivery) = app(&options, state);
-        let metrics = Arc::clone(&app.metrics);
+        let metrics = Arc::new(Metrics::new());
+        let traces = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
+        let (made, export) = traces.transpose()?.unzip();
+        let (app, delivery) = app(&options, state, made, &metrics);
         let health = Arc::new(Health {
             app,
             metrics,
@@ -148,7 +157,7 @@ impl Server {
             seats: Seats::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
-        Ok(Self { options, client, delivery, listener, health_listener, health })
+        Ok(Self { options, client, delivery, listener, health_listener, health, export })
     }
 
     /// Where it will be reached; tells which port it got if it asked for any.
@@ -198,45 +207,53 @@ impl Server {
         tracing::info!("shutting down: no longer ready, still serving");
         self.health.drain.begin();
         let all_left = drained(&self.health.seats, timers.drain_quiet, timers.drain_grace).await;
+        if let Some(export) = self.export {
+            export.finish().await;
+        }
         tracing::info!(all_left, "stopped");
         Ok(())
     }
 }
 
 /// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
-/// watches a cluster for them: with [`State::Cluster`] its state stays unread.
+/// watches a cluster for them: with [`State::Cluster`] its state stays unread; nor are there traces.
 pub fn router(options: &Options, state: State) -> Router {
     counted_router(options, state).0
 }
 
 /// The same, with a way to read what it has counted, in the OpenMetrics text format.
 pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
-    let (app, _) = app(options, state);
-    let metrics = Arc::clone(&app.metrics);
+    let metrics = Arc::new(Metrics::new());
+    let (app, _) = app(options, state, None, &metrics);
     (router::router(app), move || metrics.text().unwrap_or_default())
 }
 
 /// What answers reviews, and what delivers their notices.
-fn app(options: &Options, state: State) -> (Arc<App>, Option<Delivery>) {
-    let metrics = Arc::new(Metrics::new());
+fn app(
+    options: &Options,
+    state: State,
+    tracer: Option<Tracer>,
+    metrics: &Arc<Metrics>,
+) -> (Arc<App>, Option<Delivery>) {
     let (mut outbox, mut delivery) = (None, None);
     let (store, lookups) = match state {
         State::Fixed(snapshot) => (Store::fixed(snapshot), None),
         State::Cluster { client, settings } => {
             if options.events {
-                let (to, from) = events::outbox(client.clone(), Arc::clone(&metrics));
+                let (to, from) = events::outbox(client.clone(), Arc::clone(metrics));
                 (outbox, delivery) = (Some(to), Some(from));
             }
-            let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(&metrics));
+            let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
             (Store::watching(settings), Some(lookups))
         }
     };
     let work = options.work.clone();
-    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(&metrics), work, outbox };
+    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(metrics), work, outbox };
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
-        metrics,
+        metrics: Arc::clone(metrics),
+        tracer,
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,

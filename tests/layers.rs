@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! main → cli → {server, casefile, offline, manifest, report, deploy} → admission →
-//!        {decide, patch} → family → model
+//!        {decide, patch} → family → model; deploy → manifest
 //! ```
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
@@ -20,7 +20,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),
-    ("deploy", &["model"]),
+    ("deploy", &["manifest", "model"]),
     ("offline", &["family", "model"]),
     ("casefile", &["offline", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),

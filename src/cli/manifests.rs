@@ -48,7 +48,7 @@ pub struct Args {
     /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
     /// templates, fail-closed, static-manifest.
     /// While it is away: vap, map.
-    /// Around it: service-monitor, no-events, gitops-argocd, gitops-flux.
+    /// Around it: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = component)]
     components: Vec<Component>,
 

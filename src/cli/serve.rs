@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use axum::http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Runtime;
 
@@ -15,7 +16,7 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
-use crate::server::{Server, State, logs, tls};
+use crate::server::{Server, State, logs, tls, traces};
 
 /// How long a server on fixed objects goes on serving once it is to end: nobody depends on it.
 const FIXED_GRACE: Duration = Duration::from_secs(1);
@@ -100,6 +101,41 @@ pub struct Args {
     /// The form of the log on standard error
     #[arg(long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Log")]
     log_format: LogFormat,
+
+    #[command(flatten)]
+    traces: TraceArgs,
+}
+
+/// Where traces go.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Traces")]
+struct TraceArgs {
+    /// Send traces to this OpenTelemetry collector, over OTLP/HTTP; /v1/traces is added
+    #[arg(long, value_name = "URL", value_parser = endpoint)]
+    otlp_endpoint: Option<Uri>,
+
+    /// The share of requests to trace, from 0 to 1, where the apiserver does not say
+    #[arg(long, value_name = "FRACTION", default_value = "0.1", value_parser = fraction)]
+    otlp_sampling: f64,
+}
+
+impl TraceArgs {
+    fn settings(&self) -> Option<traces::Settings> {
+        let endpoint = self.otlp_endpoint.clone()?;
+        Some(traces::Settings { endpoint, sampling: self.otlp_sampling })
+    }
+}
+
+fn endpoint(text: &str) -> Result<Uri, &'static str> {
+    const EXPECTED: &str = "expected a URL such as http://collector:4318";
+    let uri: Uri = text.parse().map_err(|_| EXPECTED)?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    if is_http && uri.host().is_some() && uri.query().is_none() { Ok(uri) } else { Err(EXPECTED) }
+}
+
+fn fraction(text: &str) -> Result<f64, &'static str> {
+    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
+    fraction.ok_or("expected a number from 0 to 1")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -150,8 +186,9 @@ fn options(args: &Args) -> Options {
         (Some(cert), Some(key)) => tls::Source::Files { cert: cert.clone(), key: key.clone() },
         _ => tls::Source::SelfSigned { names: args.tls_names.clone(), ca: args.tls_ca_out.clone() },
     };
-    let mut options =
-        Options { listen: args.listen, health: args.health, events: !args.no_events, ..Options::new(source) };
+    let traces = args.traces.settings();
+    let (listen, health, events) = (args.listen, args.health, !args.no_events);
+    let mut options = Options { listen, health, events, traces, ..Options::new(source) };
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_GRACE;
         options.timers.drain_quiet = Duration::ZERO;

@@ -5,6 +5,7 @@
 
 mod availability;
 mod certs;
+mod monitoring;
 mod network;
 mod operations;
 mod policy;
@@ -40,6 +41,10 @@ pub enum Component {
     HostNetwork,
     /// Metrics by the Prometheus operator.
     ServiceMonitor,
+    /// Alerts for it.
+    Alerts,
+    /// A dashboard for Grafana.
+    Dashboards,
     /// The priority of what a cluster cannot do without.
     PriorityCritical,
     /// No Events, and no right to write any.
@@ -62,7 +67,7 @@ pub enum Component {
 
 impl Component {
     /// Every choice, families first.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Family(Family::Arkonis),
         Self::Family(Family::Ark),
         Self::Family(Family::Orloj),
@@ -78,6 +83,8 @@ impl Component {
         Self::NetworkPolicy,
         Self::HostNetwork,
         Self::ServiceMonitor,
+        Self::Alerts,
+        Self::Dashboards,
         Self::PriorityCritical,
         Self::NoEvents,
         Self::FailClosed,
@@ -108,6 +115,8 @@ impl Component {
             Self::NetworkPolicy => "network-policy",
             Self::HostNetwork => "host-network",
             Self::ServiceMonitor => "service-monitor",
+            Self::Alerts => "alerts",
+            Self::Dashboards => "dashboards",
             Self::PriorityCritical => "priority-critical",
             Self::NoEvents => "no-events",
             Self::FailClosed => "fail-closed",
@@ -137,6 +146,8 @@ impl Component {
             | Self::NetworkPolicy
             | Self::HostNetwork
             | Self::ServiceMonitor
+            | Self::Alerts
+            | Self::Dashboards
             | Self::PriorityCritical
             | Self::NoEvents
             | Self::FailClosed
@@ -183,7 +194,9 @@ pub(super) fn change(objects: &mut Objects, plan: &Plan, component: Component) {
         Component::Mtls => certs::mtls(objects),
         Component::NetworkPolicy => network::policy(objects, plan),
         Component::HostNetwork => network::host(objects),
-        Component::ServiceMonitor => operations::service_monitor(objects, plan),
+        Component::ServiceMonitor => monitoring::service_monitor(objects, plan),
+        Component::Alerts => monitoring::alerts(objects, plan),
+        Component::Dashboards => monitoring::dashboards(objects, plan),
         Component::PriorityCritical => operations::priority_critical(objects, plan),
         Component::NoEvents => operations::no_events(objects),
         Component::FailClosed => policy::fail_closed(objects, plan),

@@ -79,7 +79,15 @@ fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWe
     conditions.extend(selector.annotation.map(|annotation| MatchCondition {
         name: "opted-in".to_owned(),
         expression: format!(
-            "has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations"
+            "object != null && has(object.metadata.annotations) && \
+             '{annotation}' in object.metadata.annotations"
+        ),
+    }));
+    conditions.extend(selector.without.map(|start| MatchCondition {
+        name: "not-pooled".to_owned(),
+        expression: format!(
+            "object == null || !has(object.metadata.labels) || \
+             !object.metadata.labels.exists(key, key.startsWith('{start}'))"
         ),
     }));
     MutatingWebhook {

@@ -3,6 +3,7 @@
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::notice::Notice;
+use crate::model::settings::Family;
 use crate::model::snapshot::Reference;
 
 /// Why a decision is as it is, in one word for metrics, logs and audit annotations.
@@ -121,6 +122,8 @@ pub struct Decision {
     pub required: bool,
     /// Who should know that the pod is admitted without its memory.
     pub notice: Option<Notice>,
+    /// The family that decided; `None` when the object is no business of any.
+    pub family: Option<Family>,
 }
 
 impl Decision {
@@ -135,6 +138,7 @@ impl Decision {
             unknown: Vec::new(),
             required: false,
             notice: None,
+            family: None,
         }
     }
 

@@ -9,6 +9,8 @@ pub struct PodSelector {
     pub labels: &'static [(&'static str, &'static [&'static str])],
     /// An annotation that must be there.
     pub annotation: Option<&'static str>,
+    /// How no label key may start.
+    pub without: Option<&'static str>,
 }
 
 impl PodSelector {
@@ -18,6 +20,6 @@ impl PodSelector {
         name: &'static str,
         labels: &'static [(&'static str, &'static [&'static str])],
     ) -> Self {
-        Self { name, labels, annotation: None }
+        Self { name, labels, annotation: None, without: None }
     }
 }

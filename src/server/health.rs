@@ -20,7 +20,7 @@ use axum::routing::get;
 use crate::server::clock;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::Drain;
-use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
+use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, CertKind, Metrics};
 use crate::server::router::App;
 use crate::server::tls::Certificate;
 
@@ -134,9 +134,10 @@ impl Health {
 
     /// Sets the series that are measured only when somebody asks.
     fn measure(&self) {
+        self.metrics.set_ready(self.missing().is_empty());
         self.metrics.set_bytes_in_flight(self.app.gate.bytes());
         self.metrics.connections.set(i64::try_from(self.seats.taken()).unwrap_or(i64::MAX));
-        self.metrics.cert_not_after.set(self.certificate.not_after());
+        self.metrics.set_not_after(CertKind::Leaf, self.certificate.not_after());
         for (family, objects, age) in self.app.desk.store.measure() {
             self.metrics.set_store(family, objects, age);
         }

@@ -31,6 +31,10 @@ pub(super) enum Shed {
 }
 
 impl Shed {
+    /// Every cause.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 3] = [Self::Requests, Self::Bytes, Self::Connections];
+
     /// The name in metrics.
     pub(super) const fn name(self) -> &'static str {
         match self {

@@ -1,10 +1,14 @@
 //! What the server counts and measures, in the OpenMetrics text format.
 //!
 //! Label values are fixed words from enums, never anything that somebody sent: the number of
-//! series has an upper bound.
+//! series has an upper bound. docs/metrics.md lists them all.
+
+mod process;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -17,6 +21,7 @@ use prometheus_client::registry::Registry;
 
 use crate::model::settings::Family;
 use crate::server::limits::Shed;
+use crate::server::metrics::process::Process;
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -62,6 +67,94 @@ struct ByResult {
     result: &'static str,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByKind {
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByKindAndResult {
+    kind: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Repair {
+    webhook_config: &'static str,
+    result: &'static str,
+}
+
+/// What became of spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The collector has them.
+    Done,
+    /// The collector did not take them.
+    Failed,
+    /// There was no room for them.
+    Dropped,
+}
+
+impl Sent {
+    /// Every end.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// Which certificate.
+#[cfg_attr(not(test), allow(dead_code, reason = "only a keeper of a CA counts that one"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CertKind {
+    /// The one that is shown.
+    Leaf,
+    /// The one that has signed it.
+    Ca,
+}
+
+impl CertKind {
+    /// Every kind.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 2] = [Self::Leaf, Self::Ca];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Leaf => "leaf",
+            Self::Ca => "ca",
+        }
+    }
+}
+
+/// Which of the two configurations of the webhook.
+#[cfg_attr(not(test), allow(dead_code, reason = "only a keeper of a CA writes to them"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Configuration {
+    /// The MutatingWebhookConfiguration.
+    Mutating,
+    /// The ValidatingWebhookConfiguration.
+    Validating,
+}
+
+impl Configuration {
+    /// Both.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutating",
+            Self::Validating => "validating",
+        }
+    }
+}
+
 /// How a TLS handshake ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handshake {
@@ -71,6 +164,20 @@ pub(super) enum Handshake {
     Failed,
     /// It took too long.
     TimedOut,
+}
+
+impl Handshake {
+    /// Every end.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::TimedOut];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::Failed => "failed",
+            Self::TimedOut => "timeout",
+        }
+    }
 }
 
 /// How a lookup at the apiserver ended.
@@ -86,6 +193,21 @@ pub(super) enum LookedUp {
     TimedOut,
 }
 
+impl LookedUp {
+    /// Every end.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 4] = [Self::Found, Self::Absent, Self::Failed, Self::TimedOut];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Absent => "absent",
+            Self::Failed => "failed",
+            Self::TimedOut => "timeout",
+        }
+    }
+}
+
 /// What became of a notice about a pod without its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
@@ -99,11 +221,27 @@ pub(super) enum Told {
     Failed,
 }
 
+impl Told {
+    /// Every end.
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 4] = [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Duplicate => "duplicate",
+            Self::Dropped => "dropped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 type Seconds = Gauge<f64, AtomicU64>;
 
 /// All series.
 pub(super) struct Metrics {
     registry: Registry,
+    process: Registry,
     requests: Labelled<Outcome, Counter>,
     durations: Labelled<ByWebhook, Histogram, fn() -> Histogram>,
     pub(super) in_flight: Gauge,
@@ -116,9 +254,12 @@ pub(super) struct Metrics {
     events: Labelled<ByResult, Counter>,
     handshakes: Labelled<ByResult, Counter>,
     pub(super) connections: Gauge,
-    pub(super) cert_not_after: Gauge<i64, AtomicI64>,
-    cert_rotations: Labelled<ByResult, Counter>,
-    patch_operations: Histogram,
+    cert_not_after: Labelled<ByKind, Gauge>,
+    cert_rotations: Labelled<ByKindAndResult, Counter>,
+    cabundle_repairs: Labelled<Repair, Counter>,
+    trace_spans: Labelled<ByResult, Counter>,
+    ready: Gauge,
+    patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
 }
 
 impl Metrics {
@@ -126,6 +267,7 @@ impl Metrics {
     pub(super) fn new() -> Self {
         let mut metrics = Self {
             registry: Registry::with_prefix("memgate"),
+            process: Registry::default(),
             requests: Labelled::default(),
             durations: Labelled::new_with_constructor(|| Histogram::new(DURATIONS)),
             in_flight: Gauge::default(),
@@ -138,13 +280,17 @@ impl Metrics {
             events: Labelled::default(),
             handshakes: Labelled::default(),
             connections: Gauge::default(),
-            cert_not_after: Gauge::default(),
+            cert_not_after: Labelled::default(),
             cert_rotations: Labelled::default(),
-            patch_operations: Histogram::new(OPERATIONS),
+            cabundle_repairs: Labelled::default(),
+            trace_spans: Labelled::default(),
+            ready: Gauge::default(),
+            patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATIONS)),
         };
         metrics.register_admission();
         metrics.register_state();
         metrics.register_listener();
+        metrics.process.register_collector(Box::new(Process));
         metrics
     }
 
@@ -185,10 +331,17 @@ impl Metrics {
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "cert_not_after_seconds",
-            "When the served certificate expires, in seconds since 1970",
+            "When the certificate expires, in seconds since 1970",
             self.cert_not_after.clone(),
         );
-        registry.register("cert_rotations", "Certificates read anew", self.cert_rotations.clone());
+        registry.register("cert_rotations", "Certificates replaced", self.cert_rotations.clone());
+        registry.register(
+            "cabundle_repairs",
+            "Writes of a caBundle that was not as it should be",
+            self.cabundle_repairs.clone(),
+        );
+        registry.register("ready", "Whether /readyz says yes", self.ready.clone());
+        registry.register("trace_spans", "Spans for the collector of traces", self.trace_spans.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
     }
@@ -207,46 +360,53 @@ impl Metrics {
 
     /// Counts the operations of a patch.
     #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
-    pub(super) fn patched(&self, operations: usize) {
-        self.patch_operations.observe(operations as f64);
+    pub(super) fn patched(&self, family: Family, operations: usize) {
+        let family = ByFamily { family: family.name() };
+        self.patch_operations.get_or_create(&family).observe(operations as f64);
     }
 
     /// Counts a handshake.
     pub(super) fn shook_hands(&self, handshake: Handshake) {
-        let result = match handshake {
-            Handshake::Done => "ok",
-            Handshake::Failed => "failed",
-            Handshake::TimedOut => "timeout",
-        };
-        self.handshakes.get_or_create(&ByResult { result }).inc();
+        self.handshakes.get_or_create(&ByResult { result: handshake.name() }).inc();
     }
 
     /// Counts a lookup.
     pub(super) fn looked_up(&self, lookup: LookedUp) {
-        let result = match lookup {
-            LookedUp::Found => "found",
-            LookedUp::Absent => "absent",
-            LookedUp::Failed => "failed",
-            LookedUp::TimedOut => "timeout",
-        };
-        self.lookups.get_or_create(&ByResult { result }).inc();
+        self.lookups.get_or_create(&ByResult { result: lookup.name() }).inc();
     }
 
     /// Counts a notice.
     pub(super) fn told(&self, told: Told) {
-        let result = match told {
-            Told::Written => "written",
-            Told::Duplicate => "duplicate",
-            Told::Dropped => "dropped",
-            Told::Failed => "failed",
-        };
-        self.events.get_or_create(&ByResult { result }).inc();
+        self.events.get_or_create(&ByResult { result: told.name() }).inc();
     }
 
-    /// Counts new certificate files, and whether they could be used.
-    pub(super) fn rotated(&self, usable: bool) {
-        let result = if usable { "ok" } else { "failed" };
-        self.cert_rotations.get_or_create(&ByResult { result }).inc();
+    /// Counts a certificate that took the place of another, or could not.
+    pub(super) fn rotated(&self, kind: CertKind, usable: bool) {
+        let labels = ByKindAndResult { kind: kind.name(), result: result(usable) };
+        self.cert_rotations.get_or_create(&labels).inc();
+    }
+
+    /// Sets when a certificate expires, in seconds since 1970.
+    pub(super) fn set_not_after(&self, kind: CertKind, seconds: i64) {
+        self.cert_not_after.get_or_create(&ByKind { kind: kind.name() }).set(seconds);
+    }
+
+    /// Counts a write of a `caBundle` that was not as it should be.
+    #[cfg_attr(not(test), allow(dead_code, reason = "whoever writes a caBundle counts it"))]
+    pub(super) fn repaired(&self, configuration: Configuration, written: bool) {
+        let labels = Repair { webhook_config: configuration.name(), result: result(written) };
+        self.cabundle_repairs.get_or_create(&labels).inc();
+    }
+
+    /// Counts spans.
+    pub(super) fn traced(&self, sent: Sent, spans: usize) {
+        let labels = ByResult { result: sent.name() };
+        self.trace_spans.get_or_create(&labels).inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
+    }
+
+    /// Sets whether reviews should be sent here.
+    pub(super) fn set_ready(&self, ready: bool) {
+        self.ready.set(i64::from(ready));
     }
 
     /// Sets what is measured only when somebody asks.
@@ -264,9 +424,15 @@ impl Metrics {
     /// All series as text.
     pub(super) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
-        text::encode(&mut text, &self.registry)?;
+        text::encode_registry(&mut text, &self.registry)?;
+        text::encode_registry(&mut text, &self.process)?;
+        text::encode_eof(&mut text)?;
         Ok(text)
     }
+}
+
+const fn result(good: bool) -> &'static str {
+    if good { "ok" } else { "failed" }
 }
 
 impl fmt::Debug for Metrics {

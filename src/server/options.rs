@@ -10,7 +10,7 @@ use crate::decide::decide;
 use crate::model::decision::Decision;
 use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
-use crate::server::tls;
+use crate::server::{tls, traces};
 
 /// The port of the webhook: GKE's control plane may reach 10250 on nodes and pods without a
 /// firewall rule of its own, any other port needs one.
@@ -37,6 +37,8 @@ pub struct Options {
     pub work: Work,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
+    /// Where traces go. Default: there are none.
+    pub traces: Option<traces::Settings>,
 }
 
 impl Options {
@@ -51,6 +53,7 @@ impl Options {
             timers: Timers::default(),
             work: Work::default(),
             events: true,
+            traces: None,
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::server::metrics::{Metrics, Outcome};
 use crate::server::options::{Decide, Work};
 use crate::server::refusal::Refusal;
 use crate::server::store::Store;
+use crate::server::traces::Trace;
 
 /// How often a review is decided at most. Answers can raise new questions: a Query leads to its
 /// memory, a memory to what it names. No family goes deeper than this.
@@ -68,6 +69,7 @@ impl Desk {
         body: &[u8],
         start: Instant,
         deadline: Deadline,
+        trace: &Trace,
     ) -> Result<Answer, Refusal> {
         let decide = match &self.work {
             Work::Decide(decide) => *decide,
@@ -75,13 +77,17 @@ impl Desk {
         };
         let text = str::from_utf8(body).map_err(Refusal::NotUtf8)?;
         let review = admission::parse(text).map_err(Refusal::Malformed)?;
-        let mut decision = self.settle(decide, &review, deadline).await?;
+        trace.about(&review);
+        let mut decision = self.settle(decide, &review, deadline, trace).await?;
+        let step = trace.step("answer");
         let body = admission::respond(phase, &review, &decision)?;
         let told = decision.told(phase);
         let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
-        if phase == Phase::Mutate && allowed && !decision.edits.is_empty() {
-            self.metrics.patched(decision.edits.len());
+        let family = decision.family.filter(|_| phase == Phase::Mutate && allowed);
+        if let Some(family) = family.filter(|_| !decision.edits.is_empty()) {
+            self.metrics.patched(family, decision.edits.len());
         }
+        drop(step);
         let answer = Answer {
             body: body.into(),
             operation: review.request.operation.name(),
@@ -102,17 +108,21 @@ impl Desk {
         decide: Decide,
         review: &Review<'_>,
         deadline: Deadline,
+        trace: &Trace,
     ) -> Result<Decision, Refusal> {
         let mut snapshot = self.store.snapshot();
         let mut asked = BTreeSet::new();
         let mut rounds = 1;
         loop {
+            let step = trace.step("decide");
             let decision = decide(&review.request, &snapshot);
+            drop(step);
             let open = self.open(&decision)?;
             let new: Vec<_> = open.iter().filter(|reference| !asked.contains(*reference)).cloned().collect();
             match &self.lookups {
                 Some(lookups) if !new.is_empty() && rounds < ROUNDS => {
                     asked.extend(new.iter().cloned());
+                    let _step = trace.lookup(new.iter().map(|reference| reference.kind.kind));
                     let answers = lookups.ask(new, deadline.lookups).await;
                     snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
                     rounds += 1;

@@ -25,6 +25,7 @@ use crate::server::limits::Gate;
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::refusal::Refusal;
 use crate::server::review::{Answer, Desk};
+use crate::server::traces::{Trace, Tracer};
 
 /// How long the rest of a small body is waited for, so that its connection can be used again.
 const SKIP: Duration = Duration::from_millis(4);
@@ -35,6 +36,8 @@ pub(super) struct App {
     pub(super) desk: Desk,
     pub(super) gate: Gate,
     pub(super) metrics: Arc<Metrics>,
+    /// Makes traces, when somebody wants them.
+    pub(super) tracer: Option<Tracer>,
     /// The largest body, in bytes.
     pub(super) body_limit: usize,
     /// The longest that a body may take to arrive.
@@ -53,7 +56,8 @@ async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
     let _counted = InFlight::new(&app.metrics);
     let (head, mut body) = request.into_parts();
     let webhook = phase(&head.uri).map_or("none", webhook);
-    let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start)).catch_unwind().await;
+    let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
+    let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start, &trace)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|panic| Err(panicked(&app.metrics, &*panic)));
     let (outcome, response) = match answered {
         Ok(answer) => (answer.outcome(webhook), accepted(answer)),
@@ -67,19 +71,28 @@ async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
         }
     };
     app.metrics.answered(outcome, start.elapsed());
+    trace.end(&outcome);
     response
 }
 
 /// Checks the head, takes the body in, and has it answered, all in the time there is.
-async fn answer(app: &App, head: &Parts, body: &mut Body, start: Instant) -> Result<Answer, Refusal> {
+async fn answer(
+    app: &App,
+    head: &Parts,
+    body: &mut Body,
+    start: Instant,
+    trace: &Trace,
+) -> Result<Answer, Refusal> {
     let phase = check(head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Refusal::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
     let work = async {
         let _place = app.gate.enter().await.map_err(Refusal::Overloaded)?;
+        let step = trace.step("read");
         let reading = body::read(body, app.body_limit, &app.gate);
         let received = timeout(app.body_time, reading).await.unwrap_or(Err(Refusal::BodyLate))?;
-        app.desk.answer(phase, &received.bytes, start, deadline).await
+        drop(step);
+        app.desk.answer(phase, &received.bytes, start, deadline, trace).await
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Refusal::Late))
 }

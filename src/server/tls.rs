@@ -21,7 +21,7 @@ use rustls::sign::CertifiedKey;
 use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
-use crate::server::metrics::Metrics;
+use crate::server::metrics::{CertKind, Metrics};
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
@@ -144,7 +144,7 @@ impl Certificate {
             let Ok((returned, changed)) = looked.await else { return };
             files = returned;
             if let Some(read) = changed {
-                metrics.rotated(self.replace(read));
+                metrics.rotated(CertKind::Leaf, self.replace(read));
             }
         }
     }

@@ -6,6 +6,7 @@
 //! assets, processes, control_plane, webhooks, stub   the cluster is what trials take it for
 //! installed                                          memgate in it, as its own commands install it
 //! manifests, access                                  what it takes, and no more
+//! deploy                                             what is installed, through its whole life
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds, events               scenarios of several steps
 //! families                                           scenarios of each platform
@@ -34,6 +35,7 @@ mod cases;
 mod control_plane;
 mod crds;
 mod events;
+mod deploy;
 mod families;
 mod installed;
 mod manifests;
@@ -90,6 +92,7 @@ fn cases() -> Result<Vec<Case>> {
         crds::cases(),
         events::cases(),
         access::cases(),
+        deploy::cases(),
         resources::cases(),
         words::cases(),
         twin::cases(),

@@ -55,21 +55,26 @@ fn the_fence_is_up_to_date() {
     hold(&folder().join("base/fence.yaml"), &text);
 }
 
+/// Components that are nothing but objects that the renderer knows.
+const PRINTED: [(&str, &str, &str); 4] = [
+    ("vap", "policies.yaml", "What the apiserver refuses by itself"),
+    ("map", "policies.yaml", "The defaults that the apiserver writes by itself"),
+    ("alerts", "prometheus-rule.yaml", "What deploy/monitoring/alerts.yaml has"),
+    ("dashboards", "dashboard.yaml", "What deploy/monitoring/dashboard.json has"),
+];
+
 #[test]
-fn the_policies_are_up_to_date() {
-    let base = base();
-    for (component, about) in [
-        ("vap", "What the apiserver refuses by itself"),
-        ("map", "The defaults that the apiserver writes by itself"),
-    ] {
+fn whole_objects_are_up_to_date() {
+    let known = printed(&[]);
+    for (component, file, about) in PRINTED {
         let mut text = format!("# {about}. Printed by `just generate`; change nothing here.\n");
-        for (name, object) in printed(&["--component", component, "--only", "policies"]) {
-            if !base.contains_key(&name) {
+        for (name, object) in printed(&["--component", component]) {
+            if !known.contains_key(&name) {
                 text.push_str("---\n");
                 text.push_str(&serde_saphyr::to_string(&object).expect("can be written"));
             }
         }
-        hold(&components().join(component).join("policies.yaml"), &text);
+        hold(&components().join(component).join(file), &text);
     }
 }
 

@@ -56,6 +56,21 @@ fn all_components_together_are_what_the_renderer_prints() {
     }
 }
 
+/// Neither is in Git, where a tool would put it back when it changed.
+#[test]
+fn no_certificate_and_no_ca_bundle_is_ever_written() {
+    for component in [None].into_iter().chain(choices().into_iter().map(Some)) {
+        let ha = (component == Some(Component::FailClosed)).then_some(Component::Ha);
+        let names: Vec<_> = component.into_iter().chain(ha).map(Component::name).collect();
+        let flags: Vec<_> = names.iter().flat_map(|name| ["--component", name]).collect();
+        for (name, object) in printed(&flags) {
+            let text = object.to_string();
+            assert!(!text.contains("\"caBundle\":") && !text.contains("-----BEGIN"), "{names:?}: {name}");
+            assert_ne!(object["kind"], "Secret", "{names:?}: {name}");
+        }
+    }
+}
+
 #[test]
 fn there_is_a_component_for_each_folder() {
     let folders = fs::read_dir(components()).expect("is a folder");
@@ -72,8 +87,9 @@ fn there_is_a_component_for_each_folder() {
 #[test]
 fn the_readme_names_each_component_in_order() {
     let readme = fs::read_to_string(folder().join("README.md")).expect("can be read");
-    let rows = readme.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    let named: Vec<_> = rows.skip(1).flat_map(|names| names.split(", ")).collect();
+    let table = readme.lines().skip_while(|line| !line.starts_with("| component")).skip(2);
+    let rows = table.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let named: Vec<_> = rows.flat_map(|names| names.split(", ")).collect();
     let known = Component::ALL.into_iter().filter(|component| !NOT_HERE.contains(component));
     assert_eq!(named, known.map(Component::name).collect::<Vec<_>>());
 }

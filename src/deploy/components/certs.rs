@@ -1,12 +1,13 @@
 //! Where the certificate comes from, when it is not memgate's own, and who has to show one.
 
 use k8s_openapi::api::core::v1::{CSIVolumeSource, ConfigMapVolumeSource, SecretVolumeSource, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::deploy::components::operations::annotate;
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::mount;
-use crate::deploy::{CA_SECRET, NAME, Part, Plan, metadata, rbac, texts};
+use crate::deploy::{NAME, Part, Plan, metadata, rbac, texts};
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";
@@ -16,8 +17,13 @@ const TLS_DIRECTORY: &str = "/etc/memgate/tls";
 const CLIENT_CA: &str = "memgate-client-ca";
 /// Where it is mounted.
 const CLIENT_CA_DIRECTORY: &str = "/etc/memgate/client-ca";
-/// The name of the issuer that signs nothing but the CA.
-const SELF_SIGNED: &str = "memgate-self-signed";
+/// The Issuer that signs nothing but the CA.
+const BOOTSTRAP: &str = "memgate-bootstrap";
+/// The CA, and the Issuer that signs with it.
+const CA: &str = "memgate-ca";
+const ISSUER: &str = "memgate-ca";
+/// The Secret of that CA: not memgate's own one, so that one can change between the two.
+const CA_SECRET: &str = "memgate-ca-cert-manager";
 /// The user that the container runs as.
 const USER: &str = "65532";
 
@@ -41,31 +47,30 @@ pub(super) fn cert_manager(objects: &mut Objects, plan: &Plan) {
             "--certs=cert-manager".clone_into(argument);
         }
     }
-    let certificate = json!({
-        "apiVersion": "cert-manager.io/v1",
-        "kind": "Certificate",
-        "metadata": metadata(plan),
-        "spec": {
-            "secretName": TLS_SECRET,
-            "dnsNames": [service_name(plan)],
-            "duration": "2160h",
-            "issuerRef": {"kind": "Issuer", "name": CA_SECRET},
-            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
-            "usages": ["server auth"],
-        },
-    });
     authority(objects, plan);
-    objects.others.push((Part::Workload, certificate));
+    let service = format!("{NAME}.{}", plan.namespace);
+    let certificate = json!({
+        "secretName": TLS_SECRET,
+        "duration": "168h",
+        "renewBefore": "56h",
+        "usages": ["digital signature", "server auth"],
+        "dnsNames": [service, format!("{service}.svc"), format!("{service}.svc.cluster.local")],
+        "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
+        "issuerRef": issuer_ref(ISSUER),
+    });
+    objects.others.push((Part::Workload, object(plan, "Certificate", NAME, &certificate)));
+    trust(objects, plan, NAME);
 }
 
 /// The same CA, of which the CSI driver of cert-manager gets each replica a certificate of its own.
 pub(super) fn csi_driver(objects: &mut Objects, plan: &Plan) {
+    let service = format!("{NAME}.{}.svc", plan.namespace);
     let attributes = [
-        ("csi.cert-manager.io/issuer-name", CA_SECRET),
-        ("csi.cert-manager.io/dns-names", &service_name(plan)),
+        ("csi.cert-manager.io/issuer-name", ISSUER),
+        ("csi.cert-manager.io/dns-names", service.as_str()),
         ("csi.cert-manager.io/key-algorithm", "ECDSA"),
         ("csi.cert-manager.io/key-size", "256"),
-        ("csi.cert-manager.io/key-usages", "server auth"),
+        ("csi.cert-manager.io/key-usages", "digital signature,server auth"),
         ("csi.cert-manager.io/fs-group", USER),
     ];
     let volume = Volume {
@@ -79,6 +84,7 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &Plan) {
     };
     mounted(objects, "files", volume);
     authority(objects, plan);
+    trust(objects, plan, CA);
 }
 
 /// Calls only from who shows a certificate of the CA in the ConfigMap `memgate-client-ca`.
@@ -118,46 +124,38 @@ fn mounted(objects: &mut Objects, mode: &str, volume: Volume) {
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
 
-/// A CA that cert-manager keeps, and the order to write it into the `caBundle`.
+/// A CA that cert-manager keeps, and an issuer that signs with it. Its key stays: a new one would
+/// replace the CA in one step, and callers that learn of it late would lose their calls.
 fn authority(objects: &mut Objects, plan: &Plan) {
     let ca = json!({
-        "apiVersion": "cert-manager.io/v1",
-        "kind": "Certificate",
-        "metadata": named(plan, CA_SECRET),
-        "spec": {
-            "isCA": true,
-            "commonName": CA_SECRET,
-            "secretName": CA_SECRET,
-            "duration": "87600h",
-            "issuerRef": {"kind": "Issuer", "name": SELF_SIGNED},
-            "privateKey": {"algorithm": "ECDSA", "size": 256},
-        },
+        "isCA": true,
+        "commonName": "memgate CA",
+        "secretName": CA_SECRET,
+        "duration": "8760h",
+        "renewBefore": "2920h",
+        "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
+        "issuerRef": issuer_ref(BOOTSTRAP),
     });
-    let self_signed = issuer(plan, SELF_SIGNED, &json!({"selfSigned": {}}));
-    let signer = issuer(plan, CA_SECRET, &json!({"ca": {"secretName": CA_SECRET}}));
-    objects.others.extend([self_signed, ca, signer].map(|object| (Part::Workload, object)));
-    let source = format!("{}/{CA_SECRET}", plan.namespace);
+    let added = [
+        object(plan, "Issuer", BOOTSTRAP, &json!({"selfSigned": {}})),
+        object(plan, "Certificate", CA, &ca),
+        object(plan, "Issuer", ISSUER, &json!({"ca": {"secretName": CA_SECRET}})),
+    ];
+    objects.others.extend(added.map(|object| (Part::Workload, object)));
+}
+
+/// Has cert-manager write the CA of a Certificate into the `caBundle`.
+fn trust(objects: &mut Objects, plan: &Plan, certificate: &str) {
+    let source = format!("{}/{certificate}", plan.namespace);
     annotate(objects, "cert-manager.io/inject-ca-from", &source);
 }
 
-fn issuer(plan: &Plan, name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "cert-manager.io/v1",
-        "kind": "Issuer",
-        "metadata": named(plan, name),
-        "spec": spec,
-    })
+fn issuer_ref(name: &str) -> Value {
+    json!({"name": name, "kind": "Issuer", "group": "cert-manager.io"})
 }
 
-fn named(plan: &Plan, name: &str) -> Value {
-    let mut metadata = json!(metadata(plan));
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.insert("name".to_owned(), json!(name));
-    }
-    metadata
-}
-
-/// The name by which the apiserver calls.
-fn service_name(plan: &Plan) -> String {
-    format!("{NAME}.{}.svc", plan.namespace)
+/// An object of cert-manager's.
+fn object(plan: &Plan, kind: &str, name: &str, spec: &Value) -> Value {
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..metadata(plan) };
+    json!({"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": spec})
 }

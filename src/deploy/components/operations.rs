@@ -1,47 +1,14 @@
-//! What watches over memgate, and what brings it.
+//! How important memgate is, what it says of its work, and what brings it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use crate::deploy::objects::Objects;
-use crate::deploy::{Part, Plan, labels, metadata, rbac, texts};
+use crate::deploy::{Part, Plan, metadata, rbac};
 
 /// The priority class of what a cluster cannot do without.
 const CRITICAL: &str = "system-cluster-critical";
 /// Room for an update of three replicas, and some.
 const CRITICAL_PODS: &str = "10";
-
-/// A Service for metrics, also of replicas that are not ready, and the order to scrape it. The kind
-/// is the Prometheus operator's.
-pub(super) fn service_monitor(objects: &mut Objects, plan: &Plan) {
-    let name = "memgate-metrics";
-    let meta = ObjectMeta {
-        name: Some(name.to_owned()),
-        labels: Some(texts(&[("app.kubernetes.io/name", name)])),
-        ..metadata(plan)
-    };
-    let service = json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": meta,
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": true,
-            "selector": labels(),
-            "ports": [{"name": "metrics", "port": 8081, "targetPort": "health"}],
-        },
-    });
-    let monitor = json!({
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": metadata(plan),
-        "spec": {
-            "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
-            "endpoints": [{"port": "metrics", "path": "/metrics"}],
-        },
-    });
-    objects.others.extend([(Part::Workload, service), (Part::Workload, monitor)]);
-}
 
 /// The priority class, and the quota without which some clouds refuse it outside of `kube-system`.
 pub(super) fn priority_critical(objects: &mut Objects, plan: &Plan) {

@@ -198,7 +198,7 @@ pub static MEMORIES: [&Kind; 1] = [&MEMORY];
 
 /// No label tells which pods talk to a Memory, so they opt in.
 pub static POD_SELECTORS: [PodSelector; 1] =
-    [PodSelector { name: "ark", labels: &[], annotation: Some(MEMORY_ANNOTATION) }];
+    [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
 
 /// What the platform has written about a Memory; `None` for one that it has not seen yet.
 #[must_use]

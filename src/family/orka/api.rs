@@ -217,8 +217,13 @@ pub static DEFAULTED: [&Kind; 0] = [];
 pub static MEMORIES: [&Kind; 0] = [];
 
 /// How agent pods are told from all others.
-pub static POD_SELECTORS: [PodSelector; 1] =
-    [PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[AI])])];
+pub static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
+    without: Some(POOL_LABELS),
+    ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[AI])])
+}];
+
+/// The labels of pods in a pool of runtimes start with this; any change to one recycles the pool.
+pub const POOL_LABELS: &str = "orka.ai/runtime-pool";
 
 const NAME: Field = Field::new("name", Shape::Text);
 const NAMESPACE_NAME: Field = Field::new("namespace", Shape::Text);

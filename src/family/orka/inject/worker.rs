@@ -8,7 +8,7 @@ use crate::family::pod::env_pointer;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pod::{Container, EnvVar, Mount, Owner, Pod, read};
 
-use super::super::api::{AI, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
+use super::super::api::{AI, POOL_LABELS, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
 use super::selector_value::selector_value;
 use super::task_label;
@@ -21,9 +21,6 @@ const TOKEN: &str = "ORKA_SA_TOKEN";
 
 /// Where the kubelet mounts the token of a service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/// The labels of pods in a pool of runtimes start with this; any change to one recycles the pool.
-const POOL_LABELS: &str = "orka.ai/runtime-pool";
 
 /// The label that says what a pod is, and its value on another sort of pool pods.
 const APP_LABEL: (&str, &str) = ("app.kubernetes.io/name", "orka-acp-runtime");

@@ -1,0 +1,91 @@
+//! What the kernel says of this process, under the names that Prometheus clients have for it.
+//!
+//! Read when somebody asks, from `/proc`; where there is none, nothing is said.
+
+use std::fmt;
+use std::fs::{read_dir, read_to_string};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// What CPU time is counted in: the tick that Linux shows to programs on every architecture that
+/// memgate is built for.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The series of this process.
+#[derive(Debug)]
+pub(super) struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        if let Some(seconds) = cpu_seconds() {
+            let (name, help) = ("process_cpu_seconds", "CPU time used, of the user's and the system's");
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(seconds).encode(metric)?;
+        }
+        let gauges = [
+            ("process_resident_memory_bytes", "Memory in use", resident_bytes()),
+            ("process_threads", "Threads", status("Threads:")),
+            ("process_open_fds", "Open file descriptors", open_files()),
+            ("process_max_fds", "The most file descriptors that may be open", most_files()),
+        ];
+        for (name, help, value) in gauges {
+            let Some(value) = value else { continue };
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// The number behind a word in `/proc/self/status`.
+fn status(word: &str) -> Option<i64> {
+    let status = read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(word))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn resident_bytes() -> Option<i64> {
+    status("VmRSS:")?.checked_mul(1024)
+}
+
+/// Without the one that counting takes.
+fn open_files() -> Option<i64> {
+    i64::try_from(read_dir("/proc/self/fd").ok()?.count()).ok()?.checked_sub(1)
+}
+
+fn most_files() -> Option<i64> {
+    let limits = read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The 14th and 15th field of `/proc/self/stat`; the second one is a name in parentheses that may
+/// hold anything.
+fn cpu_seconds() -> Option<f64> {
+    let stat = read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_says() {
+        assert!(resident_bytes().unwrap() > 1 << 20, "less than any program needs");
+        assert!(status("Threads:").unwrap() >= 1);
+        let before = open_files().unwrap();
+        let _files: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/status").unwrap()).collect();
+        assert!(open_files().unwrap() >= before + 25, "50 files were opened");
+        assert!(most_files().unwrap() >= 50);
+        assert!(cpu_seconds().unwrap() >= 0.0);
+    }
+}

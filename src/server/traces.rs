@@ -1,0 +1,245 @@
+//! Traces of requests for an OpenTelemetry collector; only when somebody asks for them.
+//!
+//! A span tells how a request went: which call, which operation, what came of it and how long each
+//! step took. It holds words from fixed lists and the uid of the review, and nothing else that was
+//! sent: no name, no user, no group, no object. Of a caller's `traceparent` only the ids and the
+//! flags are used.
+//!
+//! ```text
+//! request: read ─▶ decide ─▶ (lookup ─▶ decide) ─▶ answer
+//! ```
+
+pub(super) mod export;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Uri};
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::{
+    Span, SpanContext, SpanKind, Status, TraceContextExt, TraceState, Tracer as _, TracerProvider,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
+use thiserror::Error as ThisError;
+
+use crate::admission::Review;
+use crate::family;
+use crate::model::settings::Family;
+use crate::server::metrics::{Metrics, Outcome};
+use crate::server::traces::export::Export;
+
+/// Where traces go, and how many.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The base URL of a collector's OTLP/HTTP receiver; `/v1/traces` is added to it.
+    pub endpoint: Uri,
+    /// The share of requests that are traced where the caller does not say: from 0 to 1.
+    pub sampling: f64,
+}
+
+/// Why there are no traces.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The system's certificates cannot be read.
+    #[error("found no CA certificates for {0}; name a file with SSL_CERT_FILE")]
+    Roots(Uri, #[source] std::io::Error),
+    /// The exporter refuses its settings.
+    #[error("failed to set up the OTLP exporter")]
+    Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
+    /// There is no thread for it.
+    #[error("failed to start the OTLP exporter")]
+    Start(#[source] std::io::Error),
+}
+
+/// What makes traces.
+pub(super) struct Tracer {
+    tracer: SdkTracer,
+    /// Keeps the exporter alive.
+    _provider: SdkTracerProvider,
+}
+
+impl Tracer {
+    /// A tracer whose spans go to the collector that `settings` name, and what sends them.
+    pub(super) fn new(settings: &Settings, metrics: Arc<Metrics>) -> Result<(Self, Export), Error> {
+        let resource = Resource::builder()
+            .with_service_name("memgate")
+            .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .build();
+        let (queue, export) = export::start(&settings.endpoint, &resource, metrics)?;
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(queue)
+            .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.sampling))))
+            .with_resource(resource)
+            .build();
+        Ok((Self { tracer: provider.tracer("memgate"), _provider: provider }, export))
+    }
+
+    /// The trace of a request with these headers, to one of the two calls or to `none`.
+    pub(super) fn begin(&self, webhook: &'static str, headers: &HeaderMap) -> Trace {
+        let builder = self.tracer.span_builder(webhook).with_kind(SpanKind::Server);
+        let span = builder.start_with_context(&self.tracer, &caller(headers));
+        if !span.is_recording() {
+            return Trace::off();
+        }
+        Trace(Some(Recorded { tracer: self.tracer.clone(), context: Context::new().with_span(span) }))
+    }
+}
+
+/// The context that the caller names, without the state that it may add to it.
+fn caller(headers: &HeaderMap) -> Context {
+    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(headers));
+    let named = context.span().span_context().clone();
+    if !named.is_valid() {
+        return Context::new();
+    }
+    let (trace, span, flags) = (named.trace_id(), named.span_id(), named.trace_flags());
+    Context::new().with_remote_span_context(SpanContext::new(trace, span, flags, true, TraceState::NONE))
+}
+
+/// The headers that a context is read from.
+struct Headers<'h>(&'h HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(axum::http::HeaderName::as_str).collect()
+    }
+}
+
+/// The trace of one request; most requests have none, and then nothing here does anything.
+#[derive(Debug)]
+pub(super) struct Trace(Option<Recorded>);
+
+struct Recorded {
+    tracer: SdkTracer,
+    context: Context,
+}
+
+/// A part of a request, until it is dropped.
+#[must_use = "a step ends when it is dropped"]
+pub(super) struct Step {
+    /// Ends when it is dropped.
+    _span: Option<opentelemetry_sdk::trace::Span>,
+}
+
+impl Trace {
+    /// The trace of a request that has none.
+    pub(super) const fn off() -> Self {
+        Self(None)
+    }
+
+    /// Begins a part of the request.
+    pub(super) fn step(&self, name: &'static str) -> Step {
+        self.step_about(name, Vec::new)
+    }
+
+    /// Begins to look up objects of these kinds.
+    pub(super) fn lookup(&self, kinds: impl Iterator<Item = &'static str>) -> Step {
+        self.step_about("lookup", || {
+            let kinds: std::collections::BTreeSet<_> = kinds.collect();
+            vec![KeyValue::new("memgate.kinds", kinds.into_iter().collect::<Vec<_>>().join(","))]
+        })
+    }
+
+    fn step_about(&self, name: &'static str, attributes: impl FnOnce() -> Vec<KeyValue>) -> Step {
+        let span = self.0.as_ref().map(|Recorded { tracer, context }| {
+            tracer.span_builder(name).with_attributes(attributes()).start_with_context(tracer, context)
+        });
+        Step { _span: span }
+    }
+
+    /// Says which review the request carries.
+    pub(super) fn about(&self, review: &Review<'_>) {
+        let Some(Recorded { context, .. }) = &self.0 else { return };
+        let Review { uid, request, .. } = review;
+        let group = match family::judging(&Family::ALL, &request.group, &request.kind) {
+            Some((_, kind)) => kind.group,
+            None if request.group.is_empty() => "core",
+            None => "other",
+        };
+        context.span().set_attribute(KeyValue::new("memgate.group", group));
+        if is_uuid(uid) {
+            context.span().set_attribute(KeyValue::new("memgate.uid", uid.to_string()));
+        }
+    }
+
+    /// Ends the trace.
+    pub(super) fn end(self, outcome: &Outcome) {
+        let Some(Recorded { context, .. }) = self.0 else { return };
+        let span = context.span();
+        for (key, value) in [
+            ("memgate.webhook", outcome.webhook),
+            ("memgate.operation", outcome.operation),
+            ("memgate.verdict", outcome.verdict),
+            ("memgate.reason", outcome.reason),
+        ] {
+            span.set_attribute(KeyValue::new(key, value));
+        }
+        if outcome.verdict == "error" {
+            span.set_status(Status::Error { description: Cow::Borrowed(outcome.reason) });
+        }
+        span.end();
+    }
+}
+
+/// Whether this is an id as apiservers make them, and so no place to hide a word in.
+fn is_uuid(text: &str) -> bool {
+    let digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut parts = text.split('-');
+    let good = [8, 4, 4, 4, 12].into_iter().all(|count| parts.next().is_some_and(|part| digits(part, count)));
+    good && parts.next().is_none()
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tracer")
+    }
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorded")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_told_only_when_it_is_one() {
+        assert!(is_uuid("705ab4f5-6393-11e8-b7cc-42010a800002"));
+        for odd in ["", "u-1", "705ab4f5-6393-11e8-b7cc-42010a80000", "705ab4f5-6393-11e8-b7cc-secretsecret"]
+        {
+            assert!(!is_uuid(odd), "{odd}");
+        }
+        assert!(!is_uuid("705ab4f5-6393-11e8-b7cc-42010a800002-a"));
+    }
+
+    #[test]
+    fn of_a_caller_only_ids_and_flags_are_used() {
+        let mut headers = HeaderMap::new();
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        headers.insert("traceparent", parent.parse().unwrap());
+        headers.insert("tracestate", "user=alice".parse().unwrap());
+        let context = caller(&headers);
+        let span = context.span().span_context().clone();
+        assert_eq!(span.trace_id().to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert!(span.is_sampled() && span.is_remote());
+        assert_eq!(span.trace_state().header(), "");
+    }
+
+    #[test]
+    fn a_broken_parent_is_none() {
+        let mut headers = HeaderMap::new();
+        headers.insert("traceparent", "00-xyz-01".parse().unwrap());
+        assert!(!caller(&headers).span().span_context().is_valid());
+    }
+}

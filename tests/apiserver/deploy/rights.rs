@@ -1,0 +1,105 @@
+//! What memgate's account may do, as the apiserver counts it: `kubectl auth can-i --list`, without
+//! what everybody may, is held against a file beside this one for each way to install.
+//! `BLESS=1 cargo test --test apiserver deploy::` writes them anew.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::renamed::{manifests, text};
+use crate::{
+    support::{kubectl::Kubectl, wait},
+    world::{Case, World},
+};
+
+/// The ways to install that differ in what memgate may do.
+const WAYS: [(&str, &[&str]); 9] = [
+    ("all-families", &[]),
+    ("family-arkonis", &["--component", "family-arkonis"]),
+    ("family-ark", &["--component", "family-ark"]),
+    ("family-orloj", &["--component", "family-orloj"]),
+    ("family-orka", &["--component", "family-orka"]),
+    ("family-sympozium", &["--component", "family-sympozium"]),
+    ("no-events", &["--component", "family-ark", "--no-events"]),
+    ("cert-manager", &["--component", "family-ark", "--certs", "cert-manager"]),
+    ("nothing-to-write", &["--component", "family-ark", "--certs", "files", "--no-events"]),
+];
+
+pub(crate) fn cases() -> Vec<Case> {
+    let case = |(way, arguments): (&'static str, &'static [&'static str])| {
+        Case::new(format!("deploy::rights_are_those_of_{way}"), move |world| hold(world, way, arguments))
+    };
+    WAYS.into_iter().map(case).collect()
+}
+
+fn hold(world: &World, way: &str, arguments: &[&str]) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = cluster.fresh_namespace("rights")?;
+    let objects = manifests(&namespace, &[arguments, &["--only", "rbac"]].concat())?;
+    cluster.admin().apply(&text(&objects))?;
+    cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
+    let account = |name: &str| -> Result<Kubectl> {
+        Ok(cluster.kubectl_as(cluster.service_account_kubeconfig(&namespace, name)?))
+    };
+    let (memgate, nobody) = (account("memgate")?, account("nobody")?);
+    let elsewhere = cluster.fresh_namespace("elsewhere")?;
+    let rights = || -> Result<String> {
+        let own = rights_in(&memgate, &nobody, &namespace)?;
+        let others = rights_in(&memgate, &nobody, &elsewhere)?;
+        let own: Vec<_> = own.difference(&others).cloned().collect();
+        let others: Vec<_> = others.into_iter().collect();
+        let text =
+            format!("everywhere:\n{}\nin its own namespace alone:\n{}\n", others.join("\n"), own.join("\n"));
+        Ok(text.replace(&format!("{namespace}-"), ""))
+    };
+    let path = file(way);
+    if env::var_os("BLESS").is_some() {
+        let named = resources(&objects);
+        let complete = |text: &String| named.iter().all(|resource| text.contains(resource));
+        let text = wait::until("all rights", || Ok(Some(rights()?).filter(complete)))?;
+        fs::write(&path, text)?;
+    }
+    let known = fs::read_to_string(&path).with_context(|| format!("{} is missing", path.display()))?;
+    // Roles reach the authorizer through watches.
+    let mut last = String::new();
+    let settled = wait::until("the rights to be those of the file", || {
+        last = rights()?;
+        Ok((last == known).then_some(()))
+    });
+    settled.with_context(|| format!("{}:\n{last}", path.display()))?;
+    ensure!(!known.contains('*'), "{known}");
+    Ok(())
+}
+
+/// The resources that the printed roles name, as the list writes them.
+fn resources(objects: &[Value]) -> Vec<String> {
+    let rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten();
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let named = rules.flat_map(|rule| {
+        let group = texts(&rule["apiGroups"]).concat();
+        let end = if group.is_empty() { String::new() } else { format!(".{group}") };
+        texts(&rule["resources"]).into_iter().map(move |resource| format!("{resource}{end} "))
+    });
+    named.collect()
+}
+
+fn rights_in(memgate: &Kubectl, nobody: &Kubectl, namespace: &str) -> Result<BTreeSet<String>> {
+    let list = |kubectl: &Kubectl| -> Result<BTreeSet<String>> {
+        let output = kubectl.run(&["auth", "can-i", "--list", "--no-headers", "-n", namespace])?.ok()?;
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok(output.stdout.lines().map(words).collect())
+    };
+    Ok(list(memgate)?.difference(&list(nobody)?).cloned().collect())
+}
+
+fn file(way: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apiserver/deploy/rights");
+    folder.join(format!("{way}.txt"))
+}

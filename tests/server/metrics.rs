@@ -1,0 +1,96 @@
+//! The metrics of a server that has seen every case file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use memgate::casefile::Case;
+use memgate::casefile::read::read;
+use memgate::casefile::request;
+use memgate::manifest::collect::collect;
+use memgate::manifest::document::values;
+use memgate::model::settings::Settings;
+use memgate::offline;
+use memgate::server::State;
+
+use crate::client::post;
+use crate::running::Running;
+
+const DOCUMENTATION: &str = include_str!("../../docs/metrics.md");
+
+/// What a server may cost whoever stores its series.
+const MOST_SERIES: usize = 1_500;
+
+fn cases() -> Vec<Case> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let collected = collect(&[root.display().to_string()], &mut std::io::empty());
+    assert!(collected.errors.is_empty(), "{:?}", collected.errors);
+    let mut errors = Vec::new();
+    let sources = collected.sources.into_iter().map(Arc::new);
+    let documents: Vec<_> = sources.flat_map(|source| values(&source, &mut errors)).collect();
+    let cases = documents.iter().flat_map(|document| read(document.value()).unwrap()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    cases
+}
+
+/// The objects of all cases together; where two have the same name the last one stays.
+fn state(cases: &[Case]) -> State {
+    let mut snapshot = offline::empty(Settings::default());
+    for object in cases.iter().flat_map(|case| &case.state) {
+        offline::add(&mut snapshot, object).unwrap();
+    }
+    State::Fixed(snapshot)
+}
+
+/// The label pairs of a series.
+fn labels(series: &str) -> Vec<(&str, &str)> {
+    let labels = series.split_once('{').map_or("", |(_, labels)| labels.trim_end_matches('}'));
+    labels.split(',').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k, v.trim_matches('"'))).collect()
+}
+
+/// The values that each label may have, as they are documented.
+fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let rows = DOCUMENTATION.split("| label |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows = rows.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+    rows.map(|(label, row)| (label, row.split('`').skip(1).step_by(2).collect())).collect()
+}
+
+#[tokio::test]
+async fn no_case_makes_a_label_that_is_not_from_a_list() {
+    let cases = cases();
+    let server = Running::start_with(state(&cases), |_| {});
+    let mut connection = server.connect().await;
+    for case in &cases {
+        let body = request::review(case).to_string();
+        for path in ["/mutate", "/validate"] {
+            connection.send(&post(path, body.as_bytes())).await;
+            connection.answer().await;
+        }
+    }
+    let text = server.health("/metrics").await.text();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let series: Vec<_> = lines.map(|line| line.rsplit_once(' ').unwrap().0).collect();
+    assert!(series.len() <= MOST_SERIES, "{} series", series.len());
+
+    let documented = documented();
+    let mut seen: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (label, value) in series.iter().flat_map(|series| labels(series)) {
+        seen.entry(label).or_default().insert(value);
+    }
+    for (label, values) in &seen {
+        match *label {
+            "le" => {}
+            "version" => assert_eq!(values.iter().collect::<Vec<_>>(), [&env!("CARGO_PKG_VERSION")]),
+            label => assert!(values.is_subset(&documented[label]), "{label}: {values:?}"),
+        }
+    }
+    // The cases reach most of what can be counted, or the rest of this would say little.
+    assert!(seen["reason"].len() >= 15, "{:?}", seen["reason"]);
+    assert_eq!(seen["family"], documented["family"]);
+    let total: u64 = text
+        .lines()
+        .filter(|line| line.starts_with("memgate_admission_requests_total"))
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(total, 2 * cases.len() as u64, "every request is counted once");
+}
