@@ -9,6 +9,7 @@
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
+//! certs                                              certificates of memgate's own making
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -30,6 +31,7 @@ mod support;
 mod access;
 mod assets;
 mod cases;
+mod certs;
 mod control_plane;
 mod crds;
 mod families;
@@ -88,6 +90,7 @@ fn cases() -> Result<Vec<Case>> {
         access::cases(),
         resources::cases(),
         words::cases(),
+        certs::cases(),
         cases::cases()?,
     ];
     Ok(modules.into_iter().flatten().collect())
