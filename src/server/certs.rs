@@ -80,6 +80,14 @@ async fn within<T>(
     tokio::time::timeout(time, answer).await.map_err(late)?
 }
 
+/// What an apiserver said, or why it did not say anything.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// The names by which a Service is called from within a cluster.
 #[must_use]
 pub fn service_names(service: &str, namespace: &str) -> Vec<String> {

@@ -16,7 +16,7 @@
 //! To add a trial, write a function `fn name(world: &World) -> anyhow::Result<()>` in one of the
 //! modules, or a new one, and name it in that module's `cases`. A trial works in a namespace of
 //! its own ([`World::namespace`] if memgate is to be asked about it) and leaves everything else
-//! alone; one that cannot is a [`Case::alone`].
+//! alone; one that cannot is a [`Case::alone`], and one that takes minutes a [`Case::soak`].
 
 #![allow(
     clippy::expect_used,
@@ -97,8 +97,7 @@ fn cases() -> Result<Vec<Case>> {
 }
 
 fn trial(case: Case, world: &Arc<World>) -> Trial {
-    let world = Arc::clone(world);
-    Trial::test(case.name.clone(), move || {
-        world.run(case).map_err(|error| Failed::from(format!("{error:#}")))
-    })
+    let (world, name, soak) = (Arc::clone(world), case.name.clone(), case.soak);
+    let run = move || world.run(case).map_err(|error| Failed::from(format!("{error:#}")));
+    Trial::test(name, run).with_ignored_flag(soak)
 }

@@ -172,7 +172,6 @@ mod tests {
     use rustls::pki_types::{ServerName, UnixTime};
 
     use super::*;
-    use crate::server::certs::anchor;
 
     const NOW: i64 = 2_000_000_000;
 
@@ -227,7 +226,7 @@ mod tests {
         let terms = Terms::default();
         let (ca, other) = (Ca::make(NOW, &terms).expect("a CA"), Ca::make(NOW, &terms).expect("a CA"));
         let leaf = ca.sign(&[], NOW, &terms).expect("a leaf");
-        let leaf_pem = anchor::certificate_pem(&leaf.chain[0]);
+        let leaf_pem = certificate_pem(&leaf.chain[0]);
         let leaf_key = pem::encode(&pem::Pem::new("PRIVATE KEY", leaf.key.secret_der()));
         let cert = ca.certificate_pem();
         let long = format!("{cert}{}", "x".repeat(LONGEST));

@@ -14,10 +14,10 @@ use kube::Client;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::server::certs::Builtin;
 use crate::server::certs::plan::{Authorities, Change, Held, Settled, settle, signer};
 use crate::server::certs::registration::{self, Live, Which};
 use crate::server::certs::secret::{CaSecret, Written};
+use crate::server::certs::{Builtin, said};
 use crate::server::clock::Clock;
 use crate::server::metrics::{CertKind, Metrics};
 use crate::server::options::Timers;
@@ -39,6 +39,12 @@ const POLITENESS: Duration = Duration::from_millis(200);
 
 /// The least and the most time between two CAs made by one replica, whatever clocks say.
 const BETWEEN_CAS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+
+/// The steps that can fail, as the log names them.
+const READ: &str = "read the CA Secret";
+const WRITE: &str = "write the CA Secret";
+const MAKE: &str = "make a CA";
+const SIGN: &str = "sign a certificate";
 
 /// What keeps certificates in order.
 pub(in crate::server) struct Keeper {
@@ -167,9 +173,9 @@ impl Keeper {
                 tracing::info!(not_after = held.not_after, "a new certificate is in use");
                 self.certificate.install(pair);
                 self.held = Some(held);
-                self.troubles.over("sign");
+                self.troubles.over(SIGN);
             }
-            Err(error) => self.troubles.note("sign", &error),
+            Err(error) => self.troubles.note(SIGN, error.to_string()),
         }
     }
 
@@ -179,18 +185,18 @@ impl Keeper {
             let secret = match self.secret.get().await {
                 Ok(secret) => secret,
                 Err(error) => {
-                    self.troubles.note("read the CA Secret", &error);
+                    self.troubles.note(READ, said(&error));
                     return false;
                 }
             };
-            self.troubles.over("read the CA Secret");
+            self.troubles.over(READ);
             let held = self.held.as_ref().map(|held| &held.signer);
             let (now, terms) = (self.clock.unix_now(), &self.builtin.terms);
             let data = secret.as_ref().map(|secret| secret.data.clone().unwrap_or_default());
             let settled = match settle(data.as_ref(), self.known.as_ref(), held, now, terms) {
                 Ok(settled) => settled,
                 Err(error) => {
-                    self.troubles.note("make a CA", &error);
+                    self.troubles.note(MAKE, error.to_string());
                     return false;
                 }
             };
@@ -217,14 +223,14 @@ impl Keeper {
     async fn write(&mut self, secret: Option<Secret>, settled: Settled, change: Change) -> Option<bool> {
         match self.secret.put(secret, &settled.authorities).await {
             Ok(Written::Done) => {
-                self.troubles.over("write the CA Secret");
+                self.troubles.over(WRITE);
                 self.note_change(change);
                 self.known = Some(settled.authorities);
                 Some(true)
             }
             Ok(Written::Lost) => None,
             Err(error) => {
-                self.troubles.note("write the CA Secret", &error);
+                self.troubles.note(WRITE, said(&error));
                 if change.is_new_ca() {
                     self.metrics.rotated(CertKind::Ca, false);
                 }
@@ -299,7 +305,7 @@ impl Keeper {
         let seen = match registration::look(self.client.clone(), which, name, &self.live).await {
             Ok(seen) => seen,
             Err(error) => {
-                self.troubles.note(step, &error);
+                self.troubles.note(step, said(&error));
                 return false;
             }
         };
@@ -317,7 +323,7 @@ impl Keeper {
                 tracing::warn!(configuration = which.name(), "wrote caBundle");
                 self.troubles.over(step);
             }
-            Err(error) => self.troubles.note(step, error),
+            Err(error) => self.troubles.note(step, said(error)),
         }
         done.is_ok()
     }
@@ -339,8 +345,7 @@ impl Keeper {
 struct Troubles(BTreeMap<&'static str, String>);
 
 impl Troubles {
-    fn note(&mut self, step: &'static str, error: &dyn std::error::Error) {
-        let text = error.to_string();
+    fn note(&mut self, step: &'static str, text: String) {
         if self.0.get(step) != Some(&text) {
             tracing::warn!(error = text, "failed to {step}; going on with what is known");
             self.0.insert(step, text);

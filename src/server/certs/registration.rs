@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::server::certs::anchor::{self, Anchor, Bundle};
 use crate::server::certs::plan::Trust;
-use crate::server::certs::within;
+use crate::server::certs::{said, within};
 use crate::server::store::watch::spread;
 
 /// Who owns `caBundle`, in the words of the apiserver.
@@ -290,13 +290,13 @@ pub(super) async fn follow(
             Ok(Seen::There(registration)) => {
                 let watched = watch(client.clone(), which, &name, &registration.version, &live).await;
                 if let Err(error) = watched {
-                    tracing::debug!(configuration = which.name(), %error, "a watch ended");
+                    tracing::debug!(configuration = which.name(), error = said(&error), "a watch ended");
                     tokio::time::sleep(spread(pause) / 4).await;
                 }
             }
             Ok(_) => tokio::time::sleep(spread(pause)).await,
             Err(error) => {
-                tracing::debug!(configuration = which.name(), %error, "could not be read");
+                tracing::debug!(configuration = which.name(), error = said(&error), "could not be read");
                 tokio::time::sleep(spread(pause)).await;
             }
         }

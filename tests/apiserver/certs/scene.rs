@@ -36,6 +36,13 @@ pub(crate) struct Scene<'w> {
 impl<'w> Scene<'w> {
     /// The account and its rights; nothing runs yet.
     pub(crate) fn new(cluster: &'w ControlPlane, purpose: &str) -> Result<Self> {
+        let scene = Self::without_own_rights(cluster, purpose)?;
+        scene.grant()?;
+        Ok(scene)
+    }
+
+    /// The account with the rights on its families' kinds only.
+    pub(crate) fn without_own_rights(cluster: &'w ControlPlane, purpose: &str) -> Result<Self> {
         let home = cluster.fresh_namespace(purpose)?;
         for mut object in documents(&memgate(&["manifests", "-n", &home, "--only", "rbac"])?) {
             if object["kind"] != "ServiceAccount" {
@@ -46,11 +53,16 @@ impl<'w> Scene<'w> {
             }
             cluster.admin().apply(&object.to_string())?;
         }
-        for object in own_rights(&home) {
-            cluster.admin().apply(&object.to_string())?;
-        }
         let kubeconfig = cluster.service_account_kubeconfig(&home, "memgate")?;
         Ok(Self { cluster, home, kubeconfig })
+    }
+
+    /// Gives it what it needs for its certificates.
+    pub(crate) fn grant(&self) -> Result<()> {
+        for object in own_rights(&self.home) {
+            self.cluster.admin().apply(&object.to_string())?;
+        }
+        Ok(())
     }
 
     /// A replica; `--tls-name` since the apiserver of the tests calls by address.
