@@ -20,6 +20,7 @@ pub(super) mod registration;
 pub(super) mod secret;
 #[cfg(test)]
 mod stub;
+pub mod verify;
 
 use std::time::Duration;
 
