@@ -15,6 +15,7 @@
 pub(super) mod anchor;
 pub(super) mod ca;
 pub(super) mod keeper;
+pub mod made;
 pub(super) mod plan;
 pub(super) mod registration;
 pub(super) mod secret;

@@ -7,7 +7,6 @@
 
 mod callers;
 mod files;
-mod made;
 
 use std::io;
 use std::path::PathBuf;
@@ -25,6 +24,7 @@ use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
 use crate::server::certs::Builtin;
+use crate::server::certs::made::make;
 use crate::server::clock::Clock;
 use crate::server::metrics::{CertKind, Metrics};
 pub use crate::server::tls::callers::Callers;
@@ -146,10 +146,12 @@ impl Certificate {
         let current = match source {
             Source::Files { cert, key } => Some(files.insert(files::Files::new(cert, key)).read()?),
             Source::SelfSigned { names, ca } => {
-                let made = made::make(names, clock.unix_now()).map_err(Error::Make)?;
-                std::fs::write(ca, made.ca_pem)
+                let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+                let names: Vec<_> = local.into_iter().chain(names.iter().cloned()).collect();
+                let (made, leaf) = make(&names, clock.unix_now()).map_err(Error::Make)?;
+                std::fs::write(ca, made.certificate_pem())
                     .map_err(|source| Error::Write { path: ca.clone(), source })?;
-                Some(Pair::new(made.leaf.chain, made.leaf.key)?)
+                Some(Pair::new(leaf.chain, leaf.key)?)
             }
             Source::Builtin(_) => None,
         };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PublicKeyData,
@@ -127,6 +128,12 @@ impl Ca {
     }
 }
 
+/// A key as PEM.
+pub(in crate::server) fn key_pem(key: &PrivateKeyDer<'_>) -> String {
+    let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    pem::encode_config(&Pem::new("PRIVATE KEY", key.secret_der()), config)
+}
+
 impl KeyKind {
     fn generate(self) -> Result<KeyPair, rcgen::Error> {
         KeyPair::generate_for(match self {
@@ -227,7 +234,7 @@ mod tests {
         let (ca, other) = (Ca::make(NOW, &terms).expect("a CA"), Ca::make(NOW, &terms).expect("a CA"));
         let leaf = ca.sign(&[], NOW, &terms).expect("a leaf");
         let leaf_pem = certificate_pem(&leaf.chain[0]);
-        let leaf_key = pem::encode(&pem::Pem::new("PRIVATE KEY", leaf.key.secret_der()));
+        let leaf_key = key_pem(&leaf.key);
         let cert = ca.certificate_pem();
         let long = format!("{cert}{}", "x".repeat(LONGEST));
         for (cert, key, expected) in [

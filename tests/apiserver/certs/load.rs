@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use kube::{Client, Config};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{Api, Client, Config};
 use memgate::model::settings::Settings;
 use memgate::server::certs::{Builtin, Terms, service_names};
 use memgate::server::options::Options;
@@ -87,7 +90,9 @@ impl Load {
         }
         scene.wait_until_asked()?;
 
-        let (bundles, trusted) = watch::channel(trusted(&scene)?);
+        let (bundles, trusted) = watch::channel(String::new());
+        runtime.spawn(follow(cluster.client(), scene.home.clone(), bundles));
+        wait::until("callers to know whom to trust", || Ok((!trusted.borrow().is_empty()).then_some(())))?;
         let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
         let counts = Arc::new(Counts::default());
         let callers = plan.replicas * 4;
@@ -103,7 +108,6 @@ impl Load {
         };
         while report.failures.is_empty() && (report.cas < plan.cas || report.leaves < plan.leaves) {
             ensure!(started.elapsed() < plan.longest, "only {report}");
-            bundles.send_replace(self::trusted(&scene)?);
             if !scene.is_asked()? {
                 report.failures.push("the apiserver got no answer".to_owned());
             }
@@ -179,10 +183,21 @@ fn made(replicas: &[memgate::server::Addresses], kind: &str) -> Result<u64> {
     Ok(sum)
 }
 
-/// What an apiserver would trust now: the bundle that both configurations agree on.
-fn trusted(scene: &Scene<'_>) -> Result<String> {
-    let bundles = scene.bundles()?;
-    Ok(bundles.into_iter().min_by_key(String::len).unwrap_or_default())
+/// Keeps telling what an apiserver trusts: the shortest of all the bundles. An apiserver learns of a
+/// change in a moment; these callers ask for it all the time.
+async fn follow(client: Client, name: String, bundles: watch::Sender<String>) {
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
+    loop {
+        if let (Ok(mutating), Ok(validating)) = (mutating.get(&name).await, validating.get(&name).await) {
+            let mutating = mutating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config);
+            let validating = validating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config);
+            let texts = mutating.chain(validating).map(|config| config.ca_bundle.unwrap_or_default().0);
+            let shortest = texts.min_by_key(Vec::len).unwrap_or_default();
+            bundles.send_replace(String::from_utf8_lossy(&shortest).into_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 struct Caller {
