@@ -28,6 +28,10 @@ bless:
 apiserver *FILTER:
     cargo test --locked --test apiserver {{FILTER}}
 
+# Minutes of one fault, over and over: rotations, wipes; results belong in docs/reliability.md
+soak WHAT:
+    cargo test --locked --test apiserver -- --ignored --nocapture --exact certs::soak_{{WHAT}}
+
 # The control plane for the tests, built ahead of time
 envtest:
     cargo test --locked --test apiserver -- --exact control_plane::reports_its_version

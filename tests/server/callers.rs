@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
+use memgate::model::snapshot::Snapshot;
 use memgate::server::tls::Callers;
 use memgate::server::{Server, State, tls};
-use memgate::model::snapshot::Snapshot;
-use rcgen::{CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use rcgen::{BasicConstraints, KeyUsagePurpose};
-use rustls::pki_types::pem::PemObject;
+use rcgen::{CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tempfile::TempDir;
 
 use crate::client::{Connection, Identity, post, review};
@@ -27,13 +27,17 @@ impl Authority {
 
     /// A certificate with a common name, and DNS names and URIs.
     fn client(&self, common: &str, dns: &[&str], uris: &[&str]) -> Identity {
-        let mut params = CertificateParams::new(dns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        let mut params =
+            CertificateParams::new(dns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
         params.distinguished_name.push(DnType::CommonName, common);
         params.subject_alt_names.extend(uris.iter().map(|uri| SanType::URI((*uri).try_into().unwrap())));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.0).unwrap();
-        Identity { chain: vec![cert.der().clone()], key: PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap() }
+        Identity {
+            chain: vec![cert.der().clone()],
+            key: PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
+        }
     }
 }
 

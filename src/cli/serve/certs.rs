@@ -63,7 +63,7 @@ pub(super) struct CertArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "168h")]
     leaf_validity: Duration,
 
-    /// After which part of its life a certificate is replaced: 0.1 to 0.9
+    /// After which part of its life a certificate is replaced: 0.2 to 0.9
     #[arg(long, value_name = "FRACTION", value_parser = percent, default_value = "0.66")]
     renew_fraction: u8,
 
@@ -163,11 +163,11 @@ impl CertArgs {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the number is between 10 and 90"
+    reason = "the number is between 20 and 90"
 )]
 fn percent(text: &str) -> Result<u8, String> {
-    let fraction = text.parse::<f64>().ok().filter(|fraction| (0.1..=0.9).contains(fraction));
-    let fraction = fraction.ok_or("give a number between 0.1 and 0.9")?;
+    let fraction = text.parse::<f64>().ok().filter(|fraction| (0.2..=0.9).contains(fraction));
+    let fraction = fraction.ok_or("give a number between 0.2 and 0.9")?;
     Ok((fraction * 100.0).round() as u8)
 }
 
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn reads_fractions() {
         assert_eq!(percent("0.66"), Ok(66));
-        assert_eq!(percent("0.1"), Ok(10));
+        assert_eq!(percent("0.2"), Ok(20));
         assert_eq!(percent(".9"), Ok(90));
-        for text in ["", "0", "0.95", "1", "-0.5", "NaN", "x"] {
+        for text in ["", "0", "0.1", "0.95", "1", "-0.5", "NaN", "x"] {
             assert!(percent(text).is_err(), "{text}");
         }
     }

@@ -2,9 +2,11 @@
 //! configurations say, as an apiserver does, and the apiserver itself.
 
 use std::fmt;
+use std::iter;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -35,6 +37,9 @@ const ON_ONE_CONNECTION: u32 = 5;
 
 /// A caller that gets no answer for so long has lost it.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two calls by the apiserver itself.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is to happen.
 pub(crate) struct Plan {
@@ -104,7 +109,13 @@ impl Load {
         }
         let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
         let mut report = Report {
-            cas: 0, leaves: 0, calls: 0, handshakes: 0, asked: 0, failures: Vec::new(), took: Duration::ZERO,
+            cas: 0,
+            leaves: 0,
+            calls: 0,
+            handshakes: 0,
+            asked: 0,
+            failures: Vec::new(),
+            took: Duration::ZERO,
         };
         while report.failures.is_empty() && (report.cas < plan.cas || report.leaves < plan.leaves) {
             ensure!(started.elapsed() < plan.longest, "only {report}");
@@ -114,10 +125,11 @@ impl Load {
             report.asked += 1;
             report.cas = made(&replicas, "ca")? - before.0;
             report.leaves = made(&replicas, "leaf")? - before.1;
-            report.failures.extend(std::iter::from_fn(|| failures.try_recv().ok()));
+            report.failures.extend(iter::from_fn(|| failures.try_recv().ok()));
             report.calls = counts.calls.load(Relaxed);
             report.handshakes = counts.handshakes.load(Relaxed);
             report.took = started.elapsed();
+            thread::sleep(PAUSE);
         }
         runtime.shutdown_background();
         Ok(report)

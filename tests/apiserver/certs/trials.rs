@@ -48,6 +48,11 @@ fn builtin(world: &World) -> Result<()> {
     for kind in CONFIGURATIONS {
         owns_ca_bundle_alone(&scene.configuration(kind)?)?;
     }
+    let kubeconfig = scene.kubeconfig.to_string_lossy();
+    let verify = ["certs", "verify", "--kubeconfig", &kubeconfig, "--webhook-configuration", &scene.home];
+    let verified = crate::installed::memgate(&verify)?;
+    ensure!(verified.contains(": trusted") && !verified.contains("NOT"), "{verified}");
+    ensure!(verified.contains(&format!("memgate.{}.svc, ", scene.home)), "{verified}");
 
     scene.overwrite_bundles(None)?;
     scene.wait_until_repaired()?;
@@ -142,7 +147,8 @@ fn applied_without_an_entry(world: &World) -> Result<()> {
     let (count, dropped) = (entries.len(), entries.remove(0));
     apply_as(&scene, "gitops", &less)?.ok()?;
     let left = scene.configuration(kind)?;
-    let names: Vec<_> = left["webhooks"].as_array().into_iter().flatten().map(|entry| &entry["name"]).collect();
+    let names: Vec<_> =
+        left["webhooks"].as_array().into_iter().flatten().map(|entry| &entry["name"]).collect();
     ensure!(names.len() == count - 1 && !names.contains(&&dropped["name"]), "{names:?}");
     apply_as(&scene, "gitops", &whole)?.ok()?;
     scene.wait_until_repaired()?;
@@ -235,7 +241,8 @@ fn rotations(world: &World) -> Result<()> {
         renew_percent: 50,
         key: KeyKind::P256,
     };
-    let plan = Plan { terms, replicas: 2, per_second: 50, cas: 2, leaves: 6, longest: Duration::from_secs(150) };
+    let plan =
+        Plan { terms, replicas: 2, per_second: 50, cas: 2, leaves: 6, longest: Duration::from_secs(150) };
     let report = Load::run(world.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
