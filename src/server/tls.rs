@@ -206,7 +206,7 @@ impl Certificate {
 
     /// When the first of the CAs of callers expires, in seconds since 1970.
     pub(super) fn callers_not_after(&self) -> Option<i64> {
-        self.callers.as_ref().and_then(Gate::not_after)
+        self.callers.as_ref().map(Gate::not_after)
     }
 
     /// What is missing before callers should be sent here.

@@ -69,8 +69,8 @@ impl Ca {
     pub(in crate::server) fn make(now: i64, terms: &Terms) -> Result<Self, rcgen::Error> {
         let key = terms.key.generate()?;
         let hash = digest(&SHA256, &key.subject_public_key_info());
-        let short: String = hash.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        let mut params = params(Vec::new(), &format!("memgate CA {short}"), now, terms.ca, i64::MAX)?;
+        let short = hash.as_ref().iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+        let mut params = params(Vec::new(), &format!("memgate CA {short:08x}"), now, terms.ca, i64::MAX)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key)?;

@@ -33,9 +33,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// The least time between two writes of one configuration.
 const BETWEEN_WRITES: Duration = Duration::from_secs(1);
 
-/// About how long a replica waits before it repairs what another one may be repairing: up to half
-/// as much again.
-const POLITENESS: Duration = Duration::from_millis(200);
+/// The longest that a replica waits before it repairs what another one may be repairing.
+const POLITENESS: Duration = Duration::from_millis(400);
 
 /// The least and the most time between two CAs made by one replica, whatever clocks say.
 const BETWEEN_CAS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -206,7 +205,7 @@ impl Keeper {
             if let Some(done) = self.write(secret, settled, change).await {
                 return done;
             }
-            sleep(spread(POLITENESS) / 8).await;
+            sleep(up_to(POLITENESS / 8)).await;
         }
         false
     }
@@ -271,7 +270,7 @@ impl Keeper {
             return Next::Soon(wait);
         }
         // Another replica may be faster, and it may know a newer bundle.
-        sleep(spread(POLITENESS) - POLITENESS / 2).await;
+        sleep(up_to(POLITENESS)).await;
         self.settle().await;
         let mut next = Next::Regular;
         for which in drifted {
@@ -334,6 +333,12 @@ impl Keeper {
             self.certificate.note_trusted();
         }
     }
+}
+
+/// A random part of a duration.
+fn up_to(most: Duration) -> Duration {
+    // What is spread is a fifth more or less.
+    spread(most).saturating_sub(most * 4 / 5) * 5 / 2
 }
 
 /// What went wrong last at each step, so that it is told once.

@@ -246,7 +246,7 @@ pub(super) async fn look(
         Err(kube::Error::Api(status)) if status.code == 403 => Seen::Denied,
         Err(error) => return Err(error),
     };
-    live.send_if_modified(|live| replace(live.of_mut(which), seen.clone()));
+    live.send_if_modified(|live| replace(live.of_mut(which), &seen));
     Ok(seen)
 }
 
@@ -264,7 +264,7 @@ pub(super) async fn write(
     let api = which.api(client);
     let object = within(LONGEST, api.patch(name, &params, &patch)).await?;
     let seen = note(live, which, &object);
-    live.send_if_modified(|live| replace(live.of_mut(which), seen));
+    live.send_if_modified(|live| replace(live.of_mut(which), &seen));
     Ok(())
 }
 
@@ -273,8 +273,10 @@ fn note(live: &Sender<Live>, which: Which, object: &DynamicObject) -> Seen {
 }
 
 /// Puts something in place of another; whether they differ.
-fn replace(place: &mut Seen, seen: Seen) -> bool {
-    std::mem::replace(place, seen.clone()) != seen
+fn replace(place: &mut Seen, seen: &Seen) -> bool {
+    let differ = place != seen;
+    place.clone_from(seen);
+    differ
 }
 
 /// Keeps what is known of a configuration up to date; never ends.
@@ -315,7 +317,7 @@ async fn watch(
             WatchEvent::Bookmark(_) => continue,
             WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
         };
-        live.send_if_modified(|live| replace(live.of_mut(which), seen));
+        live.send_if_modified(|live| replace(live.of_mut(which), &seen));
     }
     Ok(())
 }

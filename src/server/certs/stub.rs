@@ -164,8 +164,8 @@ impl Inner {
                 (200, self.write(path, sent))
             }
             (&Method::PATCH, Some(mut object)) => {
-                let patch: Patch = serde_json::from_slice(body).expect("a JSON patch");
-                match json_patch::patch(&mut object, &patch) {
+                let operations: Patch = serde_json::from_slice(body).expect("a JSON patch");
+                match json_patch::patch(&mut object, &operations) {
                     Ok(()) => (200, self.write(path, object)),
                     Err(_) => failure(422),
                 }

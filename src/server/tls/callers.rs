@@ -80,8 +80,8 @@ impl Gate {
     }
 
     /// When the first of the CAs expires, in seconds since 1970.
-    pub(super) fn not_after(&self) -> Option<i64> {
-        Some(self.roots.load().not_after)
+    pub(super) fn not_after(&self) -> i64 {
+        self.roots.load().not_after
     }
 }
 

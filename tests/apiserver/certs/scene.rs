@@ -68,7 +68,8 @@ impl<'w> Scene<'w> {
     /// A replica; `--tls-name` since the apiserver of the tests calls by address.
     pub(crate) fn serve(&self) -> Serve {
         let own = ["--certs", "builtin", "--namespace", &self.home, "--webhook-configuration", &self.home];
-        let names = ["--tls-name", "127.0.0.1"];
+        // What is tried and refused is seen only at this level.
+        let names = ["--tls-name", "127.0.0.1", "--log", "info,memgate=debug"];
         let serve = Serve::new(MEMGATE).own_certificate().kubeconfig(&self.kubeconfig);
         own.iter().chain(&names).fold(serve, |serve, argument| serve.arg(*argument))
     }
@@ -123,8 +124,8 @@ impl<'w> Scene<'w> {
                 None => json!({"op": "add", "path": path(index), "value": ""}),
             };
             let operations: Vec<_> = (0..entries).map(operation).collect();
-            let patch = json!(operations).to_string();
-            self.cluster.kubectl(&["patch", kind, &self.home, "--type=json", "-p", &patch])?.ok()?;
+            let operations = json!(operations).to_string();
+            self.cluster.kubectl(&["patch", kind, &self.home, "--type=json", "-p", &operations])?.ok()?;
         }
         Ok(())
     }

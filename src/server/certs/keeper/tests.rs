@@ -151,12 +151,15 @@ async fn two_that_see_the_same_damage_seldom_both_repair_it() {
     let cluster = Cluster::new();
     let mut keepers = [keeper(&cluster), keeper(&cluster)];
     join_all(keepers.iter_mut().map(settle_down)).await;
-    sleep(Duration::from_secs(2)).await;
     let validating = path(Which::Validating);
     let before = cluster.writes(&validating);
-    cluster.change(&validating, |object| object["webhooks"][0]["clientConfig"] = json!({}));
-    join_all(keepers.iter_mut().map(settle_down)).await;
-    assert_eq!(cluster.writes(&validating), before + 1);
+    for _ in 0..20 {
+        sleep(Duration::from_secs(2)).await;
+        cluster.change(&validating, |object| object["webhooks"][0]["clientConfig"] = json!({}));
+        join_all(keepers.iter_mut().map(settle_down)).await;
+    }
+    let writes = cluster.writes(&validating) - before;
+    assert!((20..25).contains(&writes), "{writes} writes for 20 repairs");
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +256,7 @@ async fn without_rights_on_the_configurations_it_serves_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_short_life_is_lived_by_the_same_rules() {
     let (cluster, clock) = (Cluster::new(), Clock::default());
-    let terms = Terms { ca: Duration::from_secs(60), leaf: Duration::from_secs(20), ..Terms::default() };
+    let terms = Terms { ca: Duration::from_mins(1), leaf: Duration::from_secs(20), ..Terms::default() };
     let mut keeper = keeper_with(&cluster, &clock, Builtin { terms, ..builtin() });
     settle_down(&mut keeper).await;
     for _ in 0..100 {

@@ -93,6 +93,9 @@ fn whoever_cannot_write_uses_what_is_there() {
     assert!(settled(None, None, START).unwritten.is_none());
 }
 
+/// What is written into a Secret, or taken out of it.
+type Damage<'a> = Vec<(&'a str, Option<Vec<u8>>)>;
+
 /// Every way in which a Secret was ever found, and what becomes of it.
 #[test]
 fn a_damaged_secret_is_written_again_from_memory() {
@@ -101,7 +104,7 @@ fn a_damaged_secret_is_written_again_from_memory() {
     let text = |data: &Data, key: &str| data[key].0.clone();
     let half = |key: &str| text(&good, key)[..text(&good, key).len() / 2].to_vec();
     let expired = ca(START - 2 * YEAR);
-    let rows: [(&str, Vec<(&str, Option<Vec<u8>>)>, Change); 13] = [
+    let rows: [(&str, Damage<'_>, Change); 13] = [
         (
             "empty",
             [CA_CERTIFICATE, CA_KEY, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, BUNDLE]
