@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     /// It ends when so many CAs and leaves were made after the first ones.
     pub(crate) cas: u64,
     pub(crate) leaves: u64,
+    /// How long a CA must have been trusted before it signs.
+    pub(crate) propagation: Duration,
     /// It fails when that takes longer.
     pub(crate) longest: Duration,
 }
@@ -83,7 +85,7 @@ impl Load {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let started = Instant::now();
         let replicas: Result<Vec<_>> =
-            (0..plan.replicas).map(|_| start(&runtime, &config, &scene.home, &plan.terms)).collect();
+            (0..plan.replicas).map(|_| start(&runtime, &config, &scene.home, plan)).collect();
         let replicas = replicas?;
         let first = replicas.first().context("there is a replica")?;
         scene.register(&Endpoint::new(first.webhook, ""))?;
@@ -95,9 +97,9 @@ impl Load {
         }
         scene.wait_until_asked()?;
 
-        let (bundles, trusted) = watch::channel(String::new());
+        let (bundles, trusted) = watch::channel((Instant::now(), String::new()));
         runtime.spawn(follow(cluster.client(), scene.home.clone(), bundles));
-        wait::until("callers to know whom to trust", || Ok((!trusted.borrow().is_empty()).then_some(())))?;
+        wait::until("callers to know whom to trust", || Ok((!trusted.borrow().1.is_empty()).then_some(())))?;
         let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
         let counts = Arc::new(Counts::default());
         let callers = plan.replicas * 4;
@@ -157,12 +159,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn start(
-    runtime: &Runtime,
-    config: &Config,
-    home: &str,
-    terms: &Terms,
-) -> Result<memgate::server::Addresses> {
+fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<memgate::server::Addresses> {
     let _within = runtime.enter();
     let mut names = service_names("memgate", home);
     names.push("127.0.0.1".to_owned());
@@ -171,11 +168,11 @@ fn start(
         secret: SECRET.to_owned(),
         configuration: home.to_owned(),
         names,
-        terms: terms.clone(),
+        terms: plan.terms.clone(),
     }));
     (options.listen, options.health) = (([127, 0, 0, 1], 0).into(), ([127, 0, 0, 1], 0).into());
     options.timers.ca_poll = Duration::from_millis(300);
-    options.timers.propagation = Duration::from_secs(2);
+    options.timers.propagation = plan.propagation;
     let client = Client::try_from(config.clone()).context("failed to make a client")?;
     let server = Server::bind(options, State::Cluster { client, settings: Settings::default() })?;
     let addresses = server.addresses()?;
@@ -197,16 +194,17 @@ fn made(replicas: &[memgate::server::Addresses], kind: &str) -> Result<u64> {
 
 /// Keeps telling what an apiserver trusts: the shortest of all the bundles. An apiserver learns of a
 /// change in a moment; these callers ask for it all the time.
-async fn follow(client: Client, name: String, bundles: watch::Sender<String>) {
+async fn follow(client: Client, name: String, bundles: watch::Sender<(Instant, String)>) {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client);
     loop {
+        let asked = Instant::now();
         if let (Ok(mutating), Ok(validating)) = (mutating.get(&name).await, validating.get(&name).await) {
             let mutating = mutating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config);
             let validating = validating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config);
             let texts = mutating.chain(validating).map(|config| config.ca_bundle.unwrap_or_default().0);
             let shortest = texts.min_by_key(Vec::len).unwrap_or_default();
-            bundles.send_replace(String::from_utf8_lossy(&shortest).into_owned());
+            bundles.send_replace((asked, String::from_utf8_lossy(&shortest).into_owned()));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -214,7 +212,8 @@ async fn follow(client: Client, name: String, bundles: watch::Sender<String>) {
 
 struct Caller {
     address: SocketAddr,
-    trusted: watch::Receiver<String>,
+    /// What to trust, and when that was asked for.
+    trusted: watch::Receiver<(Instant, String)>,
     counts: Arc<Counts>,
 }
 
@@ -228,7 +227,8 @@ impl Caller {
             let answered = tokio::time::timeout(PATIENCE, self.once(&mut connection)).await;
             if let Err(error) = answered.map_err(anyhow::Error::from).and_then(|answered| answered) {
                 connection = None;
-                let _nobody_listens = failed.send(format!("{error:#}"));
+                let age = self.trusted.borrow().0.elapsed();
+                let _nobody_listens = failed.send(format!("{error:#} (trust asked for {age:.1?} before)"));
             }
             used += 1;
             if used % ON_ONE_CONNECTION == 0 {
@@ -257,7 +257,7 @@ impl Caller {
 
     async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        let bundle = self.trusted.borrow().clone();
+        let bundle = self.trusted.borrow().1.clone();
         for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
             roots.add(certificate?)?;
         }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use axum::http::{Method, Request};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
     installed::{MEMGATE, documents, memgate, register},
-    request::create,
+    request::{create, send},
     scene::pod,
     support::{
         control_plane::ControlPlane,
@@ -20,6 +21,9 @@ use crate::{
 /// The kinds of webhook configurations, as kubectl knows them.
 pub(crate) const CONFIGURATIONS: [&str; 2] =
     ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
+/// Where they are.
+const REGISTRATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// The Secret of the CA.
 pub(crate) const SECRET: &str = "memgate-ca";
@@ -93,11 +97,10 @@ impl<'w> Scene<'w> {
         wait::until("memgate to be asked", || Ok(self.is_asked()?.then_some(())))
     }
 
-    /// A configuration as it is.
+    /// A configuration as it is, with all that the apiserver knows of it.
     pub(crate) fn configuration(&self, kind: &str) -> Result<Value> {
-        let output =
-            self.cluster.kubectl(&["get", kind, &self.home, "-o", "json", "--show-managed-fields"])?;
-        Ok(serde_json::from_str(&output.ok()?.stdout)?)
+        let path = format!("{REGISTRATIONS}/{kind}/{}", self.home);
+        self.cluster.block_on(send(&self.cluster.client(), Method::GET, &path, None))?.object()
     }
 
     /// The `caBundle` of each entry of both configurations, as text; empty where there is none.
@@ -119,14 +122,20 @@ impl<'w> Scene<'w> {
         for kind in CONFIGURATIONS {
             let entries = self.configuration(kind)?["webhooks"].as_array().map_or(0, Vec::len);
             let path = |index| format!("/webhooks/{index}/clientConfig/caBundle");
-            let operation = |index| match ca {
-                Some(ca) => json!({"op": "add", "path": path(index), "value": BASE64_STANDARD.encode(ca)}),
-                None => json!({"op": "add", "path": path(index), "value": ""}),
-            };
+            let text = ca.map(|ca| BASE64_STANDARD.encode(ca)).unwrap_or_default();
+            let operation = |index| json!({"op": "add", "path": path(index), "value": text});
             let operations: Vec<_> = (0..entries).map(operation).collect();
-            let operations = json!(operations).to_string();
-            self.cluster.kubectl(&["patch", kind, &self.home, "--type=json", "-p", &operations])?.ok()?;
+            self.patch(kind, &json!(operations))?;
         }
+        Ok(())
+    }
+
+    /// Sends a JSON patch for a configuration.
+    pub(crate) fn patch(&self, kind: &str, operations: &Value) -> Result<()> {
+        let request = Request::patch(format!("{REGISTRATIONS}/{kind}/{}", self.home))
+            .header("Content-Type", "application/json-patch+json")
+            .body(operations.to_string().into_bytes())?;
+        self.cluster.block_on(self.cluster.client().request_text(request))?;
         Ok(())
     }
 
@@ -141,9 +150,9 @@ impl<'w> Scene<'w> {
 
     /// A text in the Secret; empty when there is none.
     pub(crate) fn secret(&self, key: &str) -> Result<String> {
-        let output = self.cluster.kubectl(&["get", "secret", SECRET, "-n", &self.home, "-o", "json"])?;
-        let secret: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
-        let text = secret["data"][key].as_str().unwrap_or_default();
+        let path = format!("/api/v1/namespaces/{}/secrets/{SECRET}", self.home);
+        let answer = self.cluster.block_on(send(&self.cluster.client(), Method::GET, &path, None))?;
+        let text = answer.body["data"][key].as_str().unwrap_or_default();
         Ok(String::from_utf8_lossy(&BASE64_STANDARD.decode(text)?).into_owned())
     }
 

@@ -194,8 +194,7 @@ fn two_replicas(world: &World) -> Result<()> {
     let path = |index| format!("/webhooks/{index}/clientConfig/url");
     let moves: Vec<_> =
         (0..entries).map(|index| json!({"op": "replace", "path": path(index), "value": url})).collect();
-    let moves = json!(moves).to_string();
-    scene.cluster.kubectl(&["patch", CONFIGURATIONS[1], &scene.home, "--type=json", "-p", &moves])?.ok()?;
+    scene.patch(CONFIGURATIONS[1], &json!(moves))?;
     for mut memgate in [first, second] {
         memgate.wait_until_ready()?;
         let made = rotations_of(&memgate, "ca").unwrap_or_default();
@@ -241,8 +240,15 @@ fn rotations(world: &World) -> Result<()> {
         renew_percent: 50,
         key: KeyKind::P256,
     };
-    let plan =
-        Plan { terms, replicas: 2, per_second: 50, cas: 2, leaves: 6, longest: Duration::from_secs(150) };
+    let plan = Plan {
+        terms,
+        replicas: 2,
+        per_second: 50,
+        cas: 2,
+        leaves: 6,
+        propagation: Duration::from_secs(5),
+        longest: Duration::from_secs(150),
+    };
     let report = Load::run(world.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
@@ -256,18 +262,26 @@ fn soak_rotations(world: &World) -> Result<()> {
         renew_percent: 20,
         key: KeyKind::P256,
     };
-    let longest = Duration::from_secs(wipes::number("MEMGATE_SOAK_SECONDS", 700));
-    let plan = Plan { terms, replicas: 3, per_second: 500, cas: 50, leaves: 1000, longest };
+    let longest = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
+    let plan = Plan {
+        terms,
+        replicas: 3,
+        per_second: 500,
+        cas: 50,
+        leaves: 1000,
+        propagation: Duration::from_secs(8),
+        longest,
+    };
     let report = Load::run(world.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
 }
 
 fn wipes(world: &World) -> Result<()> {
-    wipes::run(world.cluster()?, 6)
+    wipes::run(world.cluster()?, Duration::from_secs(8))
 }
 
 /// Once a second for ten minutes.
 fn soak_wipes(world: &World) -> Result<()> {
-    wipes::run(world.cluster()?, wipes::number("MEMGATE_SOAK_WIPES", 600))
+    wipes::run(world.cluster()?, wipes::seconds("MEMGATE_SOAK_SECONDS", 600))
 }
