@@ -1,8 +1,5 @@
 //! That certs/cert-manager.yaml asks for the certificate that memgate serves and the apiserver wants.
 
-#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
-#![allow(clippy::indexing_slicing, reason = "JSON is read by indexing, where a missing key is null")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

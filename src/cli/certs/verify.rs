@@ -14,7 +14,8 @@ use crate::cli::terminal::Terminal;
 use crate::server::certs::verify::{Entry, Facts, Question, Verdict, verify};
 use crate::server::clock::Clock;
 
-/// So many seconds before a certificate expires it is warned about: a week.
+/// So many seconds before a certificate expires it is warned about: a week, but no more than a fifth
+/// of its life, since what lives for a week is replaced before that.
 const SOON: i64 = 7 * 24 * 3600;
 
 /// Tell whether the live webhook configurations trust memgate's certificate
@@ -30,7 +31,7 @@ Examples:
   memgate certs verify --cert tls.crt -o json
 
 Exit codes:
-  0  every certificate that was seen is trusted; what expires within a week is warned about
+  0  every certificate that was seen is trusted; what expires soon is warned about
   1  one is not trusted, has expired, or a caBundle is empty
   2  nothing could be found out")]
 pub(super) struct Verify {
@@ -113,7 +114,7 @@ impl Outcome<'_> {
 fn warning(facts: &Facts, now: i64) -> Option<&'static str> {
     match facts.not_after - now {
         left if left <= 0 => Some("expired"),
-        left if left < SOON => Some("expires within a week"),
+        left if left < SOON.min((facts.not_after - facts.not_before) / 5) => Some("expires soon"),
         _ if facts.not_before > now => Some("not valid yet"),
         _ => None,
     }
@@ -140,7 +141,7 @@ mod tests {
         }
     }
 
-    fn result() -> Outcome<'static> {
+    fn outcome() -> Outcome<'static> {
         let now = 1_800_000_000;
         let entry = |name: &str, chain, verdict| Entry {
             configuration: "mutating",
@@ -164,12 +165,28 @@ mod tests {
     }
 
     #[test]
+    fn warns_of_what_should_have_been_replaced() {
+        let day = 24 * 3600;
+        let lives = |from: i64, to: i64| Facts { not_before: from * day, ..facts("CN=x", to * day) };
+        for (facts, expected) in [
+            (lives(-1, 6), None),
+            (lives(-6, 1), Some("expires soon")),
+            (lives(-300, 65), None),
+            (lives(-359, 6), Some("expires soon")),
+            (lives(-7, 0), Some("expired")),
+            (lives(1, 8), Some("not valid yet")),
+        ] {
+            assert_eq!(warning(&facts, 0), expected, "{facts:?}");
+        }
+    }
+
+    #[test]
     fn says_it_to_people() {
         let expected = "\
 mutating memgate
   a.memgate.dev, b.memgate.dev: trusted
     asked for  memgate.memgate-system.svc
-    served     CN=memgate, until 2027-01-15T09:00:00Z (expires within a week)
+    served     CN=memgate, until 2027-01-15T09:00:00Z (expires soon)
                signed by CN=memgate CA 1, for memgate.memgate-system.svc
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
   c.memgate.dev: unknown: nobody there
@@ -181,17 +198,17 @@ mutating memgate
                signed by CN=memgate CA 1, for memgate.memgate-system.svc
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
 ";
-        assert_eq!(text::render(&result()), expected);
-        assert!(!result().is_good());
+        assert_eq!(text::render(&outcome()), expected);
+        assert!(!outcome().is_good());
     }
 
     #[test]
     fn says_it_to_programs() {
-        let json: serde_json::Value = serde_json::from_str(&json::render(&result())).expect("JSON");
+        let json: serde_json::Value = serde_json::from_str(&json::render(&outcome())).expect("JSON");
         assert_eq!(json["good"], false);
         assert_eq!(json["entries"][0]["verdict"], "trusted");
         assert_eq!(json["entries"][0]["served"][0]["notAfter"], "2027-01-15T09:00:00Z");
-        assert_eq!(json["entries"][0]["served"][0]["warning"], "expires within a week");
+        assert_eq!(json["entries"][0]["served"][0]["warning"], "expires soon");
         assert_eq!(json["entries"][2]["verdict"], "unknown");
         assert_eq!(json["entries"][3]["reason"], "it has expired");
     }

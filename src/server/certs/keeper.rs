@@ -36,6 +36,9 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(1);
 /// The longest that a replica waits before it repairs what another one may be repairing.
 const POLITENESS: Duration = Duration::from_millis(400);
 
+/// The least time between two rounds, however often a configuration changes.
+const BREATH: Duration = Duration::from_millis(100);
+
 /// The least and the most time between two CAs made by one replica, whatever clocks say.
 const BETWEEN_CAS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
@@ -126,6 +129,7 @@ impl Keeper {
     async fn rest(&self, next: Next, failures: u32, changed: &mut Receiver<Live>) {
         match next {
             Next::Regular => {
+                sleep(BREATH).await;
                 let _either_way = timeout(spread(self.timers.ca_poll), changed.changed()).await;
             }
             Next::Soon(time) => sleep(time.min(self.timers.ca_poll)).await,

@@ -43,3 +43,22 @@ pub(in crate::server) fn make(names: &[String], now: i64) -> Result<(Ca, Leaf), 
     let leaf = ca.sign(names, now, &terms)?;
     Ok((ca, leaf))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expires_after_a_year_and_fits_together() {
+        let clock = Clock::default();
+        let pair = pair(&["a.example".to_owned()], &clock).expect("a pair");
+        let ca = Ca::read(pair.ca.as_bytes(), pair.ca_key.as_bytes()).expect("a CA");
+        for text in [&pair.ca, &pair.leaf] {
+            let parsed = crate::server::certs::anchor::parse(text.as_bytes());
+            let left = parsed.anchors[0].not_after - clock.unix_now();
+            assert!((364 * 86400..=365 * 86400).contains(&left), "{left} s");
+        }
+        assert!(ca.anchor.is_valid(clock.unix_now()));
+        assert!(pair.leaf_key.starts_with("-----BEGIN PRIVATE KEY-----"));
+    }
+}
