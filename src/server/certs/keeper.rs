@@ -134,7 +134,7 @@ impl Keeper {
             }
             Next::Soon(time) => sleep(time.min(self.timers.ca_poll)).await,
             Next::Later => {
-                let pause = self.timers.ca_poll * 2_u32.saturating_pow(failures.min(4));
+                let pause = self.timers.ca_poll * 2_u32.saturating_pow(failures.saturating_sub(1).min(4));
                 sleep(spread(pause.min(LONGEST_PAUSE))).await;
             }
         }
