@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("certs::a_damaged_secret_is_written_again", damaged_secret),
         Case::new("certs::an_applied_configuration_may_lose_an_entry", applied_without_an_entry),
         Case::new("certs::two_replicas_share_one_ca", two_replicas),
+        Case::new("certs::changing_over_keeps_the_old_ca", changing_over),
         Case::new("certs::without_rights_it_lives_on_and_says_why", without_rights),
         Case::new("certs::rotations_lose_no_call", rotations),
         Case::new("certs::wipes_are_repaired", wipes),
@@ -210,6 +211,27 @@ fn two_replicas(world: &World) -> Result<()> {
             ensure!(!scene.secret("ca.crt")?.is_empty());
         }
     }
+    Ok(())
+}
+
+/// As certs/README.md says: what callers trusted before is trusted still, beside the new CA.
+fn changing_over(world: &World) -> Result<()> {
+    let scene = Scene::new(world.cluster()?, "changed")?;
+    let old = Authority::new("the old way")?.pem();
+    let file = scene.cluster.scratch().write("old-ca.crt", &old)?;
+    let from = format!("--from-file=bundle.crt={}", file.display());
+    scene.cluster.kubectl(&["-n", &scene.home, "create", "secret", "generic", SECRET, &from])?.ok()?;
+    let mut memgate = scene.serve().live()?;
+    scene.register(&memgate.endpoint())?;
+    scene.overwrite_bundles(Some(&old))?;
+    memgate.wait_until_ready()?;
+    scene.wait_until_repaired()?;
+    scene.wait_until_asked()?;
+    let bundles = scene.bundles()?;
+    let (new, end) = (scene.secret("ca.crt")?, old.trim());
+    ensure!(bundles.iter().all(|bundle| bundle.starts_with(&new)), "{bundles:?}");
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    ensure!(lines(&bundles[0]) == [lines(&new), lines(end)].concat(), "{bundles:?}");
     Ok(())
 }
 
