@@ -180,7 +180,10 @@ fn whoever_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
 #[test]
 fn a_bundle_that_was_there_before_any_ca_goes_on_being_trusted() {
     let before = ca(START).anchor.clone();
-    let data = Data::from([(BUNDLE.to_owned(), ByteString(anchor::pem(&[before.clone()]).into_bytes()))]);
+    let data = Data::from([(
+        BUNDLE.to_owned(),
+        ByteString(anchor::pem(std::slice::from_ref(&before)).into_bytes()),
+    )]);
     let made = settled(Some(&data), None, START);
     assert_eq!(made.change, Some(Change::Made(Broken::Missing)));
     assert_eq!(made.authorities.bundle, [made.authorities.newest.anchor.clone(), before]);
