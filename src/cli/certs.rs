@@ -1,20 +1,12 @@
-//! `memgate certs`: certificates for development.
+//! `memgate certs`: certificates for development, and a look at those of a cluster.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
+mod dev;
+mod verify;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 
-/// Make certificates for development
+/// Make certificates for development, or verify those of a cluster
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -23,117 +15,17 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Dev(Dev),
+    Dev(dev::Dev),
+    Verify(verify::Verify),
 }
-
-/// Write a CA of your own and a server certificate that it signs
-///
-/// The keys can be read by you alone, and the certificates do not expire. Do not use them in a
-/// cluster that matters: whoever has ca.key can pretend to be memgate.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  memgate certs dev
-  memgate certs dev --dir certs --name host.docker.internal --name 192.168.5.2")]
-struct Dev {
-    /// Where to write ca.crt, ca.key, tls.crt and tls.key; made when it does not exist
-    #[arg(long, value_name = "DIR", default_value = "memgate-certs")]
-    dir: PathBuf,
-
-    /// A further DNS name or IP address of the server; can be repeated
-    #[arg(long = "name", value_name = "NAME")]
-    names: Vec<String>,
-}
-
-/// Names that a server on the same machine, or the Service of `memgate manifests`, is reached by.
-const USUAL_NAMES: [&str; 5] = [
-    "localhost",
-    "127.0.0.1",
-    "::1",
-    "memgate.memgate-system.svc",
-    "memgate.memgate-system.svc.cluster.local",
-];
 
 /// Runs the command.
 ///
 /// # Errors
-/// When a name is none or a file cannot be written.
+/// When a name is none, a file cannot be written or read, or the apiserver does not answer.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Command::Dev(dev) = &args.command;
-    let names = USUAL_NAMES.into_iter().chain(dev.names.iter().map(String::as_str));
-    let pair = make(names.map(str::to_owned).collect()).context("failed to make certificates")?;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&dev.dir)
-        .with_context(|| format!("failed to create {}", dev.dir.display()))?;
-    for (name, text, mode) in [
-        ("ca.crt", &pair.ca, 0o644),
-        ("ca.key", &pair.ca_key, 0o600),
-        ("tls.crt", &pair.leaf, 0o644),
-        ("tls.key", &pair.leaf_key, 0o600),
-    ] {
-        write(&dev.dir.join(name), text, mode)?;
+    match &args.command {
+        Command::Dev(dev) => dev::run(dev, terminal),
+        Command::Verify(verify) => verify::run(verify, terminal),
     }
-    terminal.out(advice(&dev.dir).as_bytes())?;
-    Ok(ExitStatus::Clean)
-}
-
-struct Pair {
-    ca: String,
-    ca_key: String,
-    leaf: String,
-    leaf_key: String,
-}
-
-fn make(names: Vec<String>) -> Result<Pair, rcgen::Error> {
-    let mut ca = CertificateParams::new(Vec::new())?;
-    ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    ca.distinguished_name.push(DnType::CommonName, "memgate development CA");
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let ca_key = KeyPair::generate()?;
-    let ca_certificate = ca.self_signed(&ca_key)?;
-    let ca_key_text = ca_key.serialize_pem();
-    let issuer = Issuer::new(ca, ca_key);
-
-    let mut leaf = CertificateParams::new(names)?;
-    leaf.distinguished_name.push(DnType::CommonName, "memgate");
-    leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    leaf.use_authority_key_identifier_extension = true;
-    let leaf_key = KeyPair::generate()?;
-    let leaf_certificate = leaf.signed_by(&leaf_key, &issuer)?;
-    Ok(Pair {
-        ca: ca_certificate.pem(),
-        ca_key: ca_key_text,
-        leaf: leaf_certificate.pem(),
-        leaf_key: leaf_key.serialize_pem(),
-    })
-}
-
-/// Writes a file anew: the mode of one that was there before would stay as it was.
-fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let failed = || format!("failed to write {}", path.display());
-    if path.exists() {
-        std::fs::remove_file(path).with_context(failed)?;
-    }
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(failed)
-}
-
-fn advice(dir: &Path) -> String {
-    let dir = dir.display();
-    format!(
-        "\
-Wrote ca.crt, ca.key, tls.crt and tls.key to {dir}.
-
-Serve on this machine and let a cluster on it call:
-  memgate serve --tls-cert {dir}/tls.crt --tls-key {dir}/tls.key
-  memgate manifests --url https://127.0.0.1:10250 --ca {dir}/ca.crt | kubectl apply -f -
-
-Or put them into a cluster:
-  kubectl -n memgate-system create secret tls memgate-tls --cert {dir}/tls.crt --key {dir}/tls.key
-  memgate manifests --ca {dir}/ca.crt | kubectl apply -f -
-"
-    )
 }

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::model::notice::{Notice, Referrer};
-use crate::server::clock;
+use crate::server::clock::Clock;
 use crate::server::metrics::{Metrics, Told};
 
 /// After so long the same is told again.
@@ -65,14 +65,15 @@ pub(super) struct Outbox {
 /// What takes notices out of an [`Outbox`] and writes them.
 pub(super) struct Delivery {
     client: Client,
+    clock: Clock,
     notices: Receiver<Notice>,
     metrics: Arc<Metrics>,
 }
 
 /// An outbox, and the way from it to the apiserver.
-pub(super) fn outbox(client: Client, metrics: Arc<Metrics>) -> (Outbox, Delivery) {
+pub(super) fn outbox(client: Client, clock: Clock, metrics: Arc<Metrics>) -> (Outbox, Delivery) {
     let (queue, notices) = channel(WAITING);
-    let delivery = Delivery { client, notices, metrics: Arc::clone(&metrics) };
+    let delivery = Delivery { client, clock, notices, metrics: Arc::clone(&metrics) };
     (Outbox { told: Mutex::default(), queue, metrics }, delivery)
 }
 
@@ -119,7 +120,7 @@ impl Delivery {
         let mut failing = false;
         while let Some(notice) = self.notices.recv().await {
             let start = Instant::now();
-            let told = write(&self.client, &notice).await;
+            let told = write(&self.client, &notice, self.clock.unix_now()).await;
             if let Err(error) = &told {
                 warn(error, failing);
             }
@@ -146,8 +147,8 @@ fn warn(error: &Error, again: bool) {
     }
 }
 
-async fn write(client: &Client, notice: &Notice) -> Result<Told, Error> {
-    let event = event(notice, clock::unix_now());
+async fn write(client: &Client, notice: &Notice, now: i64) -> Result<Told, Error> {
+    let event = event(notice, now);
     let events: Api<Event> = Api::namespaced(client.clone(), &notice.referrer.namespace);
     match timeout(LONGEST, events.create(&PostParams::default(), &event)).await {
         Ok(Ok(_)) => Ok(Told::Written),

@@ -20,6 +20,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::model::settings::Family;
+use crate::server::certs::registration::Which;
 use crate::server::limits::Shed;
 use crate::server::metrics::process::Process;
 
@@ -117,40 +118,20 @@ pub(super) enum CertKind {
     Leaf,
     /// The one that has signed it.
     Ca,
+    /// The one that has signed what callers show.
+    ClientCa,
 }
 
 impl CertKind {
     /// Every kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 2] = [Self::Leaf, Self::Ca];
+    pub(super) const ALL: [Self; 3] = [Self::Leaf, Self::Ca, Self::ClientCa];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Leaf => "leaf",
             Self::Ca => "ca",
-        }
-    }
-}
-
-/// Which of the two configurations of the webhook.
-#[cfg_attr(not(test), allow(dead_code, reason = "only a keeper of a CA writes to them"))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Configuration {
-    /// The MutatingWebhookConfiguration.
-    Mutating,
-    /// The ValidatingWebhookConfiguration.
-    Validating,
-}
-
-impl Configuration {
-    /// Both.
-    #[cfg(test)]
-    pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Mutating => "mutating",
-            Self::Validating => "validating",
+            Self::ClientCa => "client-ca",
         }
     }
 }
@@ -162,6 +143,8 @@ pub(super) enum Handshake {
     Done,
     /// The two could not agree.
     Failed,
+    /// The caller showed no certificate, or none that is asked for.
+    ClientRefused,
     /// It took too long.
     TimedOut,
 }
@@ -169,12 +152,13 @@ pub(super) enum Handshake {
 impl Handshake {
     /// Every end.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::TimedOut];
+    pub(super) const ALL: [Self; 4] = [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Done => "ok",
             Self::Failed => "failed",
+            Self::ClientRefused => "client-refused",
             Self::TimedOut => "timeout",
         }
     }
@@ -337,7 +321,7 @@ impl Metrics {
         registry.register("cert_rotations", "Certificates replaced", self.cert_rotations.clone());
         registry.register(
             "cabundle_repairs",
-            "Writes of a caBundle that was not as it should be",
+            "Writes of caBundle into a webhook configuration",
             self.cabundle_repairs.clone(),
         );
         registry.register("ready", "Whether /readyz says yes", self.ready.clone());
@@ -392,8 +376,7 @@ impl Metrics {
     }
 
     /// Counts a write of a `caBundle` that was not as it should be.
-    #[cfg_attr(not(test), allow(dead_code, reason = "whoever writes a caBundle counts it"))]
-    pub(super) fn repaired(&self, configuration: Configuration, written: bool) {
+    pub(super) fn repaired(&self, configuration: Which, written: bool) {
         let labels = Repair { webhook_config: configuration.name(), result: result(written) };
         self.cabundle_repairs.get_or_create(&labels).inc();
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use memgate::model::snapshot::Snapshot;
 use memgate::server::{Server, State, tls};
@@ -93,7 +93,7 @@ async fn a_bad_pair_changes_nothing() {
     let (old, new) = (pair(), pair());
     let mount = Mount::new(&old);
     let server = start(&mount);
-    let failed = "memgate_cert_rotations_total{result=\"failed\"}";
+    let failed = "memgate_cert_rotations_total{kind=\"leaf\",result=\"failed\"}";
     let expired = pair_until(2020);
     let bad = [
         ("expired", expired.cert.as_str(), expired.key.as_str()),
@@ -114,6 +114,62 @@ async fn a_bad_pair_changes_nothing() {
     fs::write(mount.0.path().join("tls.key"), &new.key).unwrap();
     fs::write(mount.0.path().join("..data/tls.crt"), &new.cert).unwrap();
     until("a good pair should be shown again", || shows(&server, &new)).await;
+    assert_eq!(server.health("/readyz").await.status, 200);
+}
+
+/// What the files say counts, not when they were written.
+#[tokio::test]
+async fn files_from_the_past_are_as_good_as_any() {
+    let (old, new) = (pair(), pair());
+    let mount = Mount::new(&old);
+    let server = start(&mount);
+    assert!(shows(&server, &old).await);
+    let past = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    for (file, text) in [("tls.crt", &new.cert), ("tls.key", &new.key)] {
+        let path = mount.0.path().join("..data").join(file);
+        fs::write(&path, text).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(past).unwrap();
+    }
+    until("the new certificate should be shown", || shows(&server, &new)).await;
+}
+
+/// A pair that is written byte by byte: no half of it is ever shown, and the whole is in the end.
+#[tokio::test]
+async fn a_pair_that_is_half_written_is_waited_for() {
+    let (old, new) = (pair(), pair());
+    let mount = Mount::new(&old);
+    let server = start(&mount);
+    let data = mount.0.path().join("..data");
+    let failed = "memgate_cert_rotations_total{kind=\"leaf\",result=\"failed\"}";
+    let seen = || async { server.metric(failed).await.map_or(0, |count| count.parse::<u32>().unwrap()) };
+    for (file, text) in [("tls.crt", &new.cert), ("tls.key", &new.key)] {
+        for part in [1, 2] {
+            let before = seen().await;
+            fs::write(data.join(file), &text[..text.len() * part / 3]).unwrap();
+            until("the half file should be noticed", || async { seen().await > before }).await;
+            assert!(shows(&server, &old).await);
+        }
+        fs::write(data.join(file), text).unwrap();
+    }
+    until("the whole pair should be shown", || shows(&server, &new)).await;
+    assert_eq!(server.health("/readyz").await.status, 200);
+}
+
+/// The date is looked at anew each time: a machine that slept through the end of its certificate
+/// says so at once.
+#[tokio::test]
+async fn a_certificate_that_expires_makes_it_unready() {
+    let clock = memgate::server::clock::Clock::default();
+    let server = Running::start(|options| options.clock = clock.clone());
+    assert_eq!(server.health("/readyz").await.status, 200);
+    let year = 365 * 24 * 3600;
+    clock.shift(year - 300);
+    assert_eq!(server.health("/readyz").await.status, 503, "five minutes are left");
+    clock.shift(-600);
+    assert_eq!(server.health("/readyz").await.status, 200, "fifteen minutes are left");
+    clock.shift(600 + year);
+    assert_eq!(server.health("/readyz").await.status, 503);
+    clock.shift(-2 * year);
     assert_eq!(server.health("/readyz").await.status, 200);
 }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,6 +19,12 @@ use crate::running::PATIENCE;
 pub(crate) struct Connection {
     stream: TlsStream<TcpStream>,
     read: Vec<u8>,
+}
+
+/// What a caller shows.
+pub(crate) struct Identity {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
 }
 
 /// A response.
@@ -50,16 +56,29 @@ impl Answer {
 impl Connection {
     /// Connects to a server whose certificate the CA has signed.
     pub(crate) async fn open(address: SocketAddr, ca: &str, protocols: &[&str]) -> io::Result<Self> {
+        Self::open_as(address, ca, protocols, None).await
+    }
+
+    /// The same as somebody who shows a certificate.
+    pub(crate) async fn open_as(
+        address: SocketAddr,
+        ca: &str,
+        protocols: &[&str],
+        identity: Option<&Identity>,
+    ) -> io::Result<Self> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
             roots.add(certificate.unwrap()).unwrap();
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let mut config = match identity {
+            Some(shown) => builder.with_client_auth_cert(shown.chain.clone(), shown.key.clone_key()).unwrap(),
+            None => builder.with_no_client_auth(),
+        };
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(address).await?;
         let connector = TlsConnector::from(Arc::new(config));
@@ -92,6 +111,12 @@ impl Connection {
     pub(crate) async fn answer(&mut self) -> Answer {
         let reading = read_answer(&mut self.stream, &mut self.read);
         timeout(PATIENCE, reading).await.expect("an answer should come").expect("an answer")
+    }
+
+    /// The next response, if the server does not hang up before.
+    pub(crate) async fn try_answer(&mut self) -> Option<Answer> {
+        let reading = read_answer(&mut self.stream, &mut self.read);
+        timeout(PATIENCE, reading).await.expect("an answer, or none, should come").ok()
     }
 
     /// Waits until the server has hung up; what it said before is lost.

@@ -8,6 +8,7 @@
     reason = "a test may panic"
 )]
 
+mod callers;
 mod certificates;
 mod client;
 mod deciding;

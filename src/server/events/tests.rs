@@ -36,7 +36,7 @@ fn answered(status: u16) -> (Outbox, Delivery, Arc<Metrics>) {
         async move { reply }.boxed()
     });
     let metrics = Arc::new(Metrics::new());
-    let (outbox, delivery) = outbox(client, Arc::clone(&metrics));
+    let (outbox, delivery) = outbox(client, Clock::default(), Arc::clone(&metrics));
     (outbox, delivery, metrics)
 }
 

@@ -57,7 +57,7 @@ fn all() -> Metrics {
         for kind in CertKind::ALL {
             metrics.rotated(kind, good);
         }
-        for configuration in Configuration::ALL {
+        for configuration in Which::ALL {
             metrics.repaired(configuration, good);
         }
     }

@@ -1,0 +1,215 @@
+//! `memgate certs verify`: chain, expiry, and whether the live caBundle trusts it.
+
+mod json;
+mod text;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
+
+use crate::cli::ExitStatus;
+use crate::cli::cluster::Cluster;
+use crate::cli::terminal::Terminal;
+use crate::server::certs::verify::{Entry, Facts, Question, Verdict, verify};
+use crate::server::clock::Clock;
+
+/// So many seconds before a certificate expires it is warned about: a week, but no more than a fifth
+/// of its life, since what lives for a week is replaced before that.
+const SOON: i64 = 7 * 24 * 3600;
+
+/// Tell whether the live webhook configurations trust memgate's certificate
+///
+/// Reads both configurations, and the certificate from the server that each entry leads to, from
+/// --url, or from a file. No Secret is read.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate certs verify
+  kubectl -n memgate-system port-forward deploy/memgate 10250 &
+  memgate certs verify --url localhost:10250
+  memgate certs verify --cert tls.crt -o json
+
+Exit codes:
+  0  every certificate that was seen is trusted; what expires soon is warned about
+  1  one is not trusted, has expired, or a caBundle is empty
+  2  nothing could be found out")]
+pub(super) struct Verify {
+    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+
+    /// The name of both webhook configurations
+    #[arg(long, value_name = "NAME", default_value = "memgate")]
+    webhook_configuration: String,
+
+    /// Where to connect to, for all entries
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "cert")]
+    url: Option<String>,
+
+    /// The certificate with its chain, PEM, instead of what a server shows
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// The form of the result
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
+    output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// What is to be said, and how it ends.
+struct Outcome<'a> {
+    configuration: &'a str,
+    entries: Vec<Entry>,
+    now: i64,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+    let now = Clock::default().unix_now();
+    let question = Question {
+        configuration: &args.webhook_configuration,
+        address: args.url.as_deref(),
+        chain: args.cert.as_deref(),
+        now,
+    };
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let entries = runtime.block_on(async {
+        let client = cluster.client().await?;
+        anyhow::Ok(verify(&client, &question).await?)
+    })?;
+    anyhow::ensure!(
+        !entries.is_empty(),
+        "found no webhook configuration named {}; give --webhook-configuration",
+        args.webhook_configuration
+    );
+    let result = Outcome { configuration: &args.webhook_configuration, entries, now };
+    let text = match args.output {
+        Format::Text => text::render(&result),
+        Format::Json => json::render(&result),
+    };
+    terminal.out(text.as_bytes())?;
+    Ok(if result.is_good() { ExitStatus::Clean } else { ExitStatus::Denied })
+}
+
+impl Outcome<'_> {
+    fn is_good(&self) -> bool {
+        self.entries.iter().all(|entry| !matches!(entry.verdict, Verdict::Refused(_)))
+    }
+}
+
+/// What is to be said of a certificate's dates, if anything.
+fn warning(facts: &Facts, now: i64) -> Option<&'static str> {
+    match facts.not_after - now {
+        left if left <= 0 => Some("expired"),
+        left if left < SOON.min((facts.not_after - facts.not_before) / 5) => Some("expires soon"),
+        _ if facts.not_before > now => Some("not valid yet"),
+        _ => None,
+    }
+}
+
+/// A time as in `2026-11-20T12:00:00Z`.
+fn date(seconds: i64) -> String {
+    let date = time::OffsetDateTime::from_unix_timestamp(seconds).ok();
+    let text = date.and_then(|date| date.format(&time::format_description::well_known::Rfc3339).ok());
+    text.unwrap_or_else(|| seconds.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(subject: &str, not_after: i64) -> Facts {
+        Facts {
+            subject: subject.to_owned(),
+            issuer: "CN=memgate CA 1".to_owned(),
+            names: vec!["memgate.memgate-system.svc".to_owned()],
+            not_before: 1_700_000_000,
+            not_after,
+        }
+    }
+
+    fn outcome() -> Outcome<'static> {
+        let now = 1_800_000_000;
+        let entry = |name: &str, chain, verdict| Entry {
+            configuration: "mutating",
+            name: name.to_owned(),
+            asks_for: "memgate.memgate-system.svc".to_owned(),
+            bundle: vec![facts("CN=memgate CA 1", now + 365 * 24 * 3600)],
+            chain,
+            verdict,
+        };
+        let entries = vec![
+            entry("a.memgate.dev", vec![facts("CN=memgate", now + 3600)], Verdict::Trusted),
+            entry("b.memgate.dev", vec![facts("CN=memgate", now + 3600)], Verdict::Trusted),
+            entry("c.memgate.dev", Vec::new(), Verdict::Unknown("nobody there".to_owned())),
+            entry(
+                "d.memgate.dev",
+                vec![facts("CN=memgate", now)],
+                Verdict::Refused("it has expired".to_owned()),
+            ),
+        ];
+        Outcome { configuration: "memgate", entries, now }
+    }
+
+    #[test]
+    fn warns_of_what_should_have_been_replaced() {
+        let day = 24 * 3600;
+        let lives = |from: i64, to: i64| Facts { not_before: from * day, ..facts("CN=x", to * day) };
+        for (facts, expected) in [
+            (lives(-1, 6), None),
+            (lives(-6, 1), Some("expires soon")),
+            (lives(-300, 65), None),
+            (lives(-359, 6), Some("expires soon")),
+            (lives(-7, 0), Some("expired")),
+            (lives(1, 8), Some("not valid yet")),
+        ] {
+            assert_eq!(warning(&facts, 0), expected, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn says_it_to_people() {
+        let expected = "\
+mutating memgate
+  a.memgate.dev, b.memgate.dev: trusted
+    asked for  memgate.memgate-system.svc
+    served     CN=memgate, until 2027-01-15T09:00:00Z (expires soon)
+               signed by CN=memgate CA 1, for memgate.memgate-system.svc
+    caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
+  c.memgate.dev: unknown: nobody there
+    asked for  memgate.memgate-system.svc
+    caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
+  d.memgate.dev: NOT TRUSTED: it has expired
+    asked for  memgate.memgate-system.svc
+    served     CN=memgate, until 2027-01-15T08:00:00Z (expired)
+               signed by CN=memgate CA 1, for memgate.memgate-system.svc
+    caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
+";
+        assert_eq!(text::render(&outcome()), expected);
+        assert!(!outcome().is_good());
+    }
+
+    #[test]
+    fn says_it_to_programs() {
+        let json: serde_json::Value = serde_json::from_str(&json::render(&outcome())).expect("JSON");
+        assert_eq!(json["good"], false);
+        assert_eq!(json["entries"][0]["verdict"], "trusted");
+        assert_eq!(json["entries"][0]["served"][0]["notAfter"], "2027-01-15T09:00:00Z");
+        assert_eq!(json["entries"][0]["served"][0]["warning"], "expires soon");
+        assert_eq!(json["entries"][2]["verdict"], "unknown");
+        assert_eq!(json["entries"][3]["reason"], "it has expired");
+    }
+}

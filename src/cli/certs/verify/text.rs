@@ -1,0 +1,57 @@
+//! The result for people: entries of which the same is to be said are said together.
+
+use std::fmt::Write as _;
+
+use crate::cli::certs::verify::{Outcome, date, warning};
+use crate::server::certs::verify::{Entry, Facts, Verdict};
+
+/// The whole text.
+pub(super) fn render(outcome: &Outcome<'_>) -> String {
+    let mut text = String::new();
+    let mut left: Vec<&Entry> = outcome.entries.iter().collect();
+    let mut configuration = "";
+    while let Some(first) = left.first().copied() {
+        let (alike, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|entry| is_alike(first, entry));
+        left = others;
+        let mut line = |line: String| {
+            let _infallible = writeln!(text, "{line}");
+        };
+        if configuration != first.configuration {
+            configuration = first.configuration;
+            line(format!("{configuration} {}", outcome.configuration));
+        }
+        let names: Vec<_> = alike.iter().map(|entry| entry.name.as_str()).collect();
+        line(format!("  {}: {}", names.join(", "), verdict(&first.verdict)));
+        line(format!("    asked for  {}", first.asks_for));
+        for facts in &first.chain {
+            line(format!("    served     {}", dated(facts, outcome.now)));
+            line(format!("               signed by {}{}", facts.issuer, names_of(facts)));
+        }
+        for facts in &first.bundle {
+            line(format!("    caBundle   {}", dated(facts, outcome.now)));
+        }
+    }
+    text
+}
+
+/// Whether the same is to be said of two entries.
+fn is_alike(left: &Entry, right: &Entry) -> bool {
+    Entry { name: right.name.clone(), ..left.clone() } == *right
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Trusted => "trusted".to_owned(),
+        Verdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
+        Verdict::Unknown(reason) => format!("unknown: {reason}"),
+    }
+}
+
+fn dated(facts: &Facts, now: i64) -> String {
+    let warning = warning(facts, now).map(|warning| format!(" ({warning})")).unwrap_or_default();
+    format!("{}, until {}{warning}", facts.subject, date(facts.not_after))
+}
+
+fn names_of(facts: &Facts) -> String {
+    if facts.names.is_empty() { String::new() } else { format!(", for {}", facts.names.join(", ")) }
+}

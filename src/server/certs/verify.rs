@@ -1,0 +1,278 @@
+//! Looks at certificates from outside: what the live webhook configurations trust, what a server
+//! shows, and whether the two fit. Reads no Secret, and changes nothing.
+
+mod show;
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::http::Uri;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kube::Client;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, Error as TlsError, RootCertStore};
+use serde_json::Value;
+use thiserror::Error as ThisError;
+use x509_parser::extensions::GeneralName;
+use x509_parser::parse_x509_certificate;
+
+use crate::server::certs::anchor;
+use crate::server::certs::registration::Which;
+use crate::server::certs::{said, within};
+
+/// The longest that anybody is waited for.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Why nothing can be said.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The apiserver did not tell.
+    #[error("failed to read the {which} webhook configuration {name}: {said}")]
+    Read {
+        /// Which of the two.
+        which: &'static str,
+        /// Its name.
+        name: String,
+        /// What the apiserver said.
+        said: String,
+    },
+    /// A file cannot be read.
+    #[error("failed to read a certificate from {path}: {said}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        said: String,
+    },
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Question<'a> {
+    /// The name of both configurations.
+    pub configuration: &'a str,
+    /// Where to connect to instead of where an entry says: `host:port`.
+    pub address: Option<&'a str>,
+    /// The certificate with its chain, instead of any that a server shows.
+    pub chain: Option<&'a Path>,
+    /// The time to judge by, in seconds since 1970.
+    pub now: i64,
+}
+
+/// What was found out about one entry of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// `mutating` or `validating`.
+    pub configuration: &'static str,
+    /// The name of the entry.
+    pub name: String,
+    /// The name that the apiserver asks for.
+    pub asks_for: String,
+    /// What `caBundle` holds.
+    pub bundle: Vec<Facts>,
+    /// What the server shows, its own certificate first; empty when nobody was asked.
+    pub chain: Vec<Facts>,
+    /// Whether the one trusts the other.
+    pub verdict: Verdict,
+}
+
+/// Whether an apiserver would talk to the server of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It would.
+    Trusted,
+    /// It would not.
+    Refused(String),
+    /// The server was not asked.
+    Unknown(String),
+}
+
+/// What a certificate says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Whom it is for, in words.
+    pub subject: String,
+    /// Who signed it, in words.
+    pub issuer: String,
+    /// The DNS names and addresses that it is for.
+    pub names: Vec<String>,
+    /// From when on it is valid, in seconds since 1970.
+    pub not_before: i64,
+    /// Until when it is valid, in seconds since 1970.
+    pub not_after: i64,
+}
+
+/// Where an entry leads.
+enum Target {
+    Service { name: String },
+    Url { host: String, port: u16 },
+    Nowhere,
+}
+
+/// Looks at every entry of both configurations; none when there is no configuration.
+///
+/// # Errors
+/// When the apiserver or a file cannot be read.
+pub async fn verify(client: &Client, question: &Question<'_>) -> Result<Vec<Entry>, Error> {
+    let given = question.chain.map(read_chain).transpose()?;
+    let mut entries = Vec::new();
+    for which in Which::ALL {
+        let read = within(LONGEST, which.api(client.clone()).get_opt(question.configuration)).await;
+        let object = read.map_err(|error| Error::Read {
+            which: which.name(),
+            name: question.configuration.to_owned(),
+            said: said(&error),
+        })?;
+        let webhooks = object.as_ref().and_then(|object| object.data.get("webhooks")?.as_array());
+        for webhook in webhooks.into_iter().flatten() {
+            entries.push(look(which, webhook, given.as_deref(), question).await);
+        }
+    }
+    Ok(entries)
+}
+
+async fn look(
+    which: Which,
+    webhook: &Value,
+    given: Option<&[CertificateDer<'static>]>,
+    question: &Question<'_>,
+) -> Entry {
+    let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
+    let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
+    let bundle = anchor::parse(&bundle.unwrap_or_default()).anchors;
+    let bundle: Vec<_> = bundle.iter().map(anchor::Anchor::certificate).collect();
+    let target = target(webhook);
+    let asks_for = target.asks_for();
+    let chain = match (given, target.address(question.address)) {
+        (Some(given), _) => Ok(given.to_vec()),
+        (None, Some(address)) => show::chain(&address, &asks_for, LONGEST).await,
+        (None, None) => {
+            Err("a Service is reached from within the cluster only; give --url or --cert".to_owned())
+        }
+    };
+    let verdict = match &chain {
+        _ if bundle.is_empty() => Verdict::Refused("caBundle holds no certificate".to_owned()),
+        Ok(chain) => judge(&bundle, chain, &asks_for, question.now),
+        Err(reason) => Verdict::Unknown(reason.clone()),
+    };
+    let facts = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(facts).collect();
+    Entry {
+        configuration: which.name(),
+        name: text("/name").unwrap_or_default().to_owned(),
+        asks_for,
+        bundle: facts(&bundle),
+        chain: facts(&chain.unwrap_or_default()),
+        verdict,
+    }
+}
+
+/// Whether a chain is trusted for a name, as an apiserver would see it.
+fn judge(bundle: &[CertificateDer<'_>], chain: &[CertificateDer<'_>], name: &str, now: i64) -> Verdict {
+    let Some((leaf, others)) = chain.split_first() else {
+        return Verdict::Refused("the server shows no certificate".to_owned());
+    };
+    let mut roots = RootCertStore::empty();
+    let added = roots.add_parsable_certificates(bundle.iter().map(|der| der.clone().into_owned()));
+    let provider = rustls::crypto::ring::default_provider().into();
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
+    let (Ok(verifier), Ok(server), true) = (verifier, ServerName::try_from(name), added.0 > 0) else {
+        return Verdict::Refused("caBundle holds no certificate that can be used".to_owned());
+    };
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now).unwrap_or_default()));
+    match verifier.verify_server_cert(leaf, others, &server, &[], now) {
+        Ok(_) => Verdict::Trusted,
+        Err(error) => Verdict::Refused(reason(&error, name)),
+    }
+}
+
+fn reason(error: &TlsError, name: &str) -> String {
+    let TlsError::InvalidCertificate(error) = error else { return error.to_string() };
+    match error {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "no CA in caBundle has signed it".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it, or the CA that signed it, has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it, or the CA that signed it, is not valid yet".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("it is not for {name}")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let failed = |said: String| Error::File { path: path.display().to_string(), said };
+    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    chain.ok_or_else(|| failed("there is no PEM certificate in it".to_owned()))
+}
+
+fn target(webhook: &Value) -> Target {
+    let config = webhook.get("clientConfig");
+    let text = |pointer| config.and_then(|config| config.pointer(pointer)).and_then(Value::as_str);
+    if let (Some(name), Some(namespace)) = (text("/service/name"), text("/service/namespace")) {
+        return Target::Service { name: format!("{name}.{namespace}.svc") };
+    }
+    let url = text("/url").and_then(|url| url.parse::<Uri>().ok());
+    let host = url.as_ref().and_then(Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned());
+    match (host, url.as_ref().and_then(Uri::port_u16)) {
+        (Some(host), port) => Target::Url { host, port: port.unwrap_or(443) },
+        (None, _) => Target::Nowhere,
+    }
+}
+
+impl Target {
+    fn asks_for(&self) -> String {
+        match self {
+            Self::Service { name } => name.clone(),
+            Self::Url { host, .. } => host.clone(),
+            Self::Nowhere => String::new(),
+        }
+    }
+
+    /// Where to connect to, if that can be known.
+    fn address(&self, given: Option<&str>) -> Option<String> {
+        match (given, self) {
+            (Some(given), _) => Some(given.to_owned()),
+            (None, Self::Url { host, port }) if host.contains(':') => Some(format!("[{host}]:{port}")),
+            (None, Self::Url { host, port }) => Some(format!("{host}:{port}")),
+            (None, Self::Service { .. } | Self::Nowhere) => None,
+        }
+    }
+}
+
+/// What a certificate says; `None` when it cannot be read.
+fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
+    let (_, certificate) = parse_x509_certificate(certificate).ok()?;
+    let names = certificate.subject_alternative_name().ok().flatten();
+    let names = names.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => address(bytes),
+        _ => None,
+    });
+    Some(Facts {
+        subject: certificate.subject().to_string(),
+        issuer: certificate.issuer().to_string(),
+        names: names.collect(),
+        not_before: certificate.validity().not_before.timestamp(),
+        not_after: certificate.validity().not_after.timestamp(),
+    })
+}
+
+fn address(bytes: &[u8]) -> Option<String> {
+    let four = <[u8; 4]>::try_from(bytes).map(std::net::IpAddr::from);
+    let address = four.or_else(|_| <[u8; 16]>::try_from(bytes).map(std::net::IpAddr::from));
+    address.ok().map(|address| address.to_string())
+}
+
+#[cfg(test)]
+mod tests;
