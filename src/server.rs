@@ -23,6 +23,8 @@ pub mod logs;
 mod lookup;
 mod metrics;
 pub mod options;
+pub mod quantity;
+mod ration;
 mod refusal;
 mod review;
 mod router;
@@ -54,6 +56,7 @@ use crate::server::limits::Gate;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::options::{Limits, Options, Timers};
+use crate::server::ration::{Rate, Ration};
 use crate::server::review::Desk;
 use crate::server::router::App;
 use crate::server::store::Store;
@@ -62,6 +65,13 @@ use crate::server::tls::Certificate;
 
 /// The most connections to the health port: a kubelet, a few scrapers, a person.
 const HEALTH_CONNECTIONS: usize = 64;
+
+/// How many lines a second each kind of refusal may log: enough to see what is wrong.
+const REFUSALS: Rate = Rate { burst: 20, per_second: 1 };
+
+/// How many decisions a second are logged: all of a roll-out of a thousand pods, and no more than
+/// 50 KB a second of a flood.
+const DECISIONS: Rate = Rate { burst: 5_000, per_second: 100 };
 
 /// What decisions are made on.
 pub enum State {
@@ -139,7 +149,7 @@ impl Server {
             metrics,
             certificate,
             drain: Drain::default(),
-            heart: Heart::new(),
+            heart: Heart::new(options.timers.stuck),
             seats: Seats::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
@@ -211,7 +221,8 @@ fn app(options: &Options, state: State) -> (Arc<App>, Arc<Metrics>) {
         }
     };
     let work = options.work.clone();
-    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(&metrics), work };
+    let lines = Ration::new(DECISIONS);
+    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(&metrics), work, lines };
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
@@ -219,6 +230,7 @@ fn app(options: &Options, state: State) -> (Arc<App>, Arc<Metrics>) {
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,
+        refusals: Ration::new(REFUSALS),
     };
     (Arc::new(app), metrics)
 }

@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use crate::cli::ExitStatus;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
+use crate::cli::limits::LimitArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
@@ -89,6 +90,9 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", help_heading = "Network")]
     drain: Option<u64>,
 
+    #[command(flatten)]
+    limits: LimitArgs,
+
     /// What to log: error, warn, info, debug, trace, or directives such as memgate=debug
     #[arg(long, value_name = "FILTER", default_value = "info", help_heading = "Log")]
     log: String,
@@ -126,6 +130,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         certificate,
         "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
     );
+    let options = options(args)?;
     let settings = args.settings.settings()?;
     let state = if args.state.is_empty() {
         runtime.block_on(cluster(args, settings))?
@@ -135,13 +140,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             None => return Ok(ExitStatus::Failed),
         }
     };
-    let ended = runtime.block_on(serve(options(args), state, args, terminal));
+    let ended = runtime.block_on(serve(options, state, args, terminal));
     runtime.shutdown_background();
     ended?;
     Ok(ExitStatus::Clean)
 }
 
-fn options(args: &Args) -> Options {
+fn options(args: &Args) -> anyhow::Result<Options> {
     let source = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => tls::Source::Files { cert: cert.clone(), key: key.clone() },
         _ => tls::Source::SelfSigned { names: args.tls_names.clone(), ca: args.tls_ca_out.clone() },
@@ -154,7 +159,8 @@ fn options(args: &Args) -> Options {
     if let Some(seconds) = args.drain {
         options.timers.drain_grace = Duration::from_secs(seconds);
     }
-    options
+    args.limits.apply(&mut options)?;
+    Ok(options)
 }
 
 /// The state from files; `None` when one of them cannot be read, which is told.

@@ -27,9 +27,6 @@ use crate::server::tls::Certificate;
 /// How often the heart beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// After so long without a beat the runtime counts as stuck; a review takes microseconds.
-const STUCK: Duration = Duration::from_secs(10);
-
 /// How long the certificate must still be valid, in seconds: callers shall go elsewhere before
 /// handshakes fail.
 const VALID: i64 = 600;
@@ -52,14 +49,16 @@ pub(super) struct Health {
 #[derive(Debug)]
 pub(super) struct Heart {
     born: Instant,
+    /// After so long without a beat it has stopped.
+    stuck: Duration,
     /// Milliseconds after `born`.
     last: AtomicU64,
 }
 
 impl Heart {
     /// A heart that beats now.
-    pub(super) fn new() -> Self {
-        Self { born: Instant::now(), last: AtomicU64::new(0) }
+    pub(super) fn new(stuck: Duration) -> Self {
+        Self { born: Instant::now(), stuck, last: AtomicU64::new(0) }
     }
 
     /// Beats for as long as the runtime runs it.
@@ -67,7 +66,7 @@ impl Heart {
         loop {
             let millis = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.last.store(millis, Ordering::Release);
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(BEAT.min(self.stuck / 4)).await;
         }
     }
 
@@ -87,7 +86,7 @@ pub(super) fn router(health: Arc<Health>) -> Router {
 
 async fn live(State(health): State<Arc<Health>>) -> Response {
     let since = health.heart.since_last();
-    if since > STUCK {
+    if since > health.heart.stuck {
         let text = format!("no task has run for {} s\n", since.as_secs());
         return (StatusCode::INTERNAL_SERVER_ERROR, text).into_response();
     }

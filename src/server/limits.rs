@@ -4,11 +4,16 @@
 //! only announces them, cannot keep the small ones out. A large body claims all its bytes before
 //! it is read: then those that got room finish, instead of all getting stuck half-way. A small one
 //! claims what has arrived: announcing bytes and not sending them gains nothing.
+//!
+//! Who sends slowly may do so as long as nobody else wants the room. Once somebody does, bodies that
+//! have taken longer than [`Limits::slow`] are given up at once, and theirs is free before the other has
+//! waited its time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
 
 use crate::server::options::Limits;
 
@@ -49,19 +54,23 @@ pub(super) struct Gate {
     large: Arc<Semaphore>,
     pages: usize,
     wait: Duration,
+    wanted: Notify,
+    slow: Duration,
 }
 
 impl Gate {
-    /// A gate with nobody in it. An eighth of the bytes is for small bodies.
+    /// A gate with nobody in it.
     pub(super) fn new(limits: &Limits) -> Self {
         let pages = (limits.body_bytes / PAGE).clamp(2, Semaphore::MAX_PERMITS);
-        let small = (pages / 8).max(1);
+        let small = (limits.kept_for_small() / PAGE).max(1);
         Self {
             requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
             small: Arc::new(Semaphore::new(small)),
             large: Arc::new(Semaphore::new(pages - small)),
             pages,
             wait: limits.wait,
+            wanted: Notify::new(),
+            slow: limits.slow,
         }
     }
 
@@ -83,11 +92,18 @@ impl Gate {
         (self.pages - self.small.available_permits() - self.large.available_permits()) * PAGE
     }
 
+    /// Waits until a body that began to arrive at `start` has been slow, and its room is wanted.
+    pub(super) async fn wanted_back(&self, start: Instant) {
+        sleep_until(start + self.slow).await;
+        self.wanted.notified().await;
+    }
+
     async fn acquire(&self, semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
         let count = u32::try_from(count).ok()?;
         if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(count) {
             return Some(permit);
         }
+        self.wanted.notify_waiters();
         let waiting = Arc::clone(semaphore).acquire_many_owned(count);
         tokio::time::timeout(self.wait, waiting).await.ok()?.ok()
     }
@@ -160,6 +176,18 @@ mod tests {
         assert_eq!(gate.bytes(), PAGE);
         claim.cover(PAGE + 1).await.expect("room");
         assert_eq!(gate.bytes(), 2 * PAGE);
+    }
+
+    #[tokio::test]
+    async fn room_of_slow_bodies_is_wanted_back_by_others_only() {
+        let slow = Duration::from_millis(20);
+        let wait = Duration::from_millis(1);
+        let gate = Gate::new(&Limits { requests: 1, wait, slow, ..Limits::default() });
+        let _held = gate.enter().await;
+        let mut back = std::pin::pin!(gate.wanted_back(Instant::now()));
+        assert!(tokio::time::timeout(slow * 3, &mut back).await.is_err(), "nobody wants it");
+        let (refused, ()) = tokio::join!(gate.enter(), back);
+        assert_eq!(refused.err(), Some(Shed::Requests));
     }
 
     #[tokio::test]

@@ -99,6 +99,8 @@ pub struct Limits {
     /// How long a request waits for room before it is refused with 429. The refusal is promised
     /// within 10 ms.
     pub wait: Duration,
+    /// How long a body may take when others wait for its room. One of 8 MiB needs a tenth of it.
+    pub slow: Duration,
     /// The most lookups at the apiserver at once.
     pub lookups: usize,
 }
@@ -112,8 +114,17 @@ impl Default for Limits {
             connections: 2048,
             head: 32 << 10,
             wait: Duration::from_millis(4),
+            slow: Duration::from_secs(1),
             lookups: 16,
         }
+    }
+}
+
+impl Limits {
+    /// The part of [`Limits::body_bytes`] that is kept for bodies of the usual size.
+    #[must_use]
+    pub const fn kept_for_small(&self) -> usize {
+        self.body_bytes / 8
     }
 }
 
@@ -144,6 +155,9 @@ pub struct Timers {
     /// How long there must be no connection before a server that is to end does end: it takes
     /// callers a moment to learn that they shall not open new ones.
     pub drain_quiet: Duration,
+    /// After how long without running any task the runtime counts as stuck, and `/livez` fails; a
+    /// review takes microseconds.
+    pub stuck: Duration,
     /// How often a resource that the apiserver does not serve is asked for again.
     pub absent_kind: Duration,
 }
@@ -160,6 +174,7 @@ impl Default for Timers {
             reload: Duration::from_secs(5),
             drain_grace: Duration::from_secs(100),
             drain_quiet: Duration::from_secs(5),
+            stuck: Duration::from_secs(10),
             absent_kind: Duration::from_secs(3),
         }
     }

@@ -18,6 +18,7 @@ use crate::server::deadline::Deadline;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::options::{Decide, Work};
+use crate::server::ration::{Ration, clip};
 use crate::server::refusal::Refusal;
 use crate::server::store::Store;
 
@@ -32,6 +33,8 @@ pub(super) struct Desk {
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) work: Work,
+    /// The lines that decisions may log.
+    pub(super) lines: Ration,
 }
 
 /// An answer, and how it is counted.
@@ -86,7 +89,7 @@ impl Desk {
             reason: decision.reason.name(),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
-        log(&review, &told, &answer, start.elapsed());
+        log(&self.lines, &review, &told, &answer, start.elapsed());
         Ok(answer)
     }
 
@@ -142,24 +145,40 @@ fn constant(answer: &Bytes) -> Answer {
 }
 
 /// One line for each decision: what was asked and what came of it, never what the object says.
-fn log(review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
-    let codes = || findings.iter().map(|finding| finding.code.name).collect::<Vec<_>>().join(",");
+fn log(lines: &Ration, review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
+    let request = &review.request;
     macro_rules! line {
-        ($level:ident) => {
+        ($level:ident, $withheld:expr) => {
             tracing::$level!(
-                uid = &*review.uid,
-                kind = &*review.request.kind,
-                namespace = &*review.request.namespace,
-                name = &*review.request.name,
+                uid = clip(&review.uid),
+                kind = clip(&request.kind),
+                namespace = clip(&request.namespace),
+                name = clip(&request.name),
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
-                codes = codes(),
+                codes = codes(findings),
                 micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 dry_run = review.dry_run,
+                withheld = $withheld,
                 "decided"
             )
         };
     }
-    if answer.is_ours { line!(info) } else { line!(debug) }
+    if !answer.is_ours {
+        line!(debug, None::<u64>);
+    } else if let Some(withheld) = lines.take("decided") {
+        line!(info, (withheld > 0).then_some(withheld));
+    }
+}
+
+/// The codes of the findings, each once.
+fn codes(findings: &[&Finding]) -> String {
+    let mut told = Vec::new();
+    for finding in findings {
+        if !told.contains(&finding.code.name) {
+            told.push(finding.code.name);
+        }
+    }
+    told.join(",")
 }

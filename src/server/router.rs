@@ -23,6 +23,7 @@ use crate::server::body;
 use crate::server::deadline::{self, Deadline};
 use crate::server::limits::Gate;
 use crate::server::metrics::{Metrics, Outcome};
+use crate::server::ration::Ration;
 use crate::server::refusal::Refusal;
 use crate::server::review::{Answer, Desk};
 
@@ -41,6 +42,8 @@ pub(super) struct App {
     pub(super) body_time: Duration,
     /// The time that a caller allows who does not say.
     pub(super) request_time: Duration,
+    /// The lines that refusals may log.
+    pub(super) refusals: Ration,
 }
 
 /// The routes of the webhook.
@@ -54,11 +57,11 @@ async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
     let (head, mut body) = request.into_parts();
     let webhook = phase(&head.uri).map_or("none", webhook);
     let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start)).catch_unwind().await;
-    let answered = answered.unwrap_or_else(|panic| Err(panicked(&app.metrics, &*panic)));
+    let answered = answered.unwrap_or_else(|_| Err(panicked(&app.metrics)));
     let (outcome, response) = match answered {
         Ok(answer) => (answer.outcome(webhook), accepted(answer)),
         Err(refusal) => {
-            log(&refusal, webhook);
+            log(&app.refusals, &refusal, webhook);
             if let Refusal::Overloaded(shed) = refusal {
                 app.metrics.shed(shed);
             }
@@ -156,22 +159,22 @@ async fn refused(refusal: &Refusal, mut body: Body) -> Response {
     response
 }
 
-fn panicked(metrics: &Metrics, panic: &(dyn std::any::Any + Send)) -> Refusal {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = text.unwrap_or("no message"), "a review panicked");
+/// The hook of panics has told where and why.
+fn panicked(metrics: &Metrics) -> Refusal {
     metrics.panics.inc();
     Refusal::Panicked
 }
 
-fn log(refusal: &Refusal, webhook: &'static str) {
+/// One line for a refusal that is our own doing; what callers do wrong is for who looks for it.
+fn log(lines: &Ration, refusal: &Refusal, webhook: &'static str) {
     let status = refusal.status();
     let (reason, status_code) = (refusal.reason(), status.as_u16());
     let cause = std::error::Error::source(refusal).map(ToString::to_string);
-    if status.is_server_error() {
-        tracing::warn!(webhook, reason, status = status_code, cause, "{refusal}");
-    } else {
+    if !status.is_server_error() {
         tracing::debug!(webhook, reason, status = status_code, cause, "{refusal}");
+    } else if let Some(withheld) = lines.take(reason) {
+        let withheld = (withheld > 0).then_some(withheld);
+        tracing::warn!(webhook, reason, status = status_code, cause, withheld, "{refusal}");
     }
 }
 
