@@ -1,11 +1,13 @@
 //! A client that sends exactly the bytes that a test wants.
 
+#![allow(dead_code, reason = "each test program uses the part of it that it needs")]
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -62,9 +64,14 @@ impl Connection {
             .with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(address).await?;
+        Self::over(stream, config, "localhost").await
+    }
+
+    /// Shakes hands on a stream, with a configuration and for a name of the test's own.
+    pub(crate) async fn over(stream: TcpStream, config: ClientConfig, name: &str) -> io::Result<Self> {
         let connector = TlsConnector::from(Arc::new(config));
-        let stream = connector.connect("localhost".try_into().unwrap(), stream).await?;
-        Ok(Self { stream, read: Vec::new() })
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        Ok(Self { stream: connector.connect(name, stream).await?, read: Vec::new() })
     }
 
     /// The certificate that the server showed.
@@ -92,6 +99,12 @@ impl Connection {
     pub(crate) async fn answer(&mut self) -> Answer {
         let reading = read_answer(&mut self.stream, &mut self.read);
         timeout(PATIENCE, reading).await.expect("an answer should come").expect("an answer")
+    }
+
+    /// The next response, or `None` when the server hangs up without one.
+    pub(crate) async fn answer_or_end(&mut self) -> Option<Answer> {
+        let reading = read_answer(&mut self.stream, &mut self.read);
+        timeout(PATIENCE, reading).await.expect("an answer or an end should come").ok()
     }
 
     /// Waits until the server has hung up; what it said before is lost.

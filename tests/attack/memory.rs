@@ -1,0 +1,94 @@
+//! Many large bodies at once.
+
+use futures::future::join_all;
+
+use crate::client::{Answer, Connection, head};
+use crate::running::Victim;
+
+const CALLERS: usize = 64;
+const LARGE: usize = 8 << 20;
+
+/// Three quarters of the memory limit that the installation gives.
+const BOUND_MIB: u64 = 192;
+
+/// A review of exactly [`LARGE`] bytes, whose object has as many members as find room.
+fn large(uid: usize) -> Vec<u8> {
+    let start = format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u-{uid}","kind":{{"version":"v1","kind":"Pod"}},"operation":"CREATE","namespace":"team","object":{{"metadata":{{"labels":{{"arkonis.dev/deployment":"scout"}}}},"spec":{{"containers":[{{"name":"agent"}}]}},"status":{{"#
+    );
+    let end = br#""end":0}}}}"#;
+    let mut body = start.into_bytes();
+    let room = LARGE - body.len() - end.len();
+    body.extend(br#""a":[{}],"#.iter().cycle().take(room / 9 * 9));
+    body.extend(std::iter::repeat_n(b' ', room % 9));
+    body.extend(end);
+    body
+}
+
+fn is_good(answer: &Answer, uid: usize) -> bool {
+    let review = answer.review();
+    review["uid"] == format!("u-{uid}") && review["patch"].is_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s03_what_finds_no_room_is_refused_at_once_and_the_rest_is_served() {
+    let mut victim = Victim::start(&[]).await;
+    let mut callers = Vec::new();
+    for _ in 0..CALLERS {
+        callers.push(victim.connect().await);
+    }
+    for caller in &mut callers {
+        caller.send(&head("/mutate", LARGE)).await;
+    }
+    // 56 MiB are for large bodies, so that seven have room; all others hear so before they send any.
+    victim
+        .until("57 should be refused", async |victim| {
+            victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await == 57
+        })
+        .await;
+    let mut good = 0;
+    for (uid, mut caller) in callers.into_iter().enumerate() {
+        let _ = caller.try_send(&large(uid)).await;
+        let answer = caller.answer().await;
+        match answer.status {
+            429 => assert_eq!(answer.header("retry-after"), Some("1")),
+            _ => {
+                assert!(is_good(&answer, uid));
+                good += 1;
+            }
+        }
+    }
+    assert_eq!(good, 7);
+    assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
+    victim.is_well().await;
+}
+
+/// Asks again after a 429, as an apiserver does.
+async fn insist(victim: &Victim, uid: usize) {
+    let request = [head("/mutate", LARGE), large(uid)].concat();
+    let mut connection: Option<Connection> = None;
+    for _ in 0..1_000 {
+        let mut caller = match connection.take() {
+            Some(caller) => caller,
+            None => victim.connect().await,
+        };
+        let _ = caller.try_send(&request).await;
+        let answer = caller.answer().await;
+        if answer.status != 429 {
+            assert!(is_good(&answer, uid));
+            return;
+        }
+        connection = (answer.header("connection") != Some("close")).then_some(caller);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("never served");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s03_all_callers_are_served_when_they_come_again() {
+    let victim = Victim::start(&[]).await;
+    join_all((0..CALLERS).map(|uid| insist(&victim, uid))).await;
+    assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
+    assert_eq!(victim.metric("memgate_admission_bytes_in_flight").await, 0);
+    victim.is_well().await;
+}
