@@ -15,6 +15,7 @@ mod body;
 mod clock;
 mod connection;
 mod deadline;
+mod descriptors;
 mod drain;
 mod health;
 mod limits;
@@ -135,7 +136,8 @@ impl Server {
     ///
     /// # Errors
     /// When the certificate is no good or an address is taken.
-    pub fn bind(options: Options, state: State) -> Result<Self, Error> {
+    pub fn bind(mut options: Options, state: State) -> Result<Self, Error> {
+        options.limits = descriptors::fitted(&options.limits);
         let certificate = Arc::new(Certificate::obtain(&options.tls)?);
         let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);

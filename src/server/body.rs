@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use crate::server::limits::{Claim, Gate, SMALL};
+use crate::server::limits::{Claim, Gate, SMALL, Shed};
 use crate::server::refusal::Refusal;
 
 /// A whole body, with the room that it takes.
@@ -36,7 +36,13 @@ pub(super) async fn read<'g>(body: &mut Body, limit: usize, gate: &'g Gate) -> R
         let frame = tokio::select! {
             biased;
             frame = body.frame() => frame,
-            () = &mut wanted => return Err(Refusal::BodyLate),
+            () = &mut wanted => {
+                if gate.is_slow(whole.len(), start) {
+                    return Err(Refusal::Overloaded(Shed::Slow));
+                }
+                wanted.set(gate.wanted_back(start));
+                continue;
+            }
         };
         let Some(frame) = frame else { break };
         let Ok(data) = frame.map_err(Refusal::BodyBroken)?.into_data() else { continue };

@@ -70,8 +70,11 @@ impl Heart {
         }
     }
 
-    fn since_last(&self) -> Duration {
-        self.born.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Acquire)))
+    /// For how long it has not beaten, in words; `None` while it is well.
+    fn stopped(&self) -> Option<String> {
+        let last = Duration::from_millis(self.last.load(Ordering::Acquire));
+        let since = self.born.elapsed().saturating_sub(last);
+        (since > self.stuck).then(|| format!("no task has run for {} s", since.as_secs()))
     }
 }
 
@@ -85,12 +88,10 @@ pub(super) fn router(health: Arc<Health>) -> Router {
 }
 
 async fn live(State(health): State<Arc<Health>>) -> Response {
-    let since = health.heart.since_last();
-    if since > health.heart.stuck {
-        let text = format!("no task has run for {} s\n", since.as_secs());
-        return (StatusCode::INTERNAL_SERVER_ERROR, text).into_response();
+    match health.heart.stopped() {
+        Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n")).into_response(),
+        None => "ok\n".into_response(),
     }
-    "ok\n".into_response()
 }
 
 async fn ready(State(health): State<Arc<Health>>) -> Response {
@@ -120,6 +121,7 @@ impl Health {
         if !self.listening.load(Ordering::Acquire) {
             missing.push("no connections are accepted yet".to_owned());
         }
+        missing.extend(self.heart.stopped());
         if self.drain.has_begun() {
             missing.push("shutting down".to_owned());
         }

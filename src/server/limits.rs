@@ -6,8 +6,8 @@
 //! claims what has arrived: announcing bytes and not sending them gains nothing.
 //!
 //! Who sends slowly may do so as long as nobody else wants the room. Once somebody does, bodies that
-//! have taken longer than [`Limits::slow`] are given up at once, and theirs is free before the other has
-//! waited its time.
+//! have come at less than [`PACE`] for longer than [`Limits::slow`] are given up at once, and theirs is
+//! free before the other has waited its time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,10 @@ const PAGE: usize = 4 << 10;
 /// The largest body that counts as small. Most pods are below 64 KiB.
 pub(super) const SMALL: usize = 256 << 10;
 
+/// What a body must have brought, in bytes a millisecond, not to count as slow: a thousandth of what a
+/// network carries, and a tenth of what 8 MiB need to be in time.
+const PACE: usize = 64;
+
 /// Why a request was refused for want of room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shed {
@@ -31,6 +35,8 @@ pub(super) enum Shed {
     Requests,
     /// Too many bytes of bodies.
     Bytes,
+    /// A body that came slowly, when others wanted its room.
+    Slow,
     /// Too many connections; one had to go for another.
     Connections,
 }
@@ -41,6 +47,7 @@ impl Shed {
         match self {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
+            Self::Slow => "slow",
             Self::Connections => "connections",
         }
     }
@@ -92,10 +99,18 @@ impl Gate {
         (self.pages - self.small.available_permits() - self.large.available_permits()) * PAGE
     }
 
-    /// Waits until a body that began to arrive at `start` has been slow, and its room is wanted.
+    /// Waits until somebody wants the room of a body that began to arrive at `start`, which nobody can
+    /// before it may be called slow.
     pub(super) async fn wanted_back(&self, start: Instant) {
         sleep_until(start + self.slow).await;
         self.wanted.notified().await;
+    }
+
+    /// Whether so many bytes since `start` are few.
+    pub(super) fn is_slow(&self, bytes: usize, start: Instant) -> bool {
+        let took = start.elapsed();
+        let paced = u64::try_from(bytes / PACE).map_or(Duration::MAX, Duration::from_millis);
+        took > self.slow && took > paced
     }
 
     async fn acquire(&self, semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
@@ -188,6 +203,15 @@ mod tests {
         assert!(tokio::time::timeout(slow * 3, &mut back).await.is_err(), "nobody wants it");
         let (refused, ()) = tokio::join!(gate.enter(), back);
         assert_eq!(refused.err(), Some(Shed::Requests));
+    }
+
+    #[test]
+    fn slow_is_less_than_the_pace_for_a_while() {
+        let gate = gate(1 << 20, 1);
+        let ago = |millis| Instant::now().checked_sub(Duration::from_millis(millis)).expect("a past");
+        assert!(!gate.is_slow(0, ago(500)), "it has only begun");
+        assert!(gate.is_slow(10_000, ago(2_000)));
+        assert!(!gate.is_slow(1_000_000, ago(2_000)), "a large one may take longer");
     }
 
     #[tokio::test]

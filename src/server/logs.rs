@@ -50,6 +50,8 @@ pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(levels)
         .with_writer(std::io::stderr)
+        // Where no line can be written, neither can a complaint about it, and trying ends the thread.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     match format {
         Format::Text => log.finish().try_init()?,

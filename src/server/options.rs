@@ -99,7 +99,7 @@ pub struct Limits {
     /// How long a request waits for room before it is refused with 429. The refusal is promised
     /// within 10 ms.
     pub wait: Duration,
-    /// How long a body may take when others wait for its room. One of 8 MiB needs a tenth of it.
+    /// After how long a body that comes slowly is given up when others wait for its room.
     pub slow: Duration,
     /// The most lookups at the apiserver at once.
     pub lookups: usize,

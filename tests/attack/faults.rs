@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use futures::future::join_all;
-use serde_json::Value;
 use tokio::net::TcpStream;
 
 use crate::client::{head, post, review};
@@ -73,10 +72,6 @@ async fn flood(victim: &Victim, request: &[u8], times: usize) -> u16 {
     statuses[0]
 }
 
-fn lines(victim: &Victim) -> Vec<Value> {
-    victim.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r16_ten_thousand_bad_requests_log_nothing() {
     let victim = Victim::start(&[]).await;
@@ -104,7 +99,7 @@ async fn r16_a_flood_of_refusals_of_our_own_logs_a_few_lines() {
     let start = std::time::Instant::now();
     join_all(late).await;
     let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
-    let told = lines(&victim).iter().filter(|line| line["reason"] == "late").count();
+    let told = victim.lines().iter().filter(|line| line["reason"] == "late").count();
     assert!((1..=20 + seconds).contains(&told), "{told} lines in {seconds} s");
 }
 
@@ -116,7 +111,7 @@ async fn r16_a_flood_of_decisions_logs_at_a_bounded_rate() {
     let start = std::time::Instant::now();
     assert_eq!(flood(&victim, &post("/mutate", long.as_bytes()), 12_000).await, 200);
     let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
-    let told = lines(&victim).into_iter().filter(|line| line["message"] == "decided").count();
+    let told = victim.lines().into_iter().filter(|line| line["message"] == "decided").count();
     assert!(told <= 5_000 + 100 * seconds, "{told} lines in {seconds} s");
     assert!(victim.log().len() <= (told + 10) * 1_024, "{} bytes in {told} lines", victim.log().len());
 }

@@ -1,8 +1,10 @@
 //! Many large bodies at once.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 
-use crate::client::{Answer, Connection, head};
+use crate::client::{Answer, head};
 use crate::running::Victim;
 
 const CALLERS: usize = 64;
@@ -38,7 +40,7 @@ async fn s03_what_finds_no_room_is_refused_at_once_and_the_rest_is_served() {
         callers.push(victim.connect().await);
     }
     for caller in &mut callers {
-        caller.send(&head("/mutate", LARGE)).await;
+        caller.send(&head("/mutate?timeout=30s", LARGE)).await;
     }
     // 56 MiB are for large bodies, so that seven have room; all others hear so before they send any.
     victim
@@ -46,40 +48,33 @@ async fn s03_what_finds_no_room_is_refused_at_once_and_the_rest_is_served() {
             victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await == 57
         })
         .await;
-    let mut good = 0;
-    for (uid, mut caller) in callers.into_iter().enumerate() {
-        let _ = caller.try_send(&large(uid)).await;
-        let answer = caller.answer().await;
-        match answer.status {
-            429 => assert_eq!(answer.header("retry-after"), Some("1")),
-            _ => {
-                assert!(is_good(&answer, uid));
-                good += 1;
-            }
-        }
-    }
+    let answers = callers.into_iter().enumerate().map(async |(uid, mut caller)| {
+        let answer = caller.send_for_answer(&large(uid)).await;
+        let refused = answer.status == 429 && answer.header("retry-after") == Some("1");
+        assert!(refused || is_good(&answer, uid));
+        usize::from(!refused)
+    });
+    let good: usize = join_all(answers).await.into_iter().sum();
     assert_eq!(good, 7);
     assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
     victim.is_well().await;
 }
 
-/// Asks again after a 429, as an apiserver does.
+/// Asks whether there is room, and again after a 429, as an apiserver does.
 async fn insist(victim: &Victim, uid: usize) {
-    let request = [head("/mutate", LARGE), large(uid)].concat();
-    let mut connection: Option<Connection> = None;
-    for _ in 0..1_000 {
-        let mut caller = match connection.take() {
-            Some(caller) => caller,
-            None => victim.connect().await,
-        };
-        let _ = caller.try_send(&request).await;
+    let ask = String::from_utf8(head("/mutate?timeout=30s", LARGE)).unwrap();
+    let ask = ask.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
+    for _ in 0..600 {
+        let mut caller = victim.connect().await;
+        caller.send(ask.as_bytes()).await;
         let answer = caller.answer().await;
-        if answer.status != 429 {
-            assert!(is_good(&answer, uid));
+        if answer.status == 100 {
+            caller.send(&large(uid)).await;
+            assert!(is_good(&caller.answer().await, uid));
             return;
         }
-        connection = (answer.header("connection") != Some("close")).then_some(caller);
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("never served");
 }

@@ -243,8 +243,7 @@ async fn s08_odd_names_stay_in_their_place() {
             );
         }
     }
-    for line in victim.log().lines() {
-        let line: Value = serde_json::from_str(line).expect("each line is one object");
+    for line in victim.lines() {
         assert!(line["message"] != "fake" && line.get("fake").is_none(), "{line}");
         assert!(line.to_string().len() < 4096, "a line of {} bytes", line.to_string().len());
     }
@@ -290,7 +289,7 @@ async fn s09_what_a_pod_says_stays_and_full_pods_are_served() {
         ("no env", json!({"name": "agent"}), 3),
         ("env that is null", json!({"name": "agent", "env": null}), 3),
         ("env that is empty", json!({"name": "agent", "env": []}), 3),
-        ("one name taken", json!({"name": "agent", "env": [{"name": names[0], "value": "mine"}]}), 2),
+        ("one name taken", json!({"name": "agent", "env": [{"name": names[0], "value": "mine"}]}), 0),
         ("5,000 others", json!({"name": "agent", "env": many}), 3),
         (
             "all names taken a thousand times",

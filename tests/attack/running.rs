@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -83,7 +84,7 @@ impl Victim {
         fs::write(directory.path().join("state.json"), setup.state.to_string()).unwrap();
         let log = setup.log.clone().unwrap_or_else(|| directory.path().join("log"));
         let log = File::options().create(true).append(true).open(log).unwrap();
-        let (webhook, health) = (free(), free());
+        let (webhook, health) = own_addresses();
         let watchdog = Command::new("/bin/sh")
             .args(["-c", WATCHDOG, "watchdog", &setup.descriptors.to_string()])
             .args([env!("CARGO_BIN_EXE_memgate"), "serve", "--state", "state.json", "--tls-ca-out", "ca.pem"])
@@ -100,9 +101,9 @@ impl Victim {
             .spawn()
             .unwrap();
         let mut victim = Self { watchdog, directory, pid: 0, webhook, health };
-        victim.until("it should be ready", async |victim| victim.is_ready().await).await;
-        let pid = fs::read_to_string(victim.directory.path().join("pid")).unwrap();
-        victim.pid = pid.trim().parse().unwrap();
+        let pid = victim.directory.path().join("pid");
+        victim.until("it should be ready", async |victim| pid.exists() && victim.is_ready().await).await;
+        victim.pid = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
         victim
     }
 
@@ -185,7 +186,19 @@ impl Victim {
 
     /// Everything that it logged.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.directory.path().join("log")).unwrap()
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Its log, each line as the JSON that it must be. A person is told something else at the start.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let log = self.log();
+        let serving = log.find("\"serving\"").unwrap();
+        let greeting = ["Serving on ", "To have a cluster ", "  memgate manifests "];
+        let lines = log[serving..].lines().skip(1);
+        let lines = lines.filter(|line| !greeting.iter().any(|start| line.starts_with(start)));
+        lines
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
     }
 
     /// Checks that it is alive, has never panicked, and answers a good review well.
@@ -200,7 +213,8 @@ impl Victim {
     pub(crate) async fn until(&mut self, what: &str, mut check: impl AsyncFnMut(&Self) -> bool) {
         let patient = async {
             while !check(self).await {
-                assert!(self.watchdog.try_wait().unwrap().is_none(), "it ended: {}", self.log());
+                let ended = self.watchdog.try_wait().unwrap();
+                assert!(ended.is_none(), "{ended:?}: {}", self.log());
                 sleep(Duration::from_millis(20)).await;
             }
         };
@@ -215,7 +229,10 @@ impl Drop for Victim {
     }
 }
 
-/// An address of loopback on which nobody listens; one is not given out twice in a row.
-fn free() -> SocketAddr {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+/// Two addresses of loopback that nobody else has: its hosts are enough for every process and test.
+fn own_addresses() -> (SocketAddr, SocketAddr) {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = [127, 64 | high >> 2, high << 6 | low >> 2, NEXT.fetch_add(1, Ordering::Relaxed)];
+    ((host, 10_250 + u16::from(low & 3)).into(), (host, 8_081 + u16::from(low & 3)).into())
 }

@@ -90,6 +90,29 @@ impl Connection {
         self.stream.flush().await
     }
 
+    /// Sends a large request until it is through or there is an answer, as Go's client does.
+    pub(crate) async fn send_for_answer(&mut self, bytes: &[u8]) -> Answer {
+        let (mut from, mut to) = tokio::io::split(&mut self.stream);
+        let sending = async {
+            let mut sent = Ok(());
+            for part in bytes.chunks(64 << 10) {
+                sent = sent.and(to.write_all(part).await);
+                tokio::task::yield_now().await;
+            }
+            if sent.and(to.flush().await).is_ok() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let mut sending = std::pin::pin!(sending);
+        let mut reading = std::pin::pin!(timeout(PATIENCE, read_answer(&mut from, &mut self.read)));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut reading => answer,
+            () = &mut sending => reading.await,
+        };
+        answer.expect("an answer should come").expect("an answer")
+    }
+
     /// Says that nothing more will be sent.
     pub(crate) async fn finish(&mut self) {
         self.stream.shutdown().await.unwrap();
