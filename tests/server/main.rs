@@ -15,5 +15,6 @@ mod drain;
 mod limits;
 mod objects;
 mod running;
+mod stall;
 mod timers;
 mod wire;

@@ -1,0 +1,69 @@
+//! A runtime that no longer gets around to its tasks.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use memgate::decide::decide;
+use memgate::model::decision::Decision;
+use memgate::model::request::Request;
+use memgate::model::snapshot::Snapshot;
+use memgate::server::options::Work;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::client::{post, review};
+use crate::running::{Running, until};
+
+/// Whether decisions may go on.
+static OPEN: Mutex<bool> = Mutex::new(false);
+static OPENED: Condvar = Condvar::new();
+
+/// Blocks its thread, as a task does that computes for too long.
+fn blocks(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    let _open = OPENED.wait_while(OPEN.lock().unwrap(), |open| !*open).unwrap();
+    decide(request, snapshot)
+}
+
+/// A server on a runtime of its own, with one thread, as in a pod of its own.
+fn start(work: Work) -> (Runtime, Running) {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = {
+        let _inside = runtime.enter();
+        Running::start(|options| {
+            options.work = work;
+            options.timers.stuck = Duration::from_millis(500);
+        })
+    };
+    (runtime, server)
+}
+
+#[test]
+fn r15_probes_tell_that_a_runtime_is_stuck_and_others_go_on() {
+    let (stuck_runtime, stuck) = start(Work::Decide(blocks));
+    let (other_runtime, other) = start(Work::default());
+    let test = Builder::new_current_thread().enable_all().build().unwrap();
+    test.block_on(async {
+        assert_eq!(stuck.health("/livez").await.status, 200);
+        let mut caller = stuck.connect().await;
+        caller.send(&post("/mutate", &review("u-1", Some("scout")))).await;
+        let dead = || async { stuck.health("/livez").await.status == 500 };
+        until("the probe should tell that nothing runs any more", dead).await;
+        assert!(stuck.health("/livez").await.text().starts_with("no task has run for"));
+        let ready = stuck.health("/readyz").await;
+        assert_eq!(ready.status, 503);
+        assert!(ready.text().contains("no task has run for"), "{}", ready.text());
+        assert_eq!(stuck.health("/metrics").await.status, 200);
+
+        assert_eq!(other.ask(&post("/mutate", &review("u-2", None))).await.review()["uid"], "u-2");
+        for probe in ["/livez", "/readyz"] {
+            assert_eq!(other.health(probe).await.status, 200, "{probe}");
+        }
+
+        *OPEN.lock().unwrap() = true;
+        OPENED.notify_all();
+        assert_eq!(caller.answer().await.review()["uid"], "u-1");
+        let alive = || async { stuck.health("/livez").await.status == 200 };
+        until("it should be alive again", alive).await;
+    });
+    stuck_runtime.shutdown_background();
+    other_runtime.shutdown_background();
+}
