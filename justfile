@@ -48,6 +48,10 @@ advisories:
 bench *FILTER:
     cargo bench --locked {{FILTER}}
 
+# Long runs with numbers: `just soak overload`, `just soak idle`; results belong in docs/performance.md
+soak NAME *ARGS:
+    cargo bench --locked --bench overload -- {{NAME}} {{ARGS}}
+
 # What CI runs
 ci:
     .ci/run

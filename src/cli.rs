@@ -91,7 +91,7 @@ enum Command {
     Mutate(mutate::Args),
     Review(review::Args),
     Test(test::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),

@@ -18,6 +18,7 @@ mod deadline;
 mod descriptors;
 mod drain;
 mod health;
+mod lag;
 mod limits;
 mod listener;
 pub mod logs;
@@ -53,6 +54,7 @@ use crate::server::connection::House;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::{Drain, Signals, drained};
 use crate::server::health::{Health, Heart};
+use crate::server::lag::Lag;
 use crate::server::limits::Gate;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
@@ -228,6 +230,7 @@ fn app(options: &Options, state: State) -> (Arc<App>, Arc<Metrics>) {
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
+        lag: Lag::default(),
         metrics: Arc::clone(&metrics),
         body_limit: options.limits.body,
         body_time: options.timers.body,
@@ -270,7 +273,9 @@ fn serve_health(
 
 fn beat(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
     let health = Arc::clone(health);
+    let app = Arc::clone(&health.app);
     tasks.spawn(async move { health.heart.beat().await });
+    tasks.spawn(async move { app.lag.measure().await });
 }
 
 fn keep_certificate(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {

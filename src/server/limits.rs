@@ -37,6 +37,8 @@ pub(super) enum Shed {
     Bytes,
     /// A body that came slowly, when others wanted its room.
     Slow,
+    /// More work than can be done in time.
+    Lag,
     /// Too many connections; one had to go for another.
     Connections,
 }
@@ -48,6 +50,7 @@ impl Shed {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
             Self::Slow => "slow",
+            Self::Lag => "lag",
             Self::Connections => "connections",
         }
     }

@@ -21,7 +21,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::model::finding::Phase;
 use crate::server::body;
 use crate::server::deadline::{self, Deadline};
-use crate::server::limits::Gate;
+use crate::server::lag::Lag;
+use crate::server::limits::{Gate, Shed};
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::ration::Ration;
 use crate::server::refusal::Refusal;
@@ -35,6 +36,7 @@ const SKIP: Duration = Duration::from_millis(4);
 pub(super) struct App {
     pub(super) desk: Desk,
     pub(super) gate: Gate,
+    pub(super) lag: Lag,
     pub(super) metrics: Arc<Metrics>,
     /// The largest body, in bytes.
     pub(super) body_limit: usize,
@@ -78,6 +80,9 @@ async fn answer(app: &App, head: &Parts, body: &mut Body, start: Instant) -> Res
     let phase = check(head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Refusal::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
+    if app.lag.is_too_much(deadline.answer) {
+        return Err(Refusal::Overloaded(Shed::Lag));
+    }
     let work = async {
         let _place = app.gate.enter().await.map_err(Refusal::Overloaded)?;
         let reading = body::read(body, app.body_limit, &app.gate);

@@ -93,7 +93,9 @@ async fn r16_a_flood_of_refusals_of_our_own_logs_a_few_lines() {
     let late: Vec<_> = (0..400)
         .map(|_| async {
             let answer = victim.ask(&head("/mutate?timeout=1ms", 1_000)).await;
-            assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+            // 429 where so many callers at once are too much for the machine.
+            assert!(matches!(answer.status, 429 | 503), "{answer:?}");
+            assert_eq!(answer.header("retry-after"), Some("1"));
         })
         .collect();
     let start = std::time::Instant::now();

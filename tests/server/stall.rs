@@ -1,4 +1,4 @@
-//! A runtime that no longer gets around to its tasks.
+//! A runtime that no longer gets around to its tasks, or not in time.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -66,4 +66,43 @@ fn r15_probes_tell_that_a_runtime_is_stuck_and_others_go_on() {
     });
     stuck_runtime.shutdown_background();
     other_runtime.shutdown_background();
+}
+
+/// Takes a hundred times as long as usual.
+fn dawdles(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    std::thread::sleep(Duration::from_millis(5));
+    decide(request, snapshot)
+}
+
+#[test]
+fn l8_what_would_come_too_late_is_refused_and_what_is_taken_is_answered() {
+    let (runtime, server) = start(Work::Decide(dawdles));
+    let test = Builder::new_current_thread().enable_all().build().unwrap();
+    test.block_on(async {
+        let mut callers = Vec::new();
+        for _ in 0..400 {
+            callers.push(server.connect().await);
+        }
+        let (mut taken, mut refused) = (0, 0);
+        // Two seconds of work at a time, where each caller leaves one.
+        for _ in 0..2 {
+            for caller in &mut callers {
+                caller.send(&post("/mutate?timeout=2s", &review("u-1", None))).await;
+            }
+            for caller in &mut callers {
+                let answer = caller.answer().await;
+                match (answer.status, answer.header("retry-after")) {
+                    (200, _) => taken += 1,
+                    (429, Some("1")) => refused += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
+        let shed = server.metric("memgate_admission_shed_total{cause=\"lag\"}").await;
+        assert_eq!(shed, Some(refused.to_string()));
+        let calm = || async { server.ask(&post("/mutate", &review("u-2", None))).await.status == 200 };
+        until("it should serve again when the rush is over", calm).await;
+    });
+    runtime.shutdown_background();
 }

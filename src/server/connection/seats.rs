@@ -268,7 +268,9 @@ mod tests {
         let apiserver = [take(&seats, 1).0, take(&seats, 1).0];
         apiserver[0].activity.answered(true);
         let crowd = [take(&seats, 2).0, take(&seats, 2).0];
-        crowd.iter().for_each(|seat| seat.activity.answered(true));
+        for seat in &crowd {
+            seat.activity.answered(true);
+        }
         let (third, _) = take(&seats, 2);
         assert!(has_gone(&apiserver[1]), "half of the places is no crowd");
         third.activity.answered(true);
