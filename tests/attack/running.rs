@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::client::{Answer, Connection, plain, post};
 
 /// Longer than anything here takes, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Starts the program with its process id in a file and so many file descriptors, and ends it when
 /// standard input ends, which it does with any death of the test.

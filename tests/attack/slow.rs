@@ -7,7 +7,7 @@ use futures::future::join_all;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::client::{Connection, head, post, review};
+use crate::client::{Connection, head, post, review, trusting};
 use crate::running::Victim;
 
 /// The places that there are by default.
@@ -153,21 +153,7 @@ async fn s04_one_address_with_good_manners_cannot_take_all_places() {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
         let stream = socket.connect(victim.address()).await.unwrap();
-        let mut roots = rustls::RootCertStore::empty();
-        let ca = victim.ca();
-        for certificate in
-            <rustls::pki_types::CertificateDer<'_> as rustls::pki_types::pem::PemObject>::pem_slice_iter(
-                ca.as_bytes(),
-            )
-        {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let config = trusting(&victim.ca(), &["http/1.1"]);
         let mut connection = Connection::over(stream, config, "localhost").await.unwrap();
         connection.send(&post("/mutate", &review("crowd", None))).await;
         assert_eq!(connection.answer().await.status, 200);

@@ -52,19 +52,8 @@ impl Answer {
 impl Connection {
     /// Connects to a server whose certificate the CA has signed.
     pub(crate) async fn open(address: SocketAddr, ca: &str, protocols: &[&str]) -> io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(address).await?;
-        Self::over(stream, config, "localhost").await
+        Self::over(stream, trusting(ca, protocols), "localhost").await
     }
 
     /// Shakes hands on a stream, with a configuration and for a name of the test's own.
@@ -136,6 +125,22 @@ impl Connection {
         let reading = async { while self.stream.read(&mut scrap).await.is_ok_and(|count| count > 0) {} };
         timeout(PATIENCE, reading).await.expect("the server should hang up");
     }
+}
+
+/// A client that trusts what the CA has signed.
+pub(crate) fn trusting(ca: &str, protocols: &[&str]) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    config
 }
 
 /// A GET over plain HTTP.
