@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
 use crate::cli::findings::fault;
@@ -16,7 +15,7 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
-use crate::server::{Server, State, logs, tls};
+use crate::server::{Server, State, logs, runtime, tls};
 
 /// How long a server on fixed objects goes on serving once it is to end: nobody depends on it.
 const FIXED_GRACE: Duration = Duration::from_secs(1);
@@ -124,7 +123,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         LogFormat::Json => logs::Format::Json,
     };
     logs::init(format, &args.log).context("failed to start the log")?;
-    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let runtime = runtime().context("failed to start the runtime")?;
     let certificate = args.tls_cert.is_some() || args.self_signed || !args.state.is_empty();
     anyhow::ensure!(
         certificate,

@@ -20,17 +20,21 @@ const SHARE: u32 = 4;
 /// What is never too much: a busy machine lets anybody wait so long now and then.
 const LEAST: Duration = Duration::from_millis(200);
 
-/// The lag that was measured last, in microseconds.
+/// The lesser of the two lags that were measured last, in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Lag(AtomicU64);
 
 impl Lag {
     /// Measures for as long as the runtime runs it.
     pub(super) async fn measure(&self) {
+        let mut before = Duration::ZERO;
         loop {
             let start = Instant::now();
             sleep(PERIOD).await;
-            self.set(start.elapsed().saturating_sub(PERIOD));
+            let lag = start.elapsed().saturating_sub(PERIOD);
+            // A machine that was taken away for a moment is behind once, one with too much work twice.
+            self.set(lag.min(before));
+            before = lag;
         }
     }
 
