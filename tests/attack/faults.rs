@@ -90,16 +90,14 @@ async fn r16_ten_thousand_bad_requests_log_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r16_a_flood_of_refusals_of_our_own_logs_a_few_lines() {
     let victim = Victim::start(&[]).await;
-    let late: Vec<_> = (0..400)
-        .map(|_| async {
+    let late = async || {
+        for _ in 0..25 {
             let answer = victim.ask(&head("/mutate?timeout=1ms", 1_000)).await;
-            // 429 where so many callers at once are too much for the machine.
-            assert!(matches!(answer.status, 429 | 503), "{answer:?}");
-            assert_eq!(answer.header("retry-after"), Some("1"));
-        })
-        .collect();
+            assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+        }
+    };
     let start = std::time::Instant::now();
-    join_all(late).await;
+    join_all((0..8).map(|_| late())).await;
     let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
     let told = victim.lines().iter().filter(|line| line["reason"] == "late").count();
     assert!((1..=20 + seconds).contains(&told), "{told} lines in {seconds} s");
@@ -114,6 +112,6 @@ async fn r16_a_flood_of_decisions_logs_at_a_bounded_rate() {
     assert_eq!(flood(&victim, &post("/mutate", long.as_bytes()), 12_000).await, 200);
     let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
     let told = victim.lines().into_iter().filter(|line| line["message"] == "decided").count();
-    assert!(told <= 5_000 + 100 * seconds, "{told} lines in {seconds} s");
+    assert!((1..=5_000 + 100 * seconds).contains(&told), "{told} lines in {seconds} s");
     assert!(victim.log().len() <= (told + 10) * 1_024, "{} bytes in {told} lines", victim.log().len());
 }
