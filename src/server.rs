@@ -243,7 +243,7 @@ fn app(options: &Options, state: State) -> (Arc<App>, Arc<Metrics>) {
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
-        lag: Lag::default(),
+        lag: Lag::new(),
         metrics: Arc::clone(&metrics),
         body_limit: options.limits.body,
         body_time: options.timers.body,
@@ -288,7 +288,7 @@ fn beat(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
     let health = Arc::clone(health);
     let app = Arc::clone(&health.app);
     tasks.spawn(async move { health.heart.beat().await });
-    tasks.spawn(async move { app.lag.measure().await });
+    tasks.spawn(async move { app.lag.mark().await });
 }
 
 fn keep_certificate(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {

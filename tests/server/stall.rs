@@ -68,9 +68,14 @@ fn r15_probes_tell_that_a_runtime_is_stuck_and_others_go_on() {
     other_runtime.shutdown_background();
 }
 
-/// Takes a hundred times as long as usual.
+/// Whether the rush may begin.
+static RUSH: Mutex<bool> = Mutex::new(false);
+static RUSHED: Condvar = Condvar::new();
+
+/// Takes a hundred times as long as usual, from the moment on when all callers have asked.
 fn dawdles(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
-    std::thread::sleep(Duration::from_millis(5));
+    drop(RUSHED.wait_while(RUSH.lock().unwrap(), |begun| !*begun).unwrap());
+    std::thread::sleep(Duration::from_millis(6));
     decide(request, snapshot)
 }
 
@@ -83,19 +88,19 @@ fn l8_what_would_come_too_late_is_refused_and_what_is_taken_is_answered() {
         for _ in 0..400 {
             callers.push(server.connect().await);
         }
+        for caller in &mut callers {
+            caller.send(&post("/mutate?timeout=2s", &review("u-1", None))).await;
+        }
+        // More than two seconds of work, where each caller leaves one.
+        *RUSH.lock().unwrap() = true;
+        RUSHED.notify_all();
         let (mut taken, mut refused) = (0, 0);
-        // Two seconds of work at a time, where each caller leaves one.
-        for _ in 0..2 {
-            for caller in &mut callers {
-                caller.send(&post("/mutate?timeout=2s", &review("u-1", None))).await;
-            }
-            for caller in &mut callers {
-                let answer = caller.answer().await;
-                match (answer.status, answer.header("retry-after")) {
-                    (200, _) => taken += 1,
-                    (429, Some("1")) => refused += 1,
-                    other => panic!("{other:?}"),
-                }
+        for caller in &mut callers {
+            let answer = caller.answer().await;
+            match (answer.status, answer.header("retry-after")) {
+                (200, _) => taken += 1,
+                (429, Some("1")) => refused += 1,
+                other => panic!("{other:?}"),
             }
         }
         assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
