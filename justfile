@@ -35,9 +35,10 @@ apiserver *FILTER:
 # Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in tests/fuzz/corpus
 fuzz TARGET="" SECONDS="60":
     MEMGATE_FUZZ_SECONDS={{SECONDS}} cargo test --locked --release --test fuzz -- fuzz::{{TARGET}}
-# Minutes of one fault, over and over: rotations, wipes; results belong in docs/reliability.md
-soak WHAT:
-    cargo test --locked --test apiserver -- --ignored --nocapture --exact certs::soak_{{WHAT}}
+
+# Long runs with numbers: `just soak` lists them
+soak *ARGS:
+    tools/soak.sh {{ARGS}}
 
 # The control plane for the tests, built ahead of time
 envtest:

@@ -14,6 +14,7 @@ pub mod explain_pod;
 pub mod families;
 pub mod findings;
 pub mod input;
+pub mod limits;
 pub mod manifests;
 pub mod mutate;
 pub mod output;

@@ -18,15 +18,19 @@ pub mod certs;
 pub mod clock;
 mod connection;
 mod deadline;
+mod descriptors;
 mod drain;
 mod events;
 mod health;
+mod lag;
 mod limits;
 mod listener;
 pub mod logs;
 mod lookup;
 mod metrics;
 pub mod options;
+pub mod quantity;
+mod ration;
 mod refusal;
 mod review;
 mod router;
@@ -45,6 +49,7 @@ use axum::Router;
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
@@ -57,10 +62,12 @@ use crate::server::connection::seats::Seats;
 use crate::server::drain::{Drain, Signals, drained};
 use crate::server::events::Delivery;
 use crate::server::health::{Health, Heart};
+use crate::server::lag::Lag;
 use crate::server::limits::Gate;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::options::{Limits, Options, Timers};
+use crate::server::ration::{Rate, Ration};
 use crate::server::review::Desk;
 use crate::server::router::App;
 use crate::server::store::Store;
@@ -71,6 +78,16 @@ use crate::server::traces::export::Export;
 
 /// The most connections to the health port: a kubelet, a few scrapers, a person.
 const HEALTH_CONNECTIONS: usize = 64;
+
+/// After how many tasks the runtime looks at sockets and timers. A look costs about a microsecond.
+const EVENT_INTERVAL: u32 = 8;
+
+/// How many lines a second each kind of refusal may log: enough to see what is wrong.
+const REFUSALS: Rate = Rate { burst: 20, per_second: 1 };
+
+/// How many decisions a second are logged: all of a roll-out of a thousand pods, and no more than
+/// 50 KB a second of a flood.
+const DECISIONS: Rate = Rate { burst: 5_000, per_second: 100 };
 
 /// What decisions are made on.
 pub enum State {
@@ -134,15 +151,25 @@ pub struct Addresses {
     pub health: SocketAddr,
 }
 
+/// The runtime that a server should have: one that looks for what has arrived, and at its timers, after
+/// every few tasks. The usual 61 are many when each is a decision on a large object.
+///
+/// # Errors
+/// When the operating system gives no threads.
+pub fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(EVENT_INTERVAL).build()
+}
+
 impl Server {
     /// Gets a certificate and binds both sockets.
     ///
     /// # Errors
     /// When the certificate is no good or an address is taken.
-    pub fn bind(options: Options, state: State) -> Result<Self, Error> {
+    pub fn bind(mut options: Options, state: State) -> Result<Self, Error> {
         if let (tls::Source::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
             return Err(Error::Tls(tls::Error::NoCluster));
         }
+        options.limits = descriptors::fitted(&options.limits);
         let callers = options.callers.as_ref();
         let certificate = Arc::new(Certificate::obtain(&options.tls, callers, &options.clock)?);
         let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
@@ -160,7 +187,7 @@ impl Server {
             metrics,
             certificate,
             drain: Drain::default(),
-            heart: Heart::new(),
+            heart: Heart::new(options.timers.stuck),
             seats: Seats::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
@@ -256,15 +283,18 @@ fn app(
         }
     };
     let work = options.work.clone();
-    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(metrics), work, outbox };
+    let lines = Ration::new(DECISIONS);
+    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(metrics), work, outbox, lines };
     let app = App {
         desk,
         gate: Gate::new(&options.limits),
+        lag: Lag::new(),
         metrics: Arc::clone(metrics),
         tracer,
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,
+        refusals: Ration::new(REFUSALS),
     };
     (Arc::new(app), delivery)
 }
@@ -302,7 +332,9 @@ fn serve_health(
 
 fn beat(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
     let health = Arc::clone(health);
+    let app = Arc::clone(&health.app);
     tasks.spawn(async move { health.heart.beat().await });
+    tasks.spawn(async move { app.lag.mark().await });
 }
 
 fn keep_certificate(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::http::Uri;
-use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
+use crate::cli::limits::LimitArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
-use crate::server::{Server, State, logs, tls, traces};
+use crate::server::{Server, State, logs, runtime, tls, traces};
 
 /// How long a server on fixed objects goes on serving once it is to end: nobody depends on it.
 const FIXED_GRACE: Duration = Duration::from_secs(1);
@@ -74,6 +74,9 @@ pub struct Args {
     /// How many seconds to go on serving, at most, once it is to end; 1 with --state
     #[arg(long, value_name = "SECONDS", help_heading = "Network")]
     drain: Option<u64>,
+
+    #[command(flatten)]
+    limits: LimitArgs,
 
     /// What to log: error, warn, info, debug, trace, or directives such as memgate=debug
     #[arg(long, value_name = "FILTER", default_value = "info", help_heading = "Log")]
@@ -141,7 +144,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         LogFormat::Json => logs::Format::Json,
     };
     logs::init(format, &args.log).context("failed to start the log")?;
-    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let runtime = runtime().context("failed to start the runtime")?;
     let options = options(args)?;
     let settings = args.settings.settings()?;
     let state = if args.state.is_empty() {
@@ -172,6 +175,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     if let Some(seconds) = args.drain {
         options.timers.drain_grace = Duration::from_secs(seconds);
     }
+    args.limits.apply(&mut options)?;
     Ok(options)
 }
 

@@ -1,5 +1,7 @@
 //! Just enough of a URL to judge an endpoint: scheme, userinfo and host. Nothing is ever dialled.
 
+use std::net::Ipv4Addr;
+
 /// The parts of an endpoint that somebody wrote, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint<'u> {
@@ -55,9 +57,70 @@ fn without_port(host_and_port: &str) -> &str {
     host_and_port.split(':').next().unwrap_or_default()
 }
 
+/// The IPv4 address that a host is by number, in all spellings that the C library takes: one to four
+/// numbers, decimal, octal or hexadecimal, of which the last fills the rest; with a final dot or
+/// without. Source: inet_aton(3).
+#[must_use]
+pub fn ipv4(host: &str) -> Option<Ipv4Addr> {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, bytes) = numbers.split_last()?;
+    let rest = 8 * u32::try_from(4_usize.checked_sub(bytes.len())?).ok()?;
+    let head =
+        bytes.iter().try_fold(0_u32, |head, byte| Some(head << 8 | u32::from(u8::try_from(*byte).ok()?)))?;
+    let fits = rest == 32 || (rest > 0 && *last < 1 << rest);
+    let address = head.checked_shl(rest).unwrap_or_default() | *last;
+    fits.then(|| Ipv4Addr::from(address))
+}
+
+fn number(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    let plain = digits.chars().all(|digit| digit.is_digit(radix));
+    plain.then(|| u32::from_str_radix(digits, radix).ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn knows_an_address_in_any_spelling() {
+        let loopback = Some(Ipv4Addr::LOCALHOST);
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1.",
+            "2130706433",
+            "0177.0.0.1",
+            "0x7f.1",
+            "127.1",
+            "127.0.1",
+            "0X7F000001",
+        ] {
+            assert_eq!(ipv4(host), loopback, "{host}");
+        }
+        assert_eq!(ipv4("4294967295"), Some(Ipv4Addr::BROADCAST));
+        assert_eq!(ipv4("0"), Some(Ipv4Addr::UNSPECIFIED));
+        for host in [
+            "",
+            ".",
+            "localhost",
+            "256.1",
+            "1.2.3.256",
+            "1.2.3.4.5",
+            "08.1",
+            "0x.1",
+            "1..2",
+            "4294967296",
+            "+1",
+            "1.16777216",
+        ] {
+            assert_eq!(ipv4(host), None, "{host}");
+        }
+    }
 
     #[test]
     fn takes_endpoints_apart() {

@@ -2,10 +2,13 @@
 //!
 //! Time is the caller's business; this module looks after bytes only.
 
+use std::pin::pin;
+
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
+use tokio::time::Instant;
 
-use crate::server::limits::{Claim, Gate, SMALL};
+use crate::server::limits::{Claim, Gate, SMALL, Shed};
 use crate::server::refusal::Refusal;
 
 /// A whole body, with the room that it takes.
@@ -27,7 +30,21 @@ pub(super) async fn read<'g>(body: &mut Body, limit: usize, gate: &'g Gate) -> R
     let mut claim = gate.claim(length).await.map_err(Refusal::Overloaded)?;
     // Room for a large body was claimed as a whole; a small one gets memory as it arrives.
     let mut whole = Vec::with_capacity(length.filter(|length| *length > SMALL).unwrap_or_default());
-    while let Some(frame) = body.frame().await {
+    let start = Instant::now();
+    let mut wanted = pin!(gate.wanted_back(start));
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = &mut wanted => {
+                if gate.is_slow(whole.len(), start) {
+                    return Err(Refusal::Overloaded(Shed::Slow));
+                }
+                wanted.set(gate.wanted_back(start));
+                continue;
+            }
+        };
+        let Some(frame) = frame else { break };
         let Ok(data) = frame.map_err(Refusal::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
         if total > limit {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -103,8 +103,13 @@ async fn answer(house: &House, seat: &Seat, request: Request<Incoming>) -> Resul
     if house.drain.has_begun() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    seat.activity.answered();
+    seat.activity.answered(in_earnest(response.status()));
     Ok(response)
+}
+
+/// Whether an answer is one that only a caller with a review gets.
+fn in_earnest(status: StatusCode) -> bool {
+    !status.is_client_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
 /// Says goodbye, and reads what the peer was still sending: closing before that would reset the

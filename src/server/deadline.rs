@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::server::quantity;
+
 /// The longest that Kubernetes lets a webhook take; more than this is cut to it.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -35,44 +37,13 @@ pub(super) fn timeout(query: Option<&str>) -> Result<Option<Duration>, NotADurat
     let Some(value) = pairs.find_map(|pair| pair.strip_prefix("timeout=")) else {
         return Ok(None);
     };
-    let duration = parse(value).filter(|duration| !duration.is_zero()).ok_or(NotADuration)?;
+    let duration = quantity::duration(value).filter(|duration| !duration.is_zero()).ok_or(NotADuration)?;
     Ok(Some(duration))
 }
 
 /// A `timeout` that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotADuration;
-
-/// Reads a duration as Go writes it: `10s`, `1m30s`, `1.5s`, `500ms`.
-fn parse(text: &str) -> Option<Duration> {
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    if rest.is_empty() || rest.len() > 32 {
-        return None;
-    }
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (value, tail) = rest.split_at(number);
-        let letters = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(letters);
-        let seconds = value.parse::<f64>().ok()? * unit_seconds(unit)?;
-        total = total.checked_add(Duration::try_from_secs_f64(seconds).ok()?)?;
-        rest = tail;
-    }
-    Some(total)
-}
-
-fn unit_seconds(unit: &str) -> Option<f64> {
-    match unit {
-        "ns" => Some(1e-9),
-        "us" | "µs" | "μs" => Some(1e-6),
-        "ms" => Some(1e-3),
-        "s" => Some(1.0),
-        "m" => Some(60.0),
-        "h" => Some(3600.0),
-        _ => None,
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -26,9 +26,6 @@ use crate::server::tls::Certificate;
 /// How often the heart beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// After so long without a beat the runtime counts as stuck; a review takes microseconds.
-const STUCK: Duration = Duration::from_secs(10);
-
 /// What the state of health is read from.
 #[derive(Debug)]
 pub(super) struct Health {
@@ -47,14 +44,16 @@ pub(super) struct Health {
 #[derive(Debug)]
 pub(super) struct Heart {
     born: Instant,
+    /// After so long without a beat it has stopped.
+    stuck: Duration,
     /// Milliseconds after `born`.
     last: AtomicU64,
 }
 
 impl Heart {
     /// A heart that beats now.
-    pub(super) fn new() -> Self {
-        Self { born: Instant::now(), last: AtomicU64::new(0) }
+    pub(super) fn new(stuck: Duration) -> Self {
+        Self { born: Instant::now(), stuck, last: AtomicU64::new(0) }
     }
 
     /// Beats for as long as the runtime runs it.
@@ -62,12 +61,15 @@ impl Heart {
         loop {
             let millis = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.last.store(millis, Ordering::Release);
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(BEAT.min(self.stuck / 4)).await;
         }
     }
 
-    fn since_last(&self) -> Duration {
-        self.born.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Acquire)))
+    /// For how long it has not beaten, in words; `None` while it is well.
+    fn stopped(&self) -> Option<String> {
+        let last = Duration::from_millis(self.last.load(Ordering::Acquire));
+        let since = self.born.elapsed().saturating_sub(last);
+        (since > self.stuck).then(|| format!("no task has run for {} s", since.as_secs()))
     }
 }
 
@@ -81,12 +83,10 @@ pub(super) fn router(health: Arc<Health>) -> Router {
 }
 
 async fn live(State(health): State<Arc<Health>>) -> Response {
-    let since = health.heart.since_last();
-    if since > STUCK {
-        let text = format!("no task has run for {} s\n", since.as_secs());
-        return (StatusCode::INTERNAL_SERVER_ERROR, text).into_response();
+    match health.heart.stopped() {
+        Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n")).into_response(),
+        None => "ok\n".into_response(),
     }
-    "ok\n".into_response()
 }
 
 async fn ready(State(health): State<Arc<Health>>) -> Response {
@@ -116,6 +116,7 @@ impl Health {
         if !self.listening.load(Ordering::Acquire) {
             missing.push("no connections are accepted yet".to_owned());
         }
+        missing.extend(self.heart.stopped());
         if self.drain.has_begun() {
             missing.push("shutting down".to_owned());
         }

@@ -4,11 +4,16 @@
 //! only announces them, cannot keep the small ones out. A large body claims all its bytes before
 //! it is read: then those that got room finish, instead of all getting stuck half-way. A small one
 //! claims what has arrived: announcing bytes and not sending them gains nothing.
+//!
+//! Who sends slowly may do so as long as nobody else wants the room. Once somebody does, bodies that
+//! have come at less than [`PACE`] for longer than [`Limits::slow`] are given up at once, and theirs is
+//! free before the other has waited its time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
 
 use crate::server::options::Limits;
 
@@ -19,6 +24,10 @@ const PAGE: usize = 4 << 10;
 /// The largest body that counts as small. Most pods are below 64 KiB.
 pub(super) const SMALL: usize = 256 << 10;
 
+/// What a body must have brought, in bytes a millisecond, not to count as slow: a thousandth of what a
+/// network carries, and a tenth of what 8 MiB need to be in time.
+const PACE: usize = 64;
+
 /// Why a request was refused for want of room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shed {
@@ -26,6 +35,10 @@ pub(super) enum Shed {
     Requests,
     /// Too many bytes of bodies.
     Bytes,
+    /// A body that came slowly, when others wanted its room.
+    Slow,
+    /// More work than can be done in time.
+    Lag,
     /// Too many connections; one had to go for another.
     Connections,
 }
@@ -40,6 +53,8 @@ impl Shed {
         match self {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
+            Self::Slow => "slow",
+            Self::Lag => "lag",
             Self::Connections => "connections",
         }
     }
@@ -53,19 +68,23 @@ pub(super) struct Gate {
     large: Arc<Semaphore>,
     pages: usize,
     wait: Duration,
+    wanted: Notify,
+    slow: Duration,
 }
 
 impl Gate {
-    /// A gate with nobody in it. An eighth of the bytes is for small bodies.
+    /// A gate with nobody in it.
     pub(super) fn new(limits: &Limits) -> Self {
         let pages = (limits.body_bytes / PAGE).clamp(2, Semaphore::MAX_PERMITS);
-        let small = (pages / 8).max(1);
+        let small = (limits.kept_for_small() / PAGE).max(1);
         Self {
             requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
             small: Arc::new(Semaphore::new(small)),
             large: Arc::new(Semaphore::new(pages - small)),
             pages,
             wait: limits.wait,
+            wanted: Notify::new(),
+            slow: limits.slow,
         }
     }
 
@@ -87,11 +106,26 @@ impl Gate {
         (self.pages - self.small.available_permits() - self.large.available_permits()) * PAGE
     }
 
+    /// Waits until somebody wants the room of a body that began to arrive at `start`, which nobody can
+    /// before it may be called slow.
+    pub(super) async fn wanted_back(&self, start: Instant) {
+        sleep_until(start + self.slow).await;
+        self.wanted.notified().await;
+    }
+
+    /// Whether so many bytes since `start` are few.
+    pub(super) fn is_slow(&self, bytes: usize, start: Instant) -> bool {
+        let took = start.elapsed();
+        let paced = u64::try_from(bytes / PACE).map_or(Duration::MAX, Duration::from_millis);
+        took > self.slow && took > paced
+    }
+
     async fn acquire(&self, semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
         let count = u32::try_from(count).ok()?;
         if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(count) {
             return Some(permit);
         }
+        self.wanted.notify_waiters();
         let waiting = Arc::clone(semaphore).acquire_many_owned(count);
         tokio::time::timeout(self.wait, waiting).await.ok()?.ok()
     }
@@ -164,6 +198,27 @@ mod tests {
         assert_eq!(gate.bytes(), PAGE);
         claim.cover(PAGE + 1).await.expect("room");
         assert_eq!(gate.bytes(), 2 * PAGE);
+    }
+
+    #[tokio::test]
+    async fn room_of_slow_bodies_is_wanted_back_by_others_only() {
+        let slow = Duration::from_millis(20);
+        let wait = Duration::from_millis(1);
+        let gate = Gate::new(&Limits { requests: 1, wait, slow, ..Limits::default() });
+        let _held = gate.enter().await;
+        let mut back = std::pin::pin!(gate.wanted_back(Instant::now()));
+        assert!(tokio::time::timeout(slow * 3, &mut back).await.is_err(), "nobody wants it");
+        let (refused, ()) = tokio::join!(gate.enter(), back);
+        assert_eq!(refused.err(), Some(Shed::Requests));
+    }
+
+    #[test]
+    fn slow_is_less_than_the_pace_for_a_while() {
+        let gate = gate(1 << 20, 1);
+        let ago = |millis| Instant::now().checked_sub(Duration::from_millis(millis)).expect("a past");
+        assert!(!gate.is_slow(0, ago(500)), "it has only begun");
+        assert!(gate.is_slow(10_000, ago(2_000)));
+        assert!(!gate.is_slow(1_000_000, ago(2_000)), "a large one may take longer");
     }
 
     #[tokio::test]

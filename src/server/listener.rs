@@ -12,10 +12,14 @@ use tokio::time::sleep;
 use crate::server::connection::seats::{Seat, Seats};
 use crate::server::connection::{House, serve};
 use crate::server::limits::Shed;
+use crate::server::ration::{Rate, Ration};
 
 /// How long nothing is accepted after accepting has failed: then file descriptors have run out,
 /// and a connection has to end first.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How many lines a second may tell of that.
+const FAILURES: Rate = Rate { burst: 5, per_second: 1 };
 
 /// Binds a socket. Where the machine knows no IPv6, all addresses of both families are those of
 /// IPv4.
@@ -33,21 +37,20 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Accepts connections for as long as it is polled; all of them end with it.
 pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Seats>) {
     let mut connections = JoinSet::new();
-    let mut failing = false;
+    let lines = Ration::new(FAILURES);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    failing = false;
-                    if let Some(seat) = seat(&house, &seats, &stream) {
+                Ok((stream, peer)) => {
+                    if let Some(seat) = seat(&house, &seats, &stream, peer) {
                         connections.spawn(serve(Arc::clone(&house), stream, seat));
                     }
                 }
                 Err(error) => {
-                    if !failing {
-                        tracing::warn!(%error, "no connection can be accepted");
+                    if let Some(withheld) = lines.take("accept") {
+                        let withheld = (withheld > 0).then_some(withheld);
+                        tracing::warn!(%error, withheld, "no connection can be accepted");
                     }
-                    failing = true;
                     if seats.make_room() {
                         house.metrics.shed(Shed::Connections);
                     }
@@ -59,13 +62,13 @@ pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Sea
     }
 }
 
-fn seat(house: &House, seats: &Arc<Seats>, stream: &TcpStream) -> Option<Seat> {
+fn seat(house: &House, seats: &Arc<Seats>, stream: &TcpStream, peer: SocketAddr) -> Option<Seat> {
     // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended before it began");
         return None;
     }
-    let taken = seats.take();
+    let taken = seats.take(peer.ip());
     if !matches!(taken, Some((_, false))) {
         house.metrics.shed(Shed::Connections);
     }

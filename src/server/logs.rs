@@ -8,6 +8,11 @@ use tracing_subscriber::util::TryInitError;
 
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::server::ration::{Rate, Ration};
+
+/// How many panics a second are told: a review that causes one is sent again and again.
+const PANICS: Rate = Rate { burst: 20, per_second: 1 };
+
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -45,15 +50,21 @@ pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(levels)
         .with_writer(std::io::stderr)
+        // Where no line can be written, neither can a complaint about it, and trying ends the thread.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     match format {
         Format::Text => log.finish().try_init()?,
         Format::Json => log.json().flatten_event(true).finish().try_init()?,
     }
-    std::panic::set_hook(Box::new(|panic| {
+    let lines = Ration::new(PANICS);
+    std::panic::set_hook(Box::new(move |panic| {
+        let Some(withheld) = lines.take("panic").map(|withheld| (withheld > 0).then_some(withheld)) else {
+            return;
+        };
         let place = panic.location().map(ToString::to_string);
         let text = panic.payload_as_str().unwrap_or("no message");
-        tracing::error!(place, panic = text, "panicked");
+        tracing::error!(place, panic = text, withheld, "panicked");
     }));
     Ok(())
 }

@@ -112,6 +112,8 @@ pub struct Limits {
     /// How long a request waits for room before it is refused with 429. The refusal is promised
     /// within 10 ms.
     pub wait: Duration,
+    /// After how long a body that comes slowly is given up when others wait for its room.
+    pub slow: Duration,
     /// The most lookups at the apiserver at once.
     pub lookups: usize,
 }
@@ -125,8 +127,17 @@ impl Default for Limits {
             connections: 2048,
             head: 32 << 10,
             wait: Duration::from_millis(4),
+            slow: Duration::from_secs(1),
             lookups: 16,
         }
+    }
+}
+
+impl Limits {
+    /// The part of [`Limits::body_bytes`] that is kept for bodies of the usual size.
+    #[must_use]
+    pub const fn kept_for_small(&self) -> usize {
+        self.body_bytes / 8
     }
 }
 
@@ -157,6 +168,9 @@ pub struct Timers {
     /// How long there must be no connection before a server that is to end does end: it takes
     /// callers a moment to learn that they shall not open new ones.
     pub drain_quiet: Duration,
+    /// After how long without running any task the runtime counts as stuck, and `/livez` fails; a
+    /// review takes microseconds.
+    pub stuck: Duration,
     /// How often a resource that the apiserver does not serve is asked for again.
     pub absent_kind: Duration,
     /// How often the Secret of the CA is looked at, and the date.
@@ -178,6 +192,7 @@ impl Default for Timers {
             reload: Duration::from_secs(5),
             drain_grace: Duration::from_secs(100),
             drain_quiet: Duration::from_secs(5),
+            stuck: Duration::from_secs(10),
             absent_kind: Duration::from_secs(3),
             ca_poll: Duration::from_secs(2),
             propagation: Duration::from_secs(10),

@@ -19,6 +19,7 @@ use crate::server::events::Outbox;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::options::{Decide, Work};
+use crate::server::ration::{Ration, clip};
 use crate::server::refusal::Refusal;
 use crate::server::store::Store;
 use crate::server::traces::Trace;
@@ -36,6 +37,8 @@ pub(super) struct Desk {
     pub(super) work: Work,
     /// Where notices go; nowhere without a cluster.
     pub(super) outbox: Option<Outbox>,
+    /// The lines that decisions may log.
+    pub(super) lines: Ration,
 }
 
 /// An answer, and how it is counted.
@@ -95,7 +98,7 @@ impl Desk {
             reason: decision.reason.name(),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
-        log(&review, &told, &answer, start.elapsed());
+        log(&self.lines, &review, &told, &answer, start.elapsed());
         if let (Some(outbox), Some(notice), false) = (&self.outbox, decision.notice.take(), review.dry_run) {
             outbox.put(notice, Instant::now());
         }
@@ -158,23 +161,29 @@ fn constant(answer: &Bytes) -> Answer {
 }
 
 /// One line for each decision: what was asked and what came of it, never what the object says.
-fn log(review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
+fn log(lines: &Ration, review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
+    let request = &review.request;
     macro_rules! line {
-        ($level:ident) => {
+        ($level:ident, $withheld:expr) => {
             tracing::$level!(
-                uid = &*review.uid,
-                kind = &*review.request.kind,
-                namespace = &*review.request.namespace,
-                name = &*review.request.name,
+                uid = clip(&review.uid),
+                kind = clip(&request.kind),
+                namespace = clip(&request.namespace),
+                name = clip(&request.name),
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
                 codes = codes(findings),
                 micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 dry_run = review.dry_run,
+                withheld = $withheld,
                 "decided"
             )
         };
     }
-    if answer.is_ours { line!(info) } else { line!(debug) }
+    if !answer.is_ours {
+        line!(debug, None::<u64>);
+    } else if let Some(withheld) = lines.take("decided") {
+        line!(info, (withheld > 0).then_some(withheld));
+    }
 }

@@ -21,8 +21,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::model::finding::Phase;
 use crate::server::body;
 use crate::server::deadline::{self, Deadline};
-use crate::server::limits::Gate;
+use crate::server::lag::Lag;
+use crate::server::limits::{Gate, Shed};
 use crate::server::metrics::{Metrics, Outcome};
+use crate::server::ration::Ration;
 use crate::server::refusal::Refusal;
 use crate::server::review::{Answer, Desk};
 use crate::server::traces::{Trace, Tracer};
@@ -35,6 +37,7 @@ const SKIP: Duration = Duration::from_millis(4);
 pub(super) struct App {
     pub(super) desk: Desk,
     pub(super) gate: Gate,
+    pub(super) lag: Lag,
     pub(super) metrics: Arc<Metrics>,
     /// Makes traces, when somebody wants them.
     pub(super) tracer: Option<Tracer>,
@@ -44,6 +47,8 @@ pub(super) struct App {
     pub(super) body_time: Duration,
     /// The time that a caller allows who does not say.
     pub(super) request_time: Duration,
+    /// The lines that refusals may log.
+    pub(super) refusals: Ration,
 }
 
 /// The routes of the webhook.
@@ -58,11 +63,11 @@ async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
     let webhook = phase(&head.uri).map_or("none", webhook);
     let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
     let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start, &trace)).catch_unwind().await;
-    let answered = answered.unwrap_or_else(|panic| Err(panicked(&app.metrics, &*panic)));
+    let answered = answered.unwrap_or_else(|_| Err(panicked(&app.metrics)));
     let (outcome, response) = match answered {
         Ok(answer) => (answer.outcome(webhook), accepted(answer)),
         Err(refusal) => {
-            log(&refusal, webhook);
+            log(&app.refusals, &refusal, webhook);
             if let Refusal::Overloaded(shed) = refusal {
                 app.metrics.shed(shed);
             }
@@ -86,6 +91,9 @@ async fn answer(
     let phase = check(head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Refusal::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
+    if app.lag.is_too_much(deadline.answer) {
+        return Err(Refusal::Overloaded(Shed::Lag));
+    }
     let work = async {
         let _place = app.gate.enter().await.map_err(Refusal::Overloaded)?;
         let step = trace.step("read");
@@ -169,22 +177,22 @@ async fn refused(refusal: &Refusal, mut body: Body) -> Response {
     response
 }
 
-fn panicked(metrics: &Metrics, panic: &(dyn std::any::Any + Send)) -> Refusal {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = text.unwrap_or("no message"), "a review panicked");
+/// The hook of panics has told where and why.
+fn panicked(metrics: &Metrics) -> Refusal {
     metrics.panics.inc();
     Refusal::Panicked
 }
 
-fn log(refusal: &Refusal, webhook: &'static str) {
+/// One line for a refusal that is our own doing; what callers do wrong is for who looks for it.
+fn log(lines: &Ration, refusal: &Refusal, webhook: &'static str) {
     let status = refusal.status();
     let (reason, status_code) = (refusal.reason(), status.as_u16());
     let cause = std::error::Error::source(refusal).map(ToString::to_string);
-    if status.is_server_error() {
-        tracing::warn!(webhook, reason, status = status_code, cause, "{refusal}");
-    } else {
+    if !status.is_server_error() {
         tracing::debug!(webhook, reason, status = status_code, cause, "{refusal}");
+    } else if let Some(withheld) = lines.take(reason) {
+        let withheld = (withheld > 0).then_some(withheld);
+        tracing::warn!(webhook, reason, status = status_code, cause, withheld, "{refusal}");
     }
 }
 

@@ -60,7 +60,7 @@ async fn answered(server: &Running, identity: Option<&Identity>) -> bool {
     if connection.try_send(&post("/mutate", &review("u-1", None))).await.is_err() {
         return false;
     }
-    connection.try_answer().await.is_some_and(|answer| answer.status == 200)
+    connection.answer_or_end().await.is_some_and(|answer| answer.status == 200)
 }
 
 async fn refusals(server: &Running) -> String {

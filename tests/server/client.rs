@@ -1,11 +1,13 @@
 //! A client that sends exactly the bytes that a test wants.
 
+#![allow(dead_code, reason = "each test program uses the part of it that it needs")]
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -66,24 +68,15 @@ impl Connection {
         protocols: &[&str],
         identity: Option<&Identity>,
     ) -> io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match identity {
-            Some(shown) => builder.with_client_auth_cert(shown.chain.clone(), shown.key.clone_key()).unwrap(),
-            None => builder.with_no_client_auth(),
-        };
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(address).await?;
+        Self::over(stream, presenting(ca, protocols, identity), "localhost").await
+    }
+
+    /// Shakes hands on a stream, with a configuration and for a name of the test's own.
+    pub(crate) async fn over(stream: TcpStream, config: ClientConfig, name: &str) -> io::Result<Self> {
         let connector = TlsConnector::from(Arc::new(config));
-        let stream = connector.connect("localhost".try_into().unwrap(), stream).await?;
-        Ok(Self { stream, read: Vec::new() })
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        Ok(Self { stream: connector.connect(name, stream).await?, read: Vec::new() })
     }
 
     /// The certificate that the server showed.
@@ -102,6 +95,29 @@ impl Connection {
         self.stream.flush().await
     }
 
+    /// Sends a large request until it is through or there is an answer, as Go's client does.
+    pub(crate) async fn send_for_answer(&mut self, bytes: &[u8]) -> Answer {
+        let (mut from, mut to) = tokio::io::split(&mut self.stream);
+        let sending = async {
+            let mut sent = Ok(());
+            for part in bytes.chunks(64 << 10) {
+                sent = sent.and(to.write_all(part).await);
+                tokio::task::yield_now().await;
+            }
+            if sent.and(to.flush().await).is_ok() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let mut sending = std::pin::pin!(sending);
+        let mut reading = std::pin::pin!(timeout(PATIENCE, read_answer(&mut from, &mut self.read)));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut reading => answer,
+            () = &mut sending => reading.await,
+        };
+        answer.expect("an answer should come").expect("an answer")
+    }
+
     /// Says that nothing more will be sent.
     pub(crate) async fn finish(&mut self) {
         self.stream.shutdown().await.unwrap();
@@ -113,10 +129,10 @@ impl Connection {
         timeout(PATIENCE, reading).await.expect("an answer should come").expect("an answer")
     }
 
-    /// The next response, if the server does not hang up before.
-    pub(crate) async fn try_answer(&mut self) -> Option<Answer> {
+    /// The next response, or `None` when the server hangs up without one.
+    pub(crate) async fn answer_or_end(&mut self) -> Option<Answer> {
         let reading = read_answer(&mut self.stream, &mut self.read);
-        timeout(PATIENCE, reading).await.expect("an answer, or none, should come").ok()
+        timeout(PATIENCE, reading).await.expect("an answer or an end should come").ok()
     }
 
     /// Waits until the server has hung up; what it said before is lost.
@@ -125,6 +141,29 @@ impl Connection {
         let reading = async { while self.stream.read(&mut scrap).await.is_ok_and(|count| count > 0) {} };
         timeout(PATIENCE, reading).await.expect("the server should hang up");
     }
+}
+
+/// A client that trusts what the CA has signed.
+pub(crate) fn trusting(ca: &str, protocols: &[&str]) -> ClientConfig {
+    presenting(ca, protocols, None)
+}
+
+fn presenting(ca: &str, protocols: &[&str], identity: Option<&Identity>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match identity {
+        Some(shown) => builder.with_client_auth_cert(shown.chain.clone(), shown.key.clone_key()).unwrap(),
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    config
 }
 
 /// A GET over plain HTTP.

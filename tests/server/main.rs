@@ -17,6 +17,7 @@ mod limits;
 mod metrics;
 mod objects;
 mod running;
+mod stall;
 mod timers;
 mod traces;
 mod wire;

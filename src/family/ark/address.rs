@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::family::url::ipv4;
+
 /// The parts of an absolute `http` or `https` URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address<'u> {
@@ -82,7 +84,7 @@ impl<'u> Address<'u> {
     }
 
     fn ip(&self) -> Option<IpAddr> {
-        if let Ok(ip) = self.host.parse() {
+        if let Some(ip) = ipv4(self.host) {
             return Some(IpAddr::V4(ip));
         }
         let without_zone = self.host.split('%').next().unwrap_or_default();
@@ -153,9 +155,20 @@ mod tests {
     #[test]
     fn tells_hosts_apart() {
         let address = |host: &str| format!("http://{host}:80/");
-        for local in
-            ["localhost", "LOCALHOST.", "127.9.9.9", "0.0.0.0", "169.254.1.1", "[::1]", "[::]", "[fe80::1]"]
-        {
+        for local in [
+            "localhost",
+            "LOCALHOST.",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.1.1",
+            "[::1]",
+            "[::]",
+            "[fe80::1]",
+            "2130706433",
+            "0177.1",
+            "[::ffff:127.0.0.1]",
+            "0xa9fea9fe",
+        ] {
             assert!(Address::parse(&address(local)).expect(local).is_local(), "{local}");
         }
         for inside in [

@@ -1,11 +1,15 @@
 //! The connections there are: a bounded number, of which the least useful goes when one too many
 //! comes.
 //!
-//! Least useful is the oldest that never got an answer: a caller in earnest gets one within
-//! milliseconds, so that is somebody who holds the door or sends a byte a second. Only when there
-//! is none, the one that has been idle the longest.
+//! Who is being answered stays: of those there are never more than requests are let in. Of the
+//! others, those of an address that holds more than half of all places go before the rest. Then the
+//! oldest that never had a review answered: a caller in earnest has one within milliseconds, so that
+//! is somebody who holds the door or sends a byte a second. Only when there is none, the one that has
+//! been idle the longest, and at last one in the middle of a head.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +21,16 @@ use tokio::time::Instant;
 pub(in crate::server) struct Seats {
     most: usize,
     next: AtomicU64,
-    taken: Mutex<BTreeMap<u64, Arc<Activity>>>,
+    taken: Mutex<Taken>,
+}
+
+/// The places that are taken.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Numbers grow with time.
+    places: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
+    /// How many places each address has.
+    crowds: BTreeMap<IpAddr, usize>,
 }
 
 /// The place of one connection; free again when dropped.
@@ -41,7 +54,7 @@ struct State {
     phase: Phase,
     /// When the phase began.
     since: Instant,
-    /// Whether it got an answer yet.
+    /// Whether a review of its was answered yet.
     served: bool,
 }
 
@@ -62,59 +75,85 @@ impl Seats {
         Arc::new(Self { most: most.max(1), next: AtomicU64::new(0), taken: Mutex::default() })
     }
 
-    /// A place, and whether another connection had to give up its own. `None` when all of them are
-    /// being answered.
-    pub(in crate::server) fn take(self: &Arc<Self>) -> Option<(Seat, bool)> {
+    /// A place for somebody at `peer`, and whether another connection had to give up its own. `None`
+    /// when all of them are being answered.
+    pub(in crate::server) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<(Seat, bool)> {
         let mut taken = self.lock();
-        let full = taken.len() >= self.most;
-        if full && !evict(&mut taken) {
+        let full = taken.places.len() >= self.most;
+        if full && !taken.evict(self.most) {
             return None;
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let activity = Arc::new(Activity::new());
-        taken.insert(number, Arc::clone(&activity));
+        taken.insert(number, peer.to_canonical(), Arc::clone(&activity));
         drop(taken);
         Some((Seat { number, seats: Arc::clone(self), activity }, full))
     }
 
     /// Makes the least useful connection go, if there is one.
     pub(in crate::server) fn make_room(&self) -> bool {
-        evict(&mut self.lock())
+        self.lock().evict(self.most)
     }
 
     /// How many places are taken.
     pub(in crate::server) fn taken(&self) -> usize {
-        self.lock().len()
+        self.lock().places.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Activity>>> {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn evict(taken: &mut BTreeMap<u64, Arc<Activity>>) -> bool {
-    let least = least_useful(taken).and_then(|number| taken.remove(&number));
-    least.inspect(|activity| activity.evicted.notify_one()).is_some()
+impl Taken {
+    fn insert(&mut self, number: u64, peer: IpAddr, activity: Arc<Activity>) {
+        self.places.insert(number, (peer, activity));
+        *self.crowds.entry(peer).or_default() += 1;
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Arc<Activity>> {
+        let (peer, activity) = self.places.remove(&number)?;
+        if let Some(crowd) = self.crowds.get_mut(&peer) {
+            *crowd -= 1;
+            if *crowd == 0 {
+                self.crowds.remove(&peer);
+            }
+        }
+        Some(activity)
+    }
+
+    fn evict(&mut self, most: usize) -> bool {
+        let least = self.least_useful(most).and_then(|number| self.remove(number));
+        least.inspect(|activity| activity.evicted.notify_one()).is_some()
+    }
+
+    fn least_useful(&self, most: usize) -> Option<u64> {
+        let crowded = |peer: &IpAddr| self.crowds.get(peer).is_some_and(|crowd| *crowd > most / 2);
+        let rank = |(number, (peer, activity)): (&u64, &(IpAddr, Arc<Activity>))| {
+            let (class, since) = activity.state().rank()?;
+            Some((Reverse(crowded(peer)), class, since, *number))
+        };
+        self.places.iter().filter_map(rank).min().map(|(.., number)| number)
+    }
 }
 
-/// Numbers grow with time: the first that was never served is the oldest of them.
-fn least_useful(taken: &BTreeMap<u64, Arc<Activity>>) -> Option<u64> {
-    let mut idle: Option<(Instant, u64)> = None;
-    for (number, activity) in taken {
-        let state = *activity.state();
-        if !state.served {
-            return Some(*number);
-        }
-        if state.phase == Phase::Idle && idle.is_none_or(|(since, _)| state.since < since) {
-            idle = Some((state.since, *number));
+impl State {
+    /// Where it stands among those that may go, and since when; the lowest goes first. `None` for one
+    /// that must stay.
+    fn rank(self) -> Option<(u8, Option<Instant>)> {
+        match (self.phase, self.served) {
+            (Phase::Busy, _) => None,
+            // In the order in which they came.
+            (_, false) => Some((0, None)),
+            (Phase::Idle, true) => Some((1, Some(self.since))),
+            (Phase::Head, true) => Some((2, Some(self.since))),
         }
     }
-    idle.map(|(_, number)| number)
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.seats.lock().remove(&self.number);
+        self.seats.lock().remove(self.number);
     }
 }
 
@@ -144,9 +183,10 @@ impl Activity {
         (state.phase, state.since) = (Phase::Busy, Instant::now());
     }
 
-    /// A request was answered.
-    pub(super) fn answered(&self) {
-        *self.state() = State { phase: Phase::Idle, since: Instant::now(), served: true };
+    /// A request was answered, `in_earnest` or as no review at all.
+    pub(super) fn answered(&self, in_earnest: bool) {
+        let mut state = self.state();
+        *state = State { phase: Phase::Idle, since: Instant::now(), served: state.served || in_earnest };
     }
 
     /// Waits until the connection must go for another one.
@@ -161,17 +201,27 @@ impl Activity {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    fn take(seats: &Arc<Seats>, host: u8) -> (Seat, bool) {
+        seats.take(IpAddr::from([127, 0, 0, host])).expect("a seat")
+    }
+
+    fn has_gone(seat: &Seat) -> bool {
+        !seat.seats.lock().places.contains_key(&seat.number)
+    }
 
     #[tokio::test]
     async fn the_oldest_that_got_no_answer_goes_first() {
         let seats = Seats::new(3);
-        let (served, _) = seats.take().expect("a seat");
-        served.activity.answered();
-        let (silent, _) = seats.take().expect("a seat");
-        let (_newer, evicted) = seats.take().expect("a seat");
+        let (served, _) = take(&seats, 1);
+        served.activity.answered(true);
+        let (silent, _) = take(&seats, 1);
+        let (_newer, evicted) = take(&seats, 1);
         assert!(!evicted);
-        let (_newest, evicted) = seats.take().expect("a seat");
+        let (_newest, evicted) = take(&seats, 1);
         assert!(evicted);
         silent.activity.evicted().await;
         drop(silent);
@@ -181,23 +231,63 @@ mod tests {
     #[tokio::test]
     async fn then_the_one_that_has_been_idle_longest() {
         let seats = Seats::new(2);
-        let (first, _) = seats.take().expect("a seat");
-        let (second, _) = seats.take().expect("a seat");
-        second.activity.answered();
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        first.activity.answered();
-        seats.take().expect("a seat");
+        let (first, _) = take(&seats, 1);
+        let (second, _) = take(&seats, 1);
+        second.activity.answered(true);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        first.activity.answered(true);
+        take(&seats, 1);
         second.activity.evicted().await;
+    }
+
+    #[test]
+    fn an_answer_to_no_review_earns_nothing() {
+        let seats = Seats::new(2);
+        let (served, _) = take(&seats, 1);
+        served.activity.answered(true);
+        served.activity.answered(false);
+        let (noisy, _) = take(&seats, 1);
+        noisy.activity.answered(false);
+        take(&seats, 1);
+        assert!(has_gone(&noisy) && !has_gone(&served));
+    }
+
+    #[test]
+    fn who_drips_the_head_of_a_second_request_goes_last() {
+        let seats = Seats::new(1);
+        let (dripping, _) = take(&seats, 1);
+        dripping.activity.answered(true);
+        dripping.activity.received();
+        take(&seats, 2);
+        assert!(has_gone(&dripping));
+    }
+
+    #[test]
+    fn who_holds_more_than_half_gives_way_before_everybody_else() {
+        let seats = Seats::new(4);
+        let apiserver = [take(&seats, 1).0, take(&seats, 1).0];
+        apiserver[0].activity.answered(true);
+        let crowd = [take(&seats, 2).0, take(&seats, 2).0];
+        for seat in &crowd {
+            seat.activity.answered(true);
+        }
+        let (third, _) = take(&seats, 2);
+        assert!(has_gone(&apiserver[1]), "half of the places is no crowd");
+        third.activity.answered(true);
+        let (_newcomer, _) = take(&seats, 3);
+        assert!(has_gone(&crowd[0]) && !has_gone(&apiserver[0]));
+        let (_other, _) = take(&seats, 3);
+        assert!(!has_gone(&crowd[1]) && !has_gone(&apiserver[0]), "its crowd has gone");
     }
 
     #[test]
     fn nobody_goes_while_being_answered() {
         let seats = Seats::new(1);
-        let (only, _) = seats.take().expect("a seat");
-        only.activity.answered();
+        let (only, _) = take(&seats, 1);
         only.activity.busy();
-        assert!(seats.take().is_none());
+        assert!(seats.take(IpAddr::from([127, 0, 0, 1])).is_none());
         drop(only);
-        assert!(seats.take().is_some());
+        take(&seats, 1);
+        assert_eq!(seats.taken(), 0);
     }
 }

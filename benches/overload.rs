@@ -1,0 +1,336 @@
+//! More reviews than can be decided, and more callers than there are places: what the others notice.
+//!
+//! ```text
+//! just soak overload [--seconds 60] [--times 5] [--cost 1000]
+//! just soak idle     [--seconds 20] [--callers 4000]
+//! ```
+//!
+//! `overload` measures how many reviews a second a server with one thread decides, then sends so many
+//! times that number at fixed times, whether they are answered or not (an open loop: who waits is
+//! counted from when it should have been sent). `--cost` makes each decision take so many
+//! microseconds, as large objects on a slow machine do; without, load and server need about as much
+//! of the machine as each other, and five times as much cannot be sent. Each caller leaves two
+//! seconds, as the entries for pods do.
+//!
+//! `idle` sends 200 reviews a second, alone and then among callers that only hold connections, drip
+//! bytes or stop in the handshake.
+//!
+//! Everything stays on loopback. Goals and results: docs/performance.md.
+
+#![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
+#![allow(clippy::print_stdout, reason = "the result")]
+#![allow(clippy::cast_precision_loss, reason = "rates and shares")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use memgate::decide::decide;
+use memgate::model::decision::Decision;
+use memgate::model::request::Request;
+use memgate::model::snapshot::Snapshot;
+use memgate::server::options::{Options, Work};
+use memgate::server::tls::Source;
+use memgate::server::{Server, State};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, sleep_until, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// What an entry for pods allows.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// The most connections of the load: below the places of the server, which is what bounds an apiserver.
+const CONNECTIONS: usize = 1_500;
+
+/// How much longer than usual a decision takes, in microseconds.
+static COST: AtomicU64 = AtomicU64::new(0);
+
+fn main() {
+    rustls::crypto::ring::default_provider().install_default().expect("the only provider");
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let number = |flag: &str, default: u64| {
+        let value = arguments.iter().skip_while(|argument| *argument != flag).nth(1);
+        value.map_or(default, |value| value.parse().expect("a number"))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    match arguments.first().map(String::as_str) {
+        Some("overload") => {
+            let seconds = Duration::from_secs(number("--seconds", 60));
+            COST.store(number("--cost", 1_000), Ordering::Relaxed);
+            LocalSet::new().block_on(&runtime, overload(seconds, number("--times", 5)));
+        }
+        Some("idle") => {
+            let seconds = Duration::from_secs(number("--seconds", 20));
+            LocalSet::new().block_on(&runtime, idle(seconds, number("--callers", 4_000)));
+        }
+        // As part of all benchmarks there is nothing to say in a short time.
+        _ => println!("overload: say `overload` or `idle`; see the head of benches/overload.rs"),
+    }
+}
+
+fn dear(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    let end = Instant::now() + Duration::from_micros(COST.load(Ordering::Relaxed));
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+    decide(request, snapshot)
+}
+
+/// A server on a thread of its own, and the way to it.
+struct Served {
+    address: SocketAddr,
+    connector: TlsConnector,
+    request: Vec<u8>,
+    idle: RefCell<Vec<TlsStream<TcpStream>>>,
+    open: Cell<usize>,
+}
+
+impl Served {
+    fn start() -> Rc<Self> {
+        let (tell, told) = mpsc::channel();
+        let directory = tempfile::tempdir().expect("a directory");
+        let ca = directory.path().join("ca.crt");
+        let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
+        options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        options.health = SocketAddr::from(([127, 0, 0, 1], 0));
+        options.work = Work::Decide(dear);
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().event_interval(8).build();
+            runtime.expect("a runtime").block_on(async {
+                let server = Server::bind(options, State::Fixed(common::snapshot())).expect("a server");
+                tell.send(server.addresses().expect("addresses").webhook).expect("a listener");
+                server.run(std::future::pending()).await.expect("it serves");
+            });
+        });
+        let address = told.recv().expect("an address");
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(&ca).expect("a CA")).expect("a good CA");
+        let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let body = common::review("arkonis.dev/deployment", 20, 600, false);
+        let request = format!(
+            "POST /mutate?timeout=2s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let connector = TlsConnector::from(Arc::new(config));
+        let (idle, open) = (RefCell::default(), Cell::new(0));
+        Rc::new(Self { address, connector, request: request.into_bytes(), idle, open })
+    }
+
+    async fn connect(&self) -> Option<TlsStream<TcpStream>> {
+        let stream = TcpStream::connect(self.address).await.ok()?;
+        stream.set_nodelay(true).ok()?;
+        let name = ServerName::try_from("localhost").expect("a name");
+        self.connector.connect(name, stream).await.ok()
+    }
+
+    /// The status of one review on an idle connection, or on a new one; `None` without an answer.
+    async fn ask(&self) -> Option<u16> {
+        let idle = self.idle.borrow_mut().pop();
+        let mut stream = match idle {
+            Some(stream) => stream,
+            None => {
+                self.open.set(self.open.get() + 1);
+                self.connect().await?
+            }
+        };
+        stream.write_all(&self.request).await.ok()?;
+        stream.flush().await.ok()?;
+        let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
+        while !is_whole(&answer) {
+            match stream.read(&mut buffer).await.ok()? {
+                0 => return None,
+                count => answer.extend_from_slice(buffer.get(..count)?),
+            }
+        }
+        self.idle.borrow_mut().push(stream);
+        std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
+    }
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(answer.get(..end).expect("head")).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.and_then(|length| length.parse().ok()).expect("a length");
+    answer.len() >= end + 4 + length
+}
+
+/// What became of the reviews.
+#[derive(Default)]
+struct Tally {
+    /// Milliseconds from when it was due.
+    served: Vec<f64>,
+    refused: Vec<f64>,
+    /// Served or refused, but not in time.
+    late: u64,
+    /// Any other status, or no answer.
+    failed: u64,
+    /// All connections were waiting for answers.
+    unsent: u64,
+}
+
+/// Sends so many reviews a second, at their times.
+async fn send(served: &Rc<Served>, rate: f64, time: Duration) -> Tally {
+    let tally = Rc::new(RefCell::new(Tally::default()));
+    let start = tokio::time::Instant::now();
+    let mut sent = 0_u64;
+    while start.elapsed() < time {
+        sleep(Duration::from_millis(1)).await;
+        let due = (start.elapsed().as_secs_f64() * rate) as u64;
+        for number in sent..due {
+            if served.idle.borrow().is_empty() && served.open.get() >= CONNECTIONS {
+                tally.borrow_mut().unsent += 1;
+                continue;
+            }
+            let (served, tally) = (Rc::clone(served), Rc::clone(&tally));
+            let due = start + Duration::from_secs_f64(number as f64 / rate);
+            spawn_local(async move {
+                let before = served.open.get();
+                let answer = timeout(DEADLINE, served.ask()).await;
+                if !matches!(answer, Ok(Some(_))) {
+                    served.open.set(served.open.get().saturating_sub(1).min(before));
+                }
+                let took = due.elapsed();
+                let millis = took.as_secs_f64() * 1_000.0;
+                let mut tally = tally.borrow_mut();
+                match answer {
+                    Ok(Some(200)) if took <= DEADLINE => tally.served.push(millis),
+                    Ok(Some(429)) if took <= DEADLINE => tally.refused.push(millis),
+                    Ok(Some(200 | 429)) | Err(_) => tally.late += 1,
+                    Ok(_) => tally.failed += 1,
+                }
+            });
+        }
+        sent = due;
+    }
+    sleep_until(tokio::time::Instant::now() + DEADLINE).await;
+    tally.take()
+}
+
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let at = (sorted.len() as f64 * part) as usize;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+fn show(name: &str, mut millis: Vec<f64>) {
+    millis.sort_by(f64::total_cmp);
+    let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|part| quantile(&millis, part));
+    println!(
+        "{name:<28} {:>9}   p50 {p50:>8.2}  p99 {p99:>8.2}  p99.9 {p999:>8.2}  max {max:>8.2} ms",
+        millis.len()
+    );
+}
+
+async fn overload(time: Duration, times: u64) {
+    let served = Served::start();
+    let end = Instant::now() + Duration::from_secs(5);
+    let callers = (0..25).map(|_| async {
+        let mut count = 0_u64;
+        while Instant::now() < end {
+            count += u64::from(served.ask().await == Some(200));
+        }
+        count
+    });
+    let counts = futures::future::join_all(callers).await;
+    let capacity = counts.into_iter().sum::<u64>() as f64 / 5.0;
+    println!("capacity, 25 callers in a closed loop: {capacity:.0}/s");
+
+    let rate = capacity * times as f64;
+    let tally = send(&served, rate, time).await;
+    let goodput = tally.served.len() as f64 / time.as_secs_f64();
+    println!("offered for {} s: {rate:.0}/s", time.as_secs());
+    println!("served in time: {goodput:.0}/s, {:.1} % of capacity", 100.0 * goodput / capacity);
+    let Tally { late, failed, unsent, .. } = tally;
+    println!(
+        "late {late}, failed {failed}, never sent because all {CONNECTIONS} connections waited {unsent}"
+    );
+    show("served", tally.served);
+    show("refused with 429", tally.refused);
+
+    let start = Instant::now();
+    let mut good_in_a_row = 0;
+    while good_in_a_row < 20 {
+        let asked = Instant::now();
+        let good = served.ask().await == Some(200) && asked.elapsed() < Duration::from_millis(20);
+        good_in_a_row = if good { good_in_a_row + 1 } else { 0 };
+    }
+    println!(
+        "20 good answers in a row below 20 ms: {:.0} ms after the last of them was due",
+        start.elapsed().as_secs_f64() * 1_000.0
+    );
+}
+
+async fn idle(time: Duration, callers: u64) {
+    const RATE: f64 = 200.0;
+    let served = Served::start();
+    // The first ones open connections.
+    send(&served, RATE, Duration::from_secs(2)).await;
+    let alone = send(&served, RATE, time).await;
+    let crowd = spawn_local(crowd(Rc::clone(&served), callers));
+    sleep(Duration::from_secs(5)).await;
+    let among = send(&served, RATE, time).await;
+    crowd.abort();
+    println!("{RATE:.0} reviews a second for {} s, {callers} other callers", time.as_secs());
+    for (name, tally) in [("alone", &alone), ("among them", &among)] {
+        let Tally { late, failed, unsent, .. } = tally;
+        println!("{name}: refused {}, late {late}, failed {failed}, unsent {unsent}", tally.refused.len());
+    }
+    show("alone", alone.served);
+    show("among them", among.served);
+}
+
+/// Callers that hold what they can, each in one of four ways, and come again when they are cut.
+async fn crowd(served: Rc<Served>, callers: u64) {
+    for number in 0..callers {
+        let served = Rc::clone(&served);
+        spawn_local(async move {
+            loop {
+                hold(&served, number % 4).await;
+                sleep(Duration::from_millis(500)).await;
+            }
+        });
+        if number % 50 == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+async fn hold(served: &Served, way: u64) -> Option<()> {
+    const SLOWLY: Duration = Duration::from_secs(1);
+    let mut buffer = [0; 64];
+    if way == 0 {
+        let mut stream = TcpStream::connect(served.address).await.ok()?;
+        stream.write_all(&[22, 3, 1, 2, 0, 1]).await.ok()?;
+        return stream.read(&mut buffer).await.ok().map(drop);
+    }
+    let mut stream = served.connect().await?;
+    let start: &[u8] = match way {
+        1 => b"",
+        2 => b"POST /mutate HTTP/1.1\r\nx-slow: ",
+        _ => b"POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n",
+    };
+    stream.write_all(start).await.ok()?;
+    stream.flush().await.ok()?;
+    if way == 1 {
+        return stream.read(&mut buffer).await.ok().map(drop);
+    }
+    loop {
+        sleep(SLOWLY).await;
+        stream.write_all(b"x").await.ok()?;
+        stream.flush().await.ok()?;
+    }
+}

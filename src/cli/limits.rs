@@ -1,0 +1,191 @@
+//! The flags of `memgate serve` that say how much it takes in, and how long callers may take.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use crate::server::options::{Limits, Options, Timers};
+use crate::server::quantity;
+
+/// The longest that a request may wait for room: a refusal that comes later is worth nothing to the
+/// apiserver, which could have asked again.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Limits and timers.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// The largest body of a request; a larger one gets 413
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8Mi")]
+    max_body_bytes: usize,
+
+    /// The most requests at once; one more gets 429
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1024")]
+    max_requests: usize,
+
+    /// The most bytes of bodies at once; what finds no room gets 429. An eighth is kept for bodies of
+    /// up to 256Ki
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64Mi")]
+    max_bytes_in_flight: usize,
+
+    /// The most connections; for one more the least useful is closed
+    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "2048")]
+    max_connections: usize,
+
+    /// How long a request waits for room before it gets 429
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "4ms")]
+    queue_wait: Duration,
+
+    /// How long a TLS handshake may take
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    timeout_handshake: Duration,
+
+    /// How long the head of a request may take, from its first byte
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    timeout_head: Duration,
+
+    /// How long the body of a request may take
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    timeout_body: Duration,
+
+    /// How long a connection may be idle; apiservers keep theirs for 90s, and lose reviews on one that
+    /// is closed earlier
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2m")]
+    timeout_idle: Duration,
+}
+
+impl LimitArgs {
+    /// Checks them against each other and sets them.
+    ///
+    /// # Errors
+    /// When two of them contradict each other.
+    pub fn apply(&self, options: &mut Options) -> anyhow::Result<()> {
+        let limits = Limits {
+            body: self.max_body_bytes,
+            body_bytes: self.max_bytes_in_flight,
+            requests: self.max_requests,
+            connections: self.max_connections,
+            wait: self.queue_wait,
+            ..options.limits.clone()
+        };
+        self.check(&limits)?;
+        options.limits = limits;
+        options.timers = Timers {
+            handshake: self.timeout_handshake,
+            head: self.timeout_head,
+            body: self.timeout_body,
+            idle: self.timeout_idle,
+            ..options.timers.clone()
+        };
+        Ok(())
+    }
+
+    fn check(&self, limits: &Limits) -> anyhow::Result<()> {
+        let room = limits.body_bytes - limits.kept_for_small();
+        ensure!(
+            limits.body <= room,
+            "--max-body-bytes ({}) never finds room: of --max-bytes-in-flight ({}) an eighth is kept for \
+             small bodies, which leaves {room}; raise the latter or lower the former",
+            limits.body,
+            limits.body_bytes
+        );
+        ensure!(
+            limits.requests < limits.connections,
+            "--max-requests ({}) must be below --max-connections ({}): each request holds a connection, \
+             and somebody must be able to connect to be told to come again",
+            limits.requests,
+            limits.connections
+        );
+        ensure!(
+            limits.wait <= LONGEST_WAIT,
+            "--queue-wait ({:?}) must be at most 1s: a caller that is refused late has less time to ask \
+             again",
+            limits.wait
+        );
+        ensure!(
+            self.timeout_idle >= self.timeout_head,
+            "--timeout-idle ({:?}) must not be below --timeout-head ({:?})",
+            self.timeout_idle,
+            self.timeout_head
+        );
+        Ok(())
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration = quantity::duration(text).filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s".to_owned())
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size = quantity::bytes(text).filter(|size| *size > 0);
+    size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "give a whole number above zero".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::server::tls::Source;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        limits: LimitArgs,
+    }
+
+    fn options(flags: &[&str]) -> Result<Options, String> {
+        let typed =
+            Typed::try_parse_from(["serve"].iter().chain(flags)).map_err(|error| error.to_string())?;
+        let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: PathBuf::new() });
+        typed.limits.apply(&mut options).map_err(|error| error.to_string())?;
+        Ok(options)
+    }
+
+    #[test]
+    fn says_the_defaults_that_hold() {
+        let options = options(&[]).expect("good");
+        assert_eq!(format!("{:?}", options.limits), format!("{:?}", Limits::default()));
+        assert_eq!(format!("{:?}", options.timers), format!("{:?}", Timers::default()));
+    }
+
+    #[test]
+    fn takes_what_is_given() {
+        let flags = "--max-body-bytes=1Mi --max-requests=8 --max-bytes-in-flight=4194304 --max-connections=16 \
+                     --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
+                     --timeout-idle=1m30s";
+        let options = options(&flags.split_whitespace().collect::<Vec<_>>()).expect("good");
+        let Limits { body, body_bytes, requests, connections, wait, .. } = options.limits;
+        assert_eq!((body, body_bytes, requests, connections), (1 << 20, 4 << 20, 8, 16));
+        assert_eq!(wait, Duration::from_micros(1500));
+        let Timers { handshake, head, body, idle, .. } = options.timers;
+        assert_eq!([handshake, head, body, idle], [1, 2, 3, 90].map(Duration::from_secs));
+    }
+
+    #[test]
+    fn refuses_what_contradicts_itself() {
+        for (flag, says) in [
+            ("--max-body-bytes=0", "above zero"),
+            ("--max-body-bytes=8MB", "8Mi"),
+            ("--max-body-bytes=57Mi", "--max-bytes-in-flight (67108864)"),
+            ("--max-bytes-in-flight=8Mi", "which leaves 7340032"),
+            ("--max-requests=2048", "--max-connections (2048)"),
+            ("--max-connections=0", "whole number"),
+            ("--queue-wait=2s", "at most 1s"),
+            ("--timeout-head=5", "such as 5s"),
+            ("--timeout-body=0s", "above zero"),
+            ("--timeout-idle=9s", "--timeout-head (10s)"),
+        ] {
+            let error = options(&[flag]).expect_err(flag);
+            assert!(error.contains(says), "{flag}: {error}");
+        }
+    }
+}

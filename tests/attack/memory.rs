@@ -1,0 +1,101 @@
+//! Many large bodies at once.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::sync::Mutex;
+
+use crate::client::{Answer, head};
+use crate::running::Victim;
+
+const CALLERS: usize = 64;
+const LARGE: usize = 8 << 20;
+
+/// Three quarters of the memory limit that the installation gives.
+const BOUND_MIB: u64 = 192;
+
+/// Both tests keep a machine busy; one after the other they take no longer than together.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// A review of exactly [`LARGE`] bytes.
+fn large(uid: usize) -> Vec<u8> {
+    let start = format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u-{uid}","kind":{{"version":"v1","kind":"Pod"}},"operation":"CREATE","namespace":"team","object":{{"metadata":{{"labels":{{"arkonis.dev/deployment":"scout"}}}},"spec":{{"containers":[{{"name":"agent"}}]}},"status":{{"message":""#
+    );
+    let end = r#""}}}}"#;
+    let filling = "x".repeat(LARGE - start.len() - end.len());
+    format!("{start}{filling}{end}").into_bytes()
+}
+
+fn is_good(answer: &Answer, uid: usize) -> bool {
+    let review = answer.review();
+    review["uid"] == format!("u-{uid}") && review["patch"].is_string()
+}
+
+/// An answer that an apiserver takes as an invitation.
+fn may_come_again(answer: &Answer) -> bool {
+    matches!(answer.status, 429 | 503) && answer.header("retry-after") == Some("1")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s03_what_finds_no_room_is_refused_at_once_and_the_rest_is_served() {
+    let _alone = ALONE.lock().await;
+    let mut victim = Victim::start(&["--timeout-body=1m"]).await;
+    let mut callers = Vec::new();
+    for _ in 0..CALLERS {
+        callers.push(victim.connect().await);
+    }
+    for caller in &mut callers {
+        caller.send(&head("/mutate?timeout=30s", LARGE)).await;
+    }
+    // 56 MiB are for large bodies, so that seven have room; all others hear so before they send any.
+    victim
+        .until("57 should be refused", async |victim| {
+            victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await == 57
+        })
+        .await;
+    let answers = callers.into_iter().enumerate().map(async |(uid, mut caller)| {
+        let answer = caller.send_for_answer(&large(uid)).await;
+        assert!(may_come_again(&answer) || is_good(&answer, uid));
+        answer.status
+    });
+    let statuses = join_all(answers).await;
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 57);
+    // Also a machine that is too busy to read 56 MiB in time has answered some.
+    assert!(statuses.contains(&200), "{statuses:?}");
+    assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
+    victim.is_well().await;
+}
+
+/// Asks whether there is room, and again after a 429, as an apiserver does.
+async fn insist(victim: &Victim, uid: usize) {
+    let ask = String::from_utf8(head("/mutate?timeout=30s", LARGE)).unwrap();
+    let ask = ask.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
+    for _ in 0..600 {
+        let mut caller = victim.connect().await;
+        caller.send(ask.as_bytes()).await;
+        let answer = caller.answer().await;
+        if answer.status == 100 {
+            let answer = caller.send_for_answer(&large(uid)).await;
+            if answer.status == 200 {
+                assert!(is_good(&answer, uid));
+                return;
+            }
+            assert!(may_come_again(&answer), "{answer:?}");
+        } else {
+            assert!(may_come_again(&answer), "{answer:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("never served");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s03_all_callers_are_served_when_they_come_again() {
+    let _alone = ALONE.lock().await;
+    let victim = Victim::start(&["--timeout-body=1m"]).await;
+    join_all((0..CALLERS).map(|uid| insist(&victim, uid))).await;
+    assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
+    assert_eq!(victim.metric("memgate_admission_bytes_in_flight").await, 0);
+    victim.is_well().await;
+}

@@ -1,0 +1,238 @@
+//! The program that is attacked, as a process of its own.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use crate::client::{Answer, Connection, plain, post};
+
+/// Longer than anything here takes, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Starts the program with its process id in a file and so many file descriptors, and ends it when
+/// standard input ends, which it does with any death of the test.
+const WATCHDOG: &str = r#"
+exec 3<&0
+ulimit -n "$1"; shift
+"$@" </dev/null 3<&- &
+child=$!
+echo "$child" > pid.new && mv pid.new pid
+(read -r _; kill -s KILL "$child") <&3 2>/dev/null &
+exec 3<&- </dev/null
+wait "$child"
+"#;
+
+/// How to start it.
+pub(crate) struct Setup {
+    /// Manifests to start with.
+    pub(crate) state: Value,
+    pub(crate) flags: Vec<&'static str>,
+    /// How many file descriptors it may have.
+    pub(crate) descriptors: u32,
+    /// Where its log goes; a file in its directory when there is none.
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) env: Vec<(&'static str, &'static str)>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { state: scene(), flags: Vec::new(), descriptors: 4096, log: None, env: Vec::new() }
+    }
+}
+
+/// An agent with its memory, in one namespace.
+pub(crate) fn scene() -> Value {
+    let object = |kind: &str, name: &str, spec: Value| {
+        serde_json::json!({
+            "apiVersion": "arkonis.dev/v1alpha1", "kind": kind,
+            "metadata": {"name": name, "namespace": "team"}, "spec": spec,
+        })
+    };
+    let items = [
+        object("ArkAgent", "scout", serde_json::json!({"memoryRef": {"name": "notes"}})),
+        object("ArkMemory", "notes", serde_json::json!({"backend": "in-context"})),
+    ];
+    serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+/// A process that serves; it ends with this.
+pub(crate) struct Victim {
+    watchdog: Child,
+    directory: TempDir,
+    pid: u32,
+    webhook: SocketAddr,
+    health: SocketAddr,
+}
+
+impl Victim {
+    /// Starts it with the usual scene.
+    pub(crate) async fn start(flags: &[&'static str]) -> Self {
+        Self::start_with(Setup { flags: flags.to_vec(), ..Setup::default() }).await
+    }
+
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start_with(setup: Setup) -> Self {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("state.json"), setup.state.to_string()).unwrap();
+        let log = setup.log.clone().unwrap_or_else(|| directory.path().join("log"));
+        let log = File::options().create(true).append(true).open(log).unwrap();
+        let (webhook, health) = own_addresses();
+        let watchdog = Command::new("/bin/sh")
+            .args(["-c", WATCHDOG, "watchdog", &setup.descriptors.to_string()])
+            .args([env!("CARGO_BIN_EXE_memgate"), "serve", "--state", "state.json", "--tls-ca-out", "ca.pem"])
+            .args(["--listen", &webhook.to_string(), "--health", &health.to_string()])
+            .args(["--log-format", "json"])
+            .args(setup.flags)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .envs(setup.env)
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut victim = Self { watchdog, directory, pid: 0, webhook, health };
+        let pid = victim.directory.path().join("pid");
+        victim.until("it should be ready", async |victim| pid.exists() && victim.is_ready().await).await;
+        victim.pid = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+        victim
+    }
+
+    async fn is_ready(&self) -> bool {
+        let connected = tokio::net::TcpStream::connect(self.health).await.is_ok();
+        connected && plain(self.health, "/readyz").await.status == 200
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.webhook
+    }
+
+    /// Its CA certificate, PEM.
+    pub(crate) fn ca(&self) -> String {
+        fs::read_to_string(self.directory.path().join("ca.pem")).unwrap()
+    }
+
+    /// A new connection.
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection::open(self.webhook, &self.ca(), &["http/1.1"]).await.unwrap()
+    }
+
+    /// The answer to one request on a connection of its own.
+    pub(crate) async fn ask(&self, request: &[u8]) -> Answer {
+        let mut connection = self.connect().await;
+        // What is refused for its length may not get through.
+        let _ = connection.try_send(request).await;
+        connection.answer().await
+    }
+
+    /// The answer to a review sent to both calls, the mutating one first.
+    pub(crate) async fn review(&self, path: &str, review: &Value) -> Answer {
+        self.ask(&post(path, review.to_string().as_bytes())).await
+    }
+
+    /// The answer of the health port.
+    pub(crate) async fn health(&self, path: &str) -> Answer {
+        plain(self.health, path).await
+    }
+
+    /// The value of one series; 0 when there is none.
+    pub(crate) async fn metric(&self, series: &str) -> u64 {
+        let metrics = self.health("/metrics").await.text();
+        let line = metrics.lines().find(|line| line.starts_with(series));
+        line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+    }
+
+    /// The peak of its resident memory, in MiB.
+    pub(crate) fn peak_mib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+    }
+
+    /// How many file descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().count()
+    }
+
+    /// The files of its directory, with when each was last written.
+    pub(crate) fn files(&self) -> Vec<(String, SystemTime)> {
+        let entries = fs::read_dir(self.directory.path()).unwrap().map(Result::unwrap);
+        let files = entries.map(|entry| {
+            let written = entry.metadata().unwrap().modified().unwrap();
+            (entry.file_name().into_string().unwrap(), written)
+        });
+        let mut files: Vec<_> = files.filter(|(name, _)| name != "log").collect();
+        files.sort();
+        files
+    }
+
+    /// The names of the files of its directory that it has open.
+    pub(crate) fn open_files(&self) -> BTreeSet<String> {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().filter_map(Result::ok);
+        let paths = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        paths
+            .filter_map(|path| Some(path.strip_prefix(self.directory.path()).ok()?.display().to_string()))
+            .collect()
+    }
+
+    /// Everything that it logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Its log, each line as the JSON that it must be. A person is told something else at the start.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let log = self.log();
+        let serving = log.find("\"serving\"").unwrap();
+        let greeting = ["Serving on ", "To have a cluster ", "  memgate manifests "];
+        let lines = log[serving..].lines().skip(1);
+        let lines = lines.filter(|line| !greeting.iter().any(|start| line.starts_with(start)));
+        lines
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
+    }
+
+    /// Checks that it is alive, has never panicked, and answers a good review well.
+    pub(crate) async fn is_well(&self) {
+        assert_eq!(self.health("/livez").await.status, 200);
+        assert_eq!(self.metric("memgate_panics_total").await, 0);
+        let answer = self.ask(&post("/mutate", &crate::client::review("well", Some("scout")))).await;
+        assert!(answer.review()["patch"].is_string(), "{}", answer.text());
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until(&mut self, what: &str, mut check: impl AsyncFnMut(&Self) -> bool) {
+        let patient = async {
+            while !check(self).await {
+                let ended = self.watchdog.try_wait().unwrap();
+                assert!(ended.is_none(), "{ended:?}: {}", self.log());
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, patient).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        drop(self.watchdog.stdin.take());
+        let _whatever_it_says = self.watchdog.wait();
+    }
+}
+
+/// Two addresses of loopback that nobody else has: its hosts are enough for every process and test.
+fn own_addresses() -> (SocketAddr, SocketAddr) {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = [127, 64 | high >> 2, high << 6 | low >> 2, NEXT.fetch_add(1, Ordering::Relaxed)];
+    ((host, 10_250 + u16::from(low & 3)).into(), (host, 8_081 + u16::from(low & 3)).into())
+}

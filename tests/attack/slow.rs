@@ -1,0 +1,164 @@
+//! Callers that take their time, and more of them than there are places. The others must be answered
+//! all the while; how fast is for the soak of docs/performance.md to say, not for a test.
+
+use std::net::SocketAddr;
+
+use futures::future::join_all;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::client::{Connection, head, post, review, trusting};
+use crate::running::Victim;
+
+/// The places that there are by default.
+const PLACES: u64 = 2048;
+
+/// What callers of the program hold besides its connections: sockets, pipes, its log.
+const OTHER_DESCRIPTORS: usize = 64;
+
+/// A caller in earnest: keeps its connections, and asks again after a 429.
+struct Apiserver(Vec<Connection>);
+
+impl Apiserver {
+    async fn connect(victim: &Victim) -> Self {
+        let mut connections = Vec::new();
+        for _ in 0..8 {
+            connections.push(victim.connect().await);
+        }
+        let mut apiserver = Self(connections);
+        apiserver.ask().await;
+        apiserver
+    }
+
+    /// One review on each connection.
+    async fn ask(&mut self) {
+        for connection in &mut self.0 {
+            let mut tries = 0;
+            loop {
+                connection.send(&post("/mutate?timeout=10s", &review("good", Some("scout")))).await;
+                let answer = connection.answer().await;
+                if answer.status == 200 {
+                    assert_eq!(answer.review()["uid"], "good");
+                    break;
+                }
+                tries += 1;
+                assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
+                assert!(tries < 10, "the apiserver gives up after ten times");
+                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            }
+        }
+    }
+}
+
+async fn tcp(address: SocketAddr) -> Option<TcpStream> {
+    TcpStream::connect(address).await.ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s04_bodies_that_drip_keep_nobody_out() {
+    let victim = Victim::start(&[]).await;
+    let mut apiserver = Apiserver::connect(&victim).await;
+    let mut drips = Vec::new();
+    for number in 0..1_200 {
+        let mut connection = victim.connect().await;
+        // Below what a connection sends at once, and enough to fill the room of small bodies.
+        let _ = connection.try_send(&[&head("/mutate", 100_000)[..], &[b' '; 8_000]].concat()).await;
+        drips.push(connection);
+        if number % 300 == 0 {
+            apiserver.ask().await;
+        }
+    }
+    for _ in 0..5 {
+        apiserver.ask().await;
+        join_all(drips.iter_mut().map(|drip| drip.try_send(b" "))).await;
+    }
+    let slow = victim.metric("memgate_admission_shed_total{cause=\"slow\"}").await;
+    assert!(slow > 0, "who kept room that others wanted should have lost it");
+    assert!(victim.peak_mib() <= 192, "{} MiB", victim.peak_mib());
+    victim.is_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s04_heads_that_drip_and_handshakes_that_stop_keep_nobody_out() {
+    let mut victim = Victim::start(&["--timeout-handshake=1s", "--timeout-head=1s"]).await;
+    let mut apiserver = Apiserver::connect(&victim).await;
+    let hello = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    let (mut heads, mut halves) = (Vec::new(), Vec::new());
+    for _ in 0..400 {
+        let mut connection = victim.connect().await;
+        let _ = connection.try_send(b"POST /mutate HTTP/1.1\r\nx: ").await;
+        heads.push(connection);
+        let mut half = tcp(victim.address()).await.unwrap();
+        half.write_all(&hello).await.unwrap();
+        halves.push(half);
+    }
+    for _ in 0..10 {
+        apiserver.ask().await;
+        join_all(heads.iter_mut().map(|head| head.try_send(b"x"))).await;
+    }
+    victim
+        .until("all of them should have been cut", async |victim| {
+            victim.metric("memgate_connections").await == 8
+        })
+        .await;
+    assert_eq!(victim.metric("memgate_tls_handshakes_total{result=\"timeout\"}").await, 400);
+    apiserver.ask().await;
+    victim.is_well().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s04_ten_thousand_idle_connections_cost_the_apiserver_none() {
+    let victim = Victim::start(&[]).await;
+    let mut apiserver = Apiserver::connect(&victim).await;
+    let count = idle_connections();
+    let mut held = Vec::new();
+    let mut shaken = Vec::new();
+    for number in 0..count {
+        held.push(tcp(victim.address()).await);
+        if number % 10 == 0 {
+            shaken.push(Connection::open(victim.address(), &victim.ca(), &[]).await);
+        }
+        if number % 1_000 == 0 {
+            apiserver.ask().await;
+        }
+    }
+    apiserver.ask().await;
+    let mut newcomer = Apiserver::connect(&victim).await;
+    newcomer.ask().await;
+    assert!(victim.metric("memgate_connections").await <= PLACES);
+    assert!(victim.descriptors() <= usize::try_from(PLACES).unwrap() + OTHER_DESCRIPTORS);
+    assert!(victim.metric("memgate_admission_shed_total{cause=\"connections\"}").await > 0);
+    assert!(victim.peak_mib() <= 192, "{} MiB", victim.peak_mib());
+    apiserver.ask().await;
+    victim.is_well().await;
+}
+
+/// Ten thousand, or as many as this process may have.
+fn idle_connections() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let may: usize = line.split_whitespace().nth(3).unwrap().parse().unwrap_or(usize::MAX);
+    let count = (may.saturating_sub(4_000) / 2).clamp(200, 10_000);
+    assert!(count > 2_500 || may < 9_000, "more than there are places");
+    count
+}
+
+/// A caller whose reviews are good, from one address, in such a number that it holds all places.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s04_one_address_with_good_manners_cannot_take_all_places() {
+    let victim = Victim::start(&["--max-connections=64", "--max-requests=32"]).await;
+    let mut apiserver = Apiserver::connect(&victim).await;
+    let mut crowd = Vec::new();
+    for _ in 0..200 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+        let stream = socket.connect(victim.address()).await.unwrap();
+        let config = trusting(&victim.ca(), &["http/1.1"]);
+        let mut connection = Connection::over(stream, config, "localhost").await.unwrap();
+        connection.send(&post("/mutate", &review("crowd", None))).await;
+        assert_eq!(connection.answer().await.status, 200);
+        crowd.push(connection);
+    }
+    apiserver.ask().await;
+    assert!(victim.metric("memgate_connections").await <= 64);
+}

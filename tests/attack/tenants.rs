@@ -1,0 +1,342 @@
+//! What one tenant can do to another, or to the program itself: addresses to be called, marks that
+//! are forged, secrets, and what an answer gives away.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use memgate::admission;
+use memgate::casefile::{Case, read::read, request};
+use memgate::decide::decide;
+use memgate::manifest::collect::collect;
+use memgate::manifest::document::values;
+use memgate::model::finding::Phase;
+use serde_json::{Value, json};
+
+use crate::running::{Setup, Victim, scene};
+
+fn review(group: &str, version: &str, kind: &str, object: &Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1",
+            "kind": {"group": group, "version": version, "kind": kind},
+            "operation": "CREATE",
+            "namespace": "team",
+            "object": object,
+        },
+    })
+}
+
+/// Spellings of addresses that lead back into the cluster or the machine. `PORT` is one where
+/// somebody listens.
+const ADDRESSES: [&str; 16] = [
+    "http://127.0.0.1:PORT",
+    "http://localhost:PORT",
+    "http://localhost.:PORT",
+    "http://127.0.0.1.:PORT",
+    "http://127.1:PORT",
+    "http://2130706433:PORT",
+    "http://0177.0.0.1:PORT",
+    "http://0x7f000001:PORT",
+    "http://[::1]:PORT",
+    "http://[::ffff:127.0.0.1]:PORT",
+    "http://0.0.0.0:PORT",
+    "http://user:pass@127.0.0.1:PORT",
+    "http://169.254.169.254/latest/meta-data",
+    "http://[::ffff:169.254.169.254]/latest",
+    "http://[fe80::1]:PORT",
+    "http://127.0.0.1:PORT/../../etc",
+];
+
+#[tokio::test]
+async fn s11_addresses_are_judged_and_never_called() {
+    let trap = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    trap.set_nonblocking(true).unwrap();
+    let port = trap.local_addr().unwrap().port().to_string();
+    let victim = Victim::start(&[]).await;
+    let (mut denied, mut warned) = (Vec::new(), Vec::new());
+    for spelling in ADDRESSES {
+        let address = spelling.replace("PORT", &port);
+        let memories = [
+            ("ark.mckinsey.com", "v1alpha1", "Memory", json!({"address": {"value": address}})),
+            ("orloj.dev", "v1", "Memory", json!({"type": "vector", "provider": "http", "endpoint": address})),
+            (
+                "arkonis.dev",
+                "v1alpha1",
+                "ArkMemory",
+                json!({"backend": "vector-store", "vectorStore": {"provider": "qdrant", "endpoint": address}}),
+            ),
+            (
+                "core.orka.ai",
+                "v1alpha1",
+                "MemoryBackend",
+                json!({
+                    "protocol": {"omsVersion": "0.1", "profile": "orka.oms.v0alpha1"},
+                    "deployment": {"mode": "external-endpoint", "endpoint": address.replace("http:", "https:")},
+                    "clientAuth": {"bearerTokenSecretRef": {"name": "a", "key": "b"}},
+                    "store": {"name": "blue"},
+                }),
+            ),
+        ];
+        for (group, version, kind, spec) in memories {
+            let object = json!({"metadata": {"name": "m", "namespace": "team"}, "spec": spec});
+            let response = victim.review("/validate", &review(group, version, kind, &object)).await.review();
+            let codes = response["auditAnnotations"]["codes"].as_str().unwrap_or_default().to_owned();
+            let told = |code: &str| codes.split(',').any(|told| told == code);
+            if told("orloj/http-endpoint-blocked") {
+                assert_eq!(response["allowed"], false, "{address}");
+                denied.push(spelling);
+            }
+            if group == "ark.mckinsey.com" {
+                assert!(told("ark/memory-address-local"), "{address}: {response}");
+            }
+            if told("orka/backend-endpoint-private") {
+                warned.push(spelling);
+            }
+            if address.contains('@') && group != "core.orka.ai" {
+                let credentials = [
+                    "ark/memory-address-credentials",
+                    "orloj/inline-credential",
+                    "arkonis/endpoint-credentials",
+                ];
+                assert!(credentials.iter().any(|code| told(code)), "{kind} {address}: {response}");
+                assert!(!response.to_string().contains("user:pass"), "{kind}: {response}");
+            }
+        }
+    }
+    // Only what the platform's own dialler reads as an address: the rest is a name to it.
+    let literal = |spelling: &&str| {
+        !["localhost.", "127.0.0.1.", "127.1", "2130", "0177", "0x7f"]
+            .iter()
+            .any(|name| spelling.contains(name))
+    };
+    assert_eq!(denied, ADDRESSES.into_iter().filter(literal).collect::<Vec<_>>());
+    let by_name =
+        |spelling: &&str| !["127.1", "2130", "0177", "0x7f"].iter().any(|name| spelling.contains(name));
+    assert_eq!(warned, ADDRESSES.into_iter().filter(by_name).collect::<Vec<_>>());
+    assert_eq!(trap.accept().err().map(|error| error.kind()), Some(ErrorKind::WouldBlock), "somebody called");
+    victim.is_well().await;
+}
+
+#[tokio::test]
+async fn s11_a_name_is_never_a_path() {
+    let mut state = scene();
+    let names = ["../../secrets/root", "team-b/notes", "notes%2f..", "..", "/", "notes?watch=1", "notes#x"];
+    for (number, name) in names.iter().enumerate() {
+        state["items"].as_array_mut().unwrap().push(json!({
+            "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
+            "metadata": {"name": format!("agent-{number}"), "namespace": "team"},
+            "spec": {"memoryRef": {"name": name}},
+        }));
+    }
+    let victim = Victim::start_with(Setup { state, ..Setup::default() }).await;
+    for (number, name) in names.iter().enumerate() {
+        let labels = json!({"arkonis.dev/deployment": format!("agent-{number}")});
+        let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "agent"}]}});
+        let response = victim.review("/mutate", &review("", "v1", "Pod", &pod)).await.review();
+        assert_eq!(response["allowed"], true, "{name}");
+        assert!(response.get("patch").is_none(), "{name}: {response}");
+        assert!(response["warnings"][0].is_string(), "{name}: {response}");
+    }
+    victim.is_well().await;
+}
+
+#[tokio::test]
+async fn s12_forged_marks_gain_nothing() {
+    let victim = Victim::start(&[]).await;
+    let pod = |annotations: Value| {
+        json!({
+            "metadata": {"labels": {"arkonis.dev/deployment": "scout"}, "annotations": annotations},
+            "spec": {"containers": [{"name": "agent"}]},
+        })
+    };
+    let env_added = |response: &Value| {
+        let patch = BASE64_STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+        String::from_utf8(patch).unwrap().contains("AGENT_MEMORY_BACKEND")
+    };
+    for forged in [
+        "{}",
+        "true",
+        r#"{"version":"99","family":"arkonis","memory":"notes","env":["AGENT_MEMORY_BACKEND"]}"#,
+        "\u{0}",
+        &"x".repeat(200_000),
+    ] {
+        let object = pod(json!({"memgate.dev/injected": forged}));
+        let response = victim.review("/mutate", &review("", "v1", "Pod", &object)).await.review();
+        assert!(env_added(&response), "{response}");
+    }
+    // No label of a memory switches its validation off, and none that another controller sets.
+    let bad = json!({"backend": "none"});
+    for labels in [
+        json!({}),
+        json!({"memgate.dev/inject": "disabled"}),
+        json!({"memgate.dev/inject": "required", "memgate.dev/validate": "false", "admission.gatekeeper.sh/ignore": "yes"}),
+        json!({"arkonis.dev/deployment": "scout"}),
+    ] {
+        let object = json!({"metadata": {"name": "m", "namespace": "team", "labels": labels, "annotations": labels}, "spec": bad});
+        let mut sent = review("arkonis.dev", "v1alpha1", "ArkMemory", &object);
+        assert_eq!(victim.review("/validate", &sent).await.review()["allowed"], false, "{labels}");
+        // A label that an update takes away does not make the rest of it unchanged.
+        let mut old = object.clone();
+        old["metadata"]["labels"] = json!({"memgate.dev/inject": "disabled"});
+        old["spec"] = json!({"backend": "in-context"});
+        sent["request"]["operation"] = json!("UPDATE");
+        sent["request"]["oldObject"] = old;
+        assert_eq!(victim.review("/validate", &sent).await.review()["allowed"], false, "{labels}");
+    }
+    // Opting out is the label's business, and the label's alone.
+    let mut out = pod(json!({"memgate.dev/inject": "disabled"}));
+    assert!(env_added(&victim.review("/mutate", &review("", "v1", "Pod", &out)).await.review()));
+    out["metadata"]["labels"]["memgate.dev/inject"] = json!("disabled");
+    assert!(victim.review("/mutate", &review("", "v1", "Pod", &out)).await.review().get("patch").is_none());
+    victim.is_well().await;
+}
+
+/// Every case of the project, with the file that it is in.
+fn cases() -> Vec<(String, Case)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let collected = collect(&[root.display().to_string()], &mut std::io::empty());
+    let mut cases = Vec::new();
+    for source in collected.sources.into_iter().map(Arc::new) {
+        let file = Path::new(source.name()).strip_prefix(&root).unwrap().display().to_string();
+        for document in values(&source, &mut Vec::new()) {
+            cases.extend(read(document.value()).unwrap().into_iter().map(|case| (file.clone(), case)));
+        }
+    }
+    assert!(cases.len() > 500);
+    cases
+}
+
+/// Both answers to a case, with the patch in clear text behind them.
+fn answers(case: &Case) -> String {
+    let review = request::review(case).to_string();
+    let review = admission::parse(&review).unwrap();
+    let snapshot = request::state(case).unwrap();
+    let decision = decide(&review.request, &snapshot);
+    let mut said = String::new();
+    for phase in [Phase::Mutate, Phase::Validate] {
+        let response: Value =
+            serde_json::from_slice(&admission::respond(phase, &review, &decision).unwrap()).unwrap();
+        said += &response.to_string();
+        if let Some(patch) = response["response"]["patch"].as_str() {
+            said += std::str::from_utf8(&BASE64_STANDARD.decode(patch).unwrap()).unwrap();
+        }
+    }
+    said
+}
+
+const MARK: &str = "x-marks-the-spot";
+
+/// Writes the mark over every text in a value.
+fn mark(value: &mut Value, mark: &str) {
+    match value {
+        Value::String(text) => mark.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| self::mark(item, mark)),
+        Value::Object(map) => map.values_mut().for_each(|value| self::mark(value, mark)),
+        _ => {}
+    }
+}
+
+/// Where a Secret's values would have to pass through: the state, and from there the answers.
+#[test]
+fn s13_no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
+    let encoded = BASE64_STANDARD.encode(MARK);
+    let mut secrets = 0;
+    for (file, mut case) in cases() {
+        for object in case.state.iter_mut().filter(|object| object["kind"] == "Secret") {
+            mark(&mut object["data"], &encoded);
+            mark(&mut object["stringData"], MARK);
+            secrets += 1;
+        }
+        let state = format!("{:?}", request::state(&case).unwrap());
+        let said = answers(&case);
+        for text in [MARK, encoded.as_str()] {
+            assert!(!state.contains(text), "{file}: {}: the state holds a value", case.name);
+            assert!(!said.contains(text), "{file}: {}: {said}", case.name);
+        }
+    }
+    assert!(secrets > 10, "{secrets} Secrets are too few to say anything");
+}
+
+/// Cases of ark, whose memories are reached at the address that their status holds.
+const OF_STATUS: [&str; 2] =
+    ["prefers-the-resolved-address-to-a-number", "takes-the-resolved-address-without-the-service"];
+
+#[test]
+fn s14_answers_hold_nothing_of_the_status_of_others() {
+    let mut told = BTreeSet::new();
+    let mut marked = 0;
+    for (_, mut case) in cases() {
+        for object in case.state.iter_mut().filter(|object| object.get("status").is_some()) {
+            mark(&mut object["status"], MARK);
+            marked += 1;
+        }
+        if answers(&case).contains(MARK) {
+            told.insert(case.name);
+        }
+    }
+    assert!(marked > 10, "{marked} objects with a status are too few to say anything");
+    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), OF_STATUS);
+}
+
+/// Cases whose answer depends on a name in another namespace, because their platform reads there, or
+/// the rule says so to help whoever mistook the namespace.
+const ACROSS: [&str; 18] = [
+    // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
+    "accepts-headers-to-a-known-service-of-another-namespace",
+    "finds-a-service-of-another-namespace",
+    "injects-a-service-of-the-namespace-of-the-memory",
+    "injects-the-address-of-a-memory-of-another-namespace",
+    "leaves-a-config-map-of-another-namespace",
+    "leaves-a-resolved-address-with-credentials-elsewhere",
+    "leaves-a-secret-of-another-namespace",
+    "leaves-credentials-of-another-namespace",
+    "never-takes-the-resolved-address-of-a-secret",
+    // orka: a Task may name an agent of another namespace.
+    "rejects-memory-against-an-agent-elsewhere",
+    "takes-an-agent-of-the-namespace-that-the-task-names",
+    "takes-the-namespace-that-the-worker-says",
+    // ark again.
+    "takes-the-resolved-address-of-a-config-map-elsewhere",
+    "warns-of-a-memory-of-another-namespace",
+    "warns-of-a-service-of-another-namespace",
+    // orka again.
+    "warns-of-an-agent-in-another-namespace",
+    // arkonis: the one hint that tells where a name exists when it does not here.
+    "warns-of-an-agent-whose-memory-is-in-another-namespace",
+    // ark: who uses a Memory that is deleted, wherever it is.
+    "warns-of-queries-in-sort-order",
+];
+
+/// A name in another namespace must not change the answer: or a tenant could ask who is there. The
+/// objects of orloj and sympozium are not of one namespace: their platforms look for them in all.
+#[test]
+fn s14_answers_do_not_depend_on_names_in_other_namespaces() {
+    let mut told = BTreeSet::new();
+    let mut moved = 0;
+    let of_one_namespace =
+        |file: &str| ["ark/", "arkonis/", "orka/"].iter().any(|family| file.starts_with(family));
+    for (_, case) in cases().into_iter().filter(|(file, _)| of_one_namespace(file)) {
+        let own = request::review(&case)["request"]["namespace"].clone();
+        let mut renamed = case.clone();
+        for object in &mut renamed.state {
+            let foreign = object["kind"] != "Namespace"
+                && object["metadata"].get("namespace").is_some_and(|namespace| *namespace != own);
+            if let (true, Some(name)) = (foreign, object["metadata"]["name"].as_str()) {
+                object["metadata"]["name"] = json!(format!("{name}-elsewhere"));
+                moved += 1;
+            }
+        }
+        if answers(&renamed) != answers(&case) {
+            told.insert(case.name);
+        }
+    }
+    assert!(moved > 20, "{moved} objects elsewhere are too few to say anything");
+    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Long runs with numbers; results belong in docs/reliability.md and docs/performance.md.
+#
+#   tools/soak.sh                     which there are
+#   tools/soak.sh rotations           leaves and CAs replaced under load
+#   tools/soak.sh wipes               caBundle wiped, over and over
+#   tools/soak.sh overload|idle       more than it can take; crowds that do nothing
+#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, day
+#
+# MEMGATE_SOAK_SECONDS is how long the first two go on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case "${1:-}" in
+    rotations | wipes) exec cargo test --locked --release --test apiserver -- --ignored --nocapture --exact "certs::soak_$1" ;;
+    overload | idle) exec cargo bench --locked --bench overload -- "$@" ;;
+    "") sed -n '2,10s/^# \{0,1\}//p' "$0" && exec cargo test --locked --release --test soak ;;
+    *) exec cargo test --locked --release --test soak -- run "$@" ;;
+esac
