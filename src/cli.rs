@@ -5,6 +5,7 @@
 
 pub mod certs;
 pub mod check;
+pub mod cluster;
 pub mod completions;
 pub mod crds;
 pub mod explain;
