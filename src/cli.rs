@@ -22,6 +22,7 @@ pub mod serve;
 pub mod settings;
 pub mod terminal;
 pub mod test;
+pub mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -92,6 +93,7 @@ enum Command {
     Review(review::Args),
     Test(test::Args),
     Serve(serve::Args),
+    Wait(wait::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),
@@ -120,6 +122,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Review(args) => review::run(args, terminal),
         Command::Test(args) => test::run(args, terminal),
         Command::Serve(args) => serve::run(args, terminal),
+        Command::Wait(args) => wait::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),

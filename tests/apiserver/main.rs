@@ -9,6 +9,7 @@
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
+//! wait                                               the commands that look at a cluster
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -41,6 +42,7 @@ mod request;
 mod resources;
 mod scene;
 mod stub;
+mod wait;
 mod webhooks;
 mod words;
 mod world;
@@ -86,6 +88,7 @@ fn cases() -> Result<Vec<Case>> {
         families::cases(),
         crds::cases(),
         access::cases(),
+        wait::cases(),
         resources::cases(),
         words::cases(),
         cases::cases()?,
