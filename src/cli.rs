@@ -8,6 +8,7 @@ pub mod check;
 pub mod cluster;
 pub mod completions;
 pub mod crds;
+pub mod doctor;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;
@@ -94,6 +95,7 @@ enum Command {
     Test(test::Args),
     Serve(serve::Args),
     Wait(wait::Args),
+    Doctor(doctor::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),
@@ -123,6 +125,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Test(args) => test::run(args, terminal),
         Command::Serve(args) => serve::run(args, terminal),
         Command::Wait(args) => wait::run(args, terminal),
+        Command::Doctor(args) => doctor::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),

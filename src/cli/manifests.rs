@@ -103,6 +103,20 @@ impl Only {
     }
 }
 
+/// What is installed for these families by default, as far as objects of a cluster can be compared with
+/// it.
+#[must_use]
+pub fn usual_plan(namespace: &str, families: &[Family]) -> Plan {
+    Plan {
+        namespace: namespace.to_owned(),
+        image: IMAGE.to_owned(),
+        endpoint: Endpoint::Service,
+        ca: None,
+        flags: Vec::new(),
+        families: families.iter().copied().map(rules).collect(),
+    }
+}
+
 fn rules(family: Family) -> Rules {
     Rules {
         name: family.name(),

@@ -1,0 +1,190 @@
+//! `memgate doctor`: what is wrong with an installation, and with what it is installed in.
+//!
+//! ```text
+//! cluster ──read, agents──▶ Installation + Agents ──one function a group──▶ Check, Check, …
+//! ```
+//!
+//! Reading and judging are apart: whatever may not be read is a check with the status `unknown`, and
+//! never the end. With `-o json`:
+//!
+//! ```text
+//! {"version": "0.1.0",
+//!  "checks": [{"id", "status": "ok|warn|fail|unknown", "subject", "message", "help"?}],
+//!  "summary": {"ok", "warn", "fail", "unknown"}}
+//! ```
+//!
+//! Ids and fields stay as they are; new ones may come.
+
+pub mod access;
+mod agents;
+pub mod check;
+pub mod entry;
+pub mod evidence;
+pub mod missed;
+pub mod namespaces;
+pub mod neighbours;
+pub mod platform;
+mod read;
+pub mod room;
+pub mod trust;
+pub mod webhooks;
+pub mod workload;
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use crate::cli::ExitStatus;
+use crate::cli::cluster::{ClusterArgs, client};
+use crate::cli::doctor::check::{Check, Status, Summary, sort};
+use crate::cli::doctor::evidence::{Agents, Installation};
+use crate::cli::doctor::read::Reader;
+use crate::cli::manifests::usual_plan;
+use crate::cli::output::Form;
+use crate::cli::settings::SettingsArgs;
+use crate::cli::terminal::Terminal;
+use crate::deploy::{NAME, Plan};
+use crate::model::settings::{Family, Settings};
+
+/// Find out what is wrong with an installation in a cluster
+///
+/// Looks at the webhook configurations, the certificates that they trust, Service, Deployment and
+/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, and at agent
+/// pods that run without their memory. It only reads; what you may not read is told as unknown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate doctor
+  memgate doctor -n memgate-system --context staging
+  memgate doctor -o json --fail-on warn
+
+Exit codes: 0 nothing fails, 1 something does, 2 wrong usage or a fault, such as no apiserver.")]
+pub struct Args {
+    /// The namespace that memgate runs in
+    #[arg(short, long, value_name = "NAME", default_value = "memgate-system")]
+    namespace: String,
+
+    /// The name of the webhook configurations
+    #[arg(long, value_name = "NAME", default_value = NAME)]
+    webhook_configuration: String,
+
+    /// The most objects of one sort to look at
+    #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Output")]
+    output: Form,
+
+    /// The least status for which the exit code is 1
+    #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
+    fail_on: FailOn,
+
+    #[command(flatten)]
+    settings: SettingsArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// What does not work
+    Fail,
+    /// Warnings too
+    Warn,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no way to a cluster, it does not answer, or the result cannot be written.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let settings = args.settings.settings()?;
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let mut checks = runtime.block_on(look(args, settings))?;
+    runtime.shutdown_background();
+    sort(&mut checks);
+    let summary = Summary::of(&checks);
+    match args.output {
+        Form::Text => {
+            terminal.out(text(&checks).as_bytes())?;
+            terminal.note(&summary.to_string());
+        }
+        Form::Json => terminal.raw(&json(&checks, summary)?)?,
+    }
+    let bad = summary.fail > 0 || (args.fail_on == FailOn::Warn && summary.warn > 0);
+    Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
+}
+
+async fn look(args: &Args, settings: Settings) -> anyhow::Result<Vec<Check>> {
+    let client = client(args.cluster.config().await?)?;
+    let reader = Reader { client, most: usize::try_from(args.limit).unwrap_or(usize::MAX) };
+    let mut found = read::installation(&reader, &args.namespace, &args.webhook_configuration).await?;
+    let families = families(&found, &settings);
+    let plan = usual_plan(&args.namespace, &families);
+    found.denied = read::denied(&reader, &found, &plan).await;
+    let agents = agents::agents(&reader, &found, Settings { families, ..settings }).await;
+    Ok(judge(&found, &agents, &plan))
+}
+
+/// Those that were asked for; without a choice those that are installed.
+fn families(found: &Installation, settings: &Settings) -> Vec<Family> {
+    if settings.families == Family::ALL { platform::families(found) } else { settings.families.clone() }
+}
+
+/// Every check there is.
+fn judge(found: &Installation, agents: &Agents, plan: &Plan) -> Vec<Check> {
+    let pods = missed::judge(agents);
+    let mut checks = webhooks::checks(found, plan);
+    checks.extend(trust::checks(found));
+    checks.extend(workload::checks(found));
+    checks.push(access::check(found));
+    checks.extend(neighbours::checks(found));
+    checks.extend(platform::checks(found, &agents.snapshot.settings.families));
+    checks.extend(namespaces::checks(found, agents));
+    checks.extend(missed::checks(found, agents, &pods));
+    checks.extend(room::checks(found, agents, &pods));
+    checks
+}
+
+fn text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    for check in checks {
+        let Check { id, status, subject, message, help } = check;
+        let (style, name) = (style(*status), status.name());
+        let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+        let _infallible = writeln!(text, "{style}{name}{style:#}[{id}]: {subject}{message}");
+        if let Some(help) = help {
+            let _infallible = writeln!(text, "  help: {help}");
+        }
+    }
+    text
+}
+
+fn style(status: Status) -> Style {
+    let color = match status {
+        Status::Ok => AnsiColor::Green,
+        Status::Unknown => AnsiColor::Cyan,
+        Status::Warn => AnsiColor::Yellow,
+        Status::Fail => AnsiColor::Red,
+    };
+    color.on_default().bold()
+}
+
+#[derive(Serialize)]
+struct Written<'c> {
+    version: &'static str,
+    checks: &'c [Check],
+    summary: Summary,
+}
+
+fn json(checks: &[Check], summary: Summary) -> anyhow::Result<Vec<u8>> {
+    let written = Written { version: env!("CARGO_PKG_VERSION"), checks, summary };
+    let mut bytes = serde_json::to_vec_pretty(&written).context("failed to write the result")?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

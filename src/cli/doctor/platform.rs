@@ -1,0 +1,167 @@
+//! What the cluster offers: the version of its apiserver, and the platforms' kinds.
+
+use std::collections::BTreeSet;
+
+use crate::cli::doctor::check::{Check, few};
+use crate::cli::doctor::evidence::{Installation, Seen, Served};
+use crate::family;
+use crate::model::kind::Kind;
+use crate::model::settings::Family;
+
+/// The first version that starts sidecars before other containers, and ends them with these.
+/// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
+const OLDEST: (u32, u32) = (1, 29);
+
+/// Judges the cluster for these families.
+#[must_use]
+pub fn checks(found: &Installation, families: &[Family]) -> Vec<Check> {
+    let mut checks = vec![version(&found.version)];
+    match &found.served {
+        Seen::Found(served) => checks.extend(families.iter().map(|family| platform(*family, served))),
+        Seen::Absent => {}
+        Seen::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
+    }
+    checks
+}
+
+fn version(version: &Seen<(u32, u32)>) -> Check {
+    const ID: &str = "apiserver";
+    match version {
+        Seen::Found(version) if *version < OLDEST => {
+            let ((major, minor), (old_major, old_minor)) = (*version, OLDEST);
+            let message = format!(
+                "Kubernetes {major}.{minor} knows no native sidecars: with a memory sidecar a Job never ends"
+            );
+            Check::fail(ID, "", message).help(format!("update to {old_major}.{old_minor} or later"))
+        }
+        Seen::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
+        Seen::Absent => Check::unknown(ID, "", "the apiserver does not tell its version"),
+        Seen::Unknown(why) => Check::unknown(ID, "", why.clone()),
+    }
+}
+
+/// Whether a platform is installed, in the versions that memgate reads.
+fn platform(family: Family, served: &Served) -> Check {
+    const ID: &str = "platforms";
+    let subject = format!("family {}", family.name());
+    let kinds: BTreeSet<&Kind> =
+        family::judged(family).iter().copied().filter(|kind| !kind.group.is_empty()).collect();
+    let versions = |kind: &Kind| -> Vec<String> {
+        let of_kind = |((group, _), plurals): &(&(String, String), &BTreeSet<String>)| {
+            group == kind.group && plurals.contains(kind.plural)
+        };
+        served.iter().filter(of_kind).map(|((_, version), _)| version.clone()).collect()
+    };
+    let mut good = Vec::new();
+    let mut odd = Vec::new();
+    for kind in kinds {
+        let versions = versions(kind);
+        if versions.iter().any(|version| version == kind.version) {
+            good.push(format!("{}.{}", kind.plural, kind.group));
+        } else if !versions.is_empty() {
+            let (plural, group, wanted) = (kind.plural, kind.group, kind.version);
+            odd.push(format!("{plural}.{group} in {} and not in {wanted}", versions.join(", ")));
+        }
+    }
+    if !odd.is_empty() {
+        let message = format!("the cluster serves {}", few(&odd));
+        return Check::fail(ID, subject, message).help("see whether a newer memgate knows these versions");
+    }
+    if good.is_empty() {
+        return Check::ok(ID, subject, "not installed; memgate picks it up when it comes");
+    }
+    Check::ok(ID, subject, format!("installed: {}", few(&good)))
+}
+
+/// The families that an installation is about: those of the Deployment's flags, else those of which the
+/// configurations name a kind or a sort of pods, else all.
+#[must_use]
+pub fn families(found: &Installation) -> Vec<Family> {
+    let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
+    let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
+    let args = containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten());
+    let flags: Vec<&str> = args.filter_map(|arg| arg.strip_prefix("--family=")).collect();
+    let by_flag = Family::ALL.into_iter().filter(|family| flags.contains(&family.name()));
+    let by_flag: Vec<Family> = by_flag.collect();
+    if !by_flag.is_empty() {
+        return by_flag;
+    }
+    let by_entry: Vec<Family> =
+        Family::ALL.into_iter().filter(|family| is_registered(found, *family)).collect();
+    if by_entry.is_empty() { Family::ALL.to_vec() } else { by_entry }
+}
+
+fn is_registered(found: &Installation, family: Family) -> bool {
+    let mut entries: Vec<(&str, _)> = Vec::new();
+    for webhook in found.own_mutating().into_iter().flat_map(|config| config.webhooks.iter().flatten()) {
+        entries.push((&webhook.name, &webhook.rules));
+    }
+    for webhook in found.own_validating().into_iter().flat_map(|config| config.webhooks.iter().flatten()) {
+        entries.push((&webhook.name, &webhook.rules));
+    }
+    let groups: BTreeSet<&str> =
+        family::judged(family).iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
+    entries.into_iter().any(|(name, rules)| {
+        let mut named = rules.iter().flatten().flat_map(|rule| rule.api_groups.iter().flatten());
+        let pods = family::pod_selectors(family);
+        named.any(|group| groups.contains(group.as_str()))
+            || pods.iter().any(|pods| name == format!("{}.pods.memgate.dev", pods.name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::check::Status;
+    use crate::cli::doctor::evidence::Listed;
+    use crate::cli::manifests::usual_plan;
+    use crate::deploy::{webhooks, workload};
+
+    fn served(rows: &[(&str, &str, &str)]) -> Seen<Served> {
+        let mut served = Served::new();
+        for (group, version, plural) in rows {
+            let plurals = served.entry(((*group).to_owned(), (*version).to_owned())).or_default();
+            plurals.insert((*plural).to_owned());
+        }
+        Seen::Found(served)
+    }
+
+    fn judged(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(Status, String)> {
+        let found =
+            Installation { version: Seen::Found(version), served: served(rows), ..Installation::default() };
+        checks(&found, &[Family::Orloj]).into_iter().map(|check| (check.status, check.message)).collect()
+    }
+
+    #[test]
+    fn asks_for_native_sidecars() {
+        assert_eq!(judged((1, 36), &[])[0], (Status::Ok, "Kubernetes 1.36".to_owned()));
+        assert_eq!(judged((1, 28), &[])[0].0, Status::Fail);
+    }
+
+    #[test]
+    fn tells_platforms_that_are_there_and_those_in_other_versions() {
+        let (status, said) = &judged((1, 36), &[])[1];
+        assert!(*status == Status::Ok && said.starts_with("not installed"), "{said}");
+        let (status, said) =
+            &judged((1, 36), &[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[1];
+        assert!(*status == Status::Ok && said == "installed: memories.orloj.dev", "{said}");
+        let (status, said) = &judged((1, 36), &[("orloj.dev", "v2", "memories")])[1];
+        assert!(*status == Status::Fail && said.contains("memories.orloj.dev in v2 and not in v1"), "{said}");
+    }
+
+    #[test]
+    fn learns_the_families_from_what_is_installed() {
+        assert_eq!(families(&Installation::default()), Family::ALL);
+        let plan = usual_plan("home", &[Family::Ark, Family::Orka]);
+        let listed = |items| Seen::Found(Listed { items, cut: false });
+        let mut found = Installation {
+            name: "memgate".to_owned(),
+            mutating: listed(vec![webhooks::mutating(&plan)]),
+            validating: Seen::Found(Listed { items: vec![webhooks::validating(&plan)], cut: false }),
+            ..Installation::default()
+        };
+        assert_eq!(families(&found), [Family::Ark, Family::Orka]);
+        found.deployment = Seen::Found(workload::deployment(&usual_plan("home", &[Family::Orloj])));
+        assert_eq!(families(&found), [Family::Orloj]);
+    }
+}
