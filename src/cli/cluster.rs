@@ -153,7 +153,7 @@ fn seconds(date: &str) -> Option<i64> {
 
 /// From `299 - "text"`, as RFC 9110 has it, to the text.
 fn warnings(headers: &HeaderMap) -> Vec<String> {
-    let quoted = |header| Some(str::strip_prefix(header, "299 - \"")?.strip_suffix('"')?);
+    let quoted = |header| str::strip_prefix(header, "299 - \"")?.strip_suffix('"');
     text(headers, &WARNING).filter_map(quoted).map(unescaped).collect()
 }
 

@@ -17,9 +17,11 @@
 
 pub mod access;
 mod agents;
+pub mod answers;
 pub mod check;
 pub mod entry;
 pub mod evidence;
+pub mod expected;
 pub mod missed;
 pub mod namespaces;
 pub mod neighbours;
@@ -31,29 +33,37 @@ pub mod webhooks;
 pub mod workload;
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
 use serde::Serialize;
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, client};
 use crate::cli::doctor::check::{Check, Status, Summary, sort};
 use crate::cli::doctor::evidence::{Agents, Installation};
+use crate::cli::doctor::expected::{Expected, expected};
+use crate::cli::doctor::missed::Judged;
 use crate::cli::doctor::read::Reader;
-use crate::cli::manifests::usual_plan;
 use crate::cli::output::Form;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::deploy::{NAME, Plan};
-use crate::model::settings::{Family, Settings};
+use crate::cli::wait::{Outcome, namespace, probe::probes, round};
+use crate::deploy::NAME;
+use crate::model::settings::Settings;
+
+/// How long memgate has to answer all dry runs.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Find out what is wrong with an installation in a cluster
 ///
 /// Looks at the webhook configurations, the certificates that they trust, Service, Deployment and
 /// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, and at agent
-/// pods that run without their memory. It only reads; what you may not read is told as unknown.
+/// pods that run without their memory; and asks memgate, with dry runs. It changes nothing; what you
+/// may not read is told as unknown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -70,6 +80,10 @@ pub struct Args {
     /// The name of the webhook configurations
     #[arg(long, value_name = "NAME", default_value = NAME)]
     webhook_configuration: String,
+
+    /// The namespace of the dry runs that show whether memgate answers
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = namespace)]
+    dry_run_namespace: String,
 
     /// The most objects of one sort to look at
     #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -120,26 +134,25 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
 }
 
-async fn look(args: &Args, settings: Settings) -> anyhow::Result<Vec<Check>> {
+async fn look(args: &Args, chosen: Settings) -> anyhow::Result<Vec<Check>> {
     let client = client(args.cluster.config().await?)?;
     let reader = Reader { client, most: usize::try_from(args.limit).unwrap_or(usize::MAX) };
     let mut found = read::installation(&reader, &args.namespace, &args.webhook_configuration).await?;
-    let families = families(&found, &settings);
-    let plan = usual_plan(&args.namespace, &families);
-    found.denied = read::denied(&reader, &found, &plan).await;
-    let agents = agents::agents(&reader, &found, Settings { families, ..settings }).await;
-    Ok(judge(&found, &agents, &plan))
-}
-
-/// Those that were asked for; without a choice those that are installed.
-fn families(found: &Installation, settings: &Settings) -> Vec<Family> {
-    if settings.families == Family::ALL { platform::families(found) } else { settings.families.clone() }
+    let settings = if chosen == Settings::default() { platform::settings(&found) } else { chosen };
+    let wanted = expected(&args.namespace, &settings.families)?;
+    found.denied = read::denied(&reader, &found, &wanted).await;
+    let (probes, end) = (probes(&settings.families), Instant::now() + PATIENCE);
+    let (place, name) = (&args.dry_run_namespace, &args.webhook_configuration);
+    let answers = round(&reader.client, &probes, place, name, end).await;
+    let agents = agents::agents(&reader, &found, settings).await;
+    Ok(judge(&found, &agents, &wanted, &answers))
 }
 
 /// Every check there is.
-fn judge(found: &Installation, agents: &Agents, plan: &Plan) -> Vec<Check> {
-    let pods = missed::judge(agents);
-    let mut checks = webhooks::checks(found, plan);
+fn judge(found: &Installation, agents: &Agents, wanted: &Expected, answers: &[Outcome]) -> Vec<Check> {
+    let pods: Vec<Judged<'_>> = missed::judge(agents);
+    let mut checks = answers::checks(answers);
+    checks.extend(webhooks::checks(found, wanted));
     checks.extend(trust::checks(found));
     checks.extend(workload::checks(found));
     checks.push(access::check(found));

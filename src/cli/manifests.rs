@@ -103,21 +103,9 @@ impl Only {
     }
 }
 
-/// What is installed for these families by default, as far as objects of a cluster can be compared with
-/// it.
+/// What an installation has to know of a family.
 #[must_use]
-pub fn usual_plan(namespace: &str, families: &[Family]) -> Plan {
-    Plan {
-        namespace: namespace.to_owned(),
-        image: IMAGE.to_owned(),
-        endpoint: Endpoint::Service,
-        ca: None,
-        flags: Vec::new(),
-        families: families.iter().copied().map(rules).collect(),
-    }
-}
-
-fn rules(family: Family) -> Rules {
+pub fn rules(family: Family) -> Rules {
     Rules {
         name: family.name(),
         pods: family::pod_selectors(family),

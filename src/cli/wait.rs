@@ -83,7 +83,11 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "durations are such as 30s or 5m".to_owned())
 }
 
-fn namespace(name: &str) -> Result<String, String> {
+/// A namespace in which memgate can be asked about pods.
+///
+/// # Errors
+/// When it never is.
+pub fn namespace(name: &str) -> Result<String, String> {
     if EXEMPT.contains(&name) {
         return Err(format!("memgate is never asked about pods of {name}; choose a namespace of agents"));
     }
@@ -116,10 +120,13 @@ struct Round(Vec<Outcome>);
 
 /// What one dry run came to.
 #[derive(Debug)]
-struct Outcome {
-    name: String,
-    code: &'static str,
-    reading: Reading,
+pub struct Outcome {
+    /// The dry run.
+    pub name: String,
+    /// What memgate has to find.
+    pub code: &'static str,
+    /// What came of it.
+    pub reading: Reading,
 }
 
 async fn wait(args: &Args, terminal: Terminal) -> anyhow::Result<Round> {
@@ -132,14 +139,7 @@ async fn wait(args: &Args, terminal: Terminal) -> anyhow::Result<Round> {
     let mut pause = FIRST_PAUSE;
     let mut told = Vec::new();
     loop {
-        let mut round = Round::default();
-        for probe in &probes {
-            let asked = timeout_at(deadline, try_once(&client, probe, &namespace, args));
-            let late = || Reading::Missing("nobody answered in the time that was left".to_owned());
-            let reading = asked.await.unwrap_or_else(|_| late());
-            let (name, code) = (probe.name.clone(), probe.finding.code.name);
-            round.0.push(Outcome { name, code, reading });
-        }
+        let round = Round(round(&client, &probes, &namespace, &args.webhook_configuration, deadline).await);
         if round.is_good() {
             return Ok(round);
         }
@@ -156,12 +156,28 @@ async fn wait(args: &Args, terminal: Terminal) -> anyhow::Result<Round> {
     }
 }
 
-async fn try_once(client: &Client, probe: &Probe, namespace: &str, args: &Args) -> Reading {
+/// Tries each of the dry runs once, until `deadline`; `name` is that of the webhook configurations.
+pub async fn round(
+    client: &Client,
+    probes: &[Probe],
+    namespace: &str,
+    name: &str,
+    deadline: Instant,
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for probe in probes {
+        let asked = timeout_at(deadline, try_once(client, probe, namespace, name)).await;
+        let late = || Reading::Missing("nobody answered in the time that was left".to_owned());
+        let reading = asked.unwrap_or_else(|_| late());
+        outcomes.push(Outcome { name: probe.name.clone(), code: probe.finding.code.name, reading });
+    }
+    outcomes
+}
+
+async fn try_once(client: &Client, probe: &Probe, namespace: &str, name: &str) -> Reading {
     let answer = ask(client, Method::POST, &probe.path(namespace), Some(&probe.object)).await;
     match answer.map(|answer| read(probe, &answer)) {
-        Ok(Reading::NotAsked) => {
-            Reading::Missing(not_asked(client, probe, namespace, &args.webhook_configuration).await)
-        }
+        Ok(Reading::NotAsked) => Reading::Missing(not_asked(client, probe, namespace, name).await),
         // Only what comes with a platform can be absent.
         Ok(Reading::NotServed) if !probe.optional => {
             Reading::Missing("the apiserver does not serve pods: is it one?".to_owned())
@@ -199,7 +215,7 @@ impl Round {
     /// What is missing, in a line each.
     fn missing(&self) -> Vec<String> {
         let line = |outcome: &Outcome| match &outcome.reading {
-            Reading::Missing(why) => Some(format!("{}: {why}", outcome.name)),
+            Reading::Missing(why) | Reading::NotAllowed(why) => Some(format!("{}: {why}", outcome.name)),
             Reading::Answered { .. } | Reading::NotServed | Reading::NotAsked => None,
         };
         self.0.iter().filter_map(line).collect()
@@ -211,7 +227,7 @@ impl Round {
                 let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
                 Some(format!("{}: answered{by} ({})\n", outcome.name, outcome.code))
             }
-            Reading::NotServed | Reading::NotAsked | Reading::Missing(_) => None,
+            Reading::NotServed | Reading::NotAsked | Reading::NotAllowed(_) | Reading::Missing(_) => None,
         };
         self.0.iter().filter_map(line).collect()
     }
@@ -246,7 +262,7 @@ fn entry(outcome: &Outcome) -> Entry<'_> {
         Reading::Answered { webhook } => ("answered", webhook.as_deref(), None),
         Reading::NotServed => ("not-served", None, None),
         Reading::NotAsked => ("missing", None, None),
-        Reading::Missing(why) => ("missing", None, Some(why.as_str())),
+        Reading::NotAllowed(why) | Reading::Missing(why) => ("missing", None, Some(why.as_str())),
     };
     Entry { name: &outcome.name, status, code: outcome.code, webhook, message }
 }

@@ -9,7 +9,7 @@
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
-//! wait                                               the commands that look at a cluster
+//! wait, doctor                                       the commands that look at a cluster
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -33,6 +33,7 @@ mod assets;
 mod cases;
 mod control_plane;
 mod crds;
+mod doctor;
 mod families;
 mod installed;
 mod manifests;
@@ -89,6 +90,7 @@ fn cases() -> Result<Vec<Case>> {
         crds::cases(),
         access::cases(),
         wait::cases(),
+        doctor::cases(),
         resources::cases(),
         words::cases(),
         cases::cases()?,

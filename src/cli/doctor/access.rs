@@ -25,9 +25,15 @@ pub fn check(found: &Installation) -> Check {
     }
 }
 
-/// One question for each verb on each resource of the rules, about a service account.
+/// One question for each verb on each resource of the rules, about a service account; `scope` is the
+/// namespace that the rules are for, if it is not all of them.
 #[must_use]
-pub fn questions(rules: &[PolicyRule], namespace: &str, account: &str) -> Vec<SubjectAccessReview> {
+pub fn questions(
+    rules: &[PolicyRule],
+    scope: Option<&str>,
+    namespace: &str,
+    account: &str,
+) -> Vec<SubjectAccessReview> {
     let mut questions = Vec::new();
     for rule in rules {
         let names: Vec<Option<&String>> = match rule.resource_names.as_deref() {
@@ -40,6 +46,7 @@ pub fn questions(rules: &[PolicyRule], namespace: &str, account: &str) -> Vec<Su
                     questions.extend(names.iter().map(|name| ResourceAttributes {
                         group: Some(group.clone()),
                         name: name.cloned(),
+                        namespace: scope.map(str::to_owned),
                         resource: Some(resource.clone()),
                         verb: Some(verb.clone()),
                         ..ResourceAttributes::default()
@@ -78,14 +85,13 @@ pub fn shown(question: &SubjectAccessReview) -> String {
 mod tests {
     use super::*;
     use crate::cli::doctor::check::Status;
-    use crate::cli::manifests::usual_plan;
-    use crate::deploy::rbac;
+    use crate::cli::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
     #[test]
     fn asks_for_each_verb_on_each_resource_of_the_role() {
-        let rules = rbac::role(&usual_plan("home", &[Family::Orloj])).rules.expect("rules");
-        let questions = questions(&rules, "home", "memgate");
+        let rules = installed(&[Family::Orloj]).everywhere;
+        let questions = questions(&rules, None, "home", "memgate");
         let shown: Vec<String> = questions.iter().map(shown).collect();
         assert!(shown.contains(&"watch memories.orloj.dev".to_owned()), "{shown:?}");
         assert_eq!(questions[0].spec.user.as_deref(), Some("system:serviceaccount:home:memgate"));
@@ -96,7 +102,12 @@ mod tests {
             verbs: vec!["get".to_owned()],
             ..PolicyRule::default()
         };
-        assert_eq!(self::questions(&[named], "home", "memgate").len(), 2);
+        let questions = self::questions(&[named], Some("home"), "home", "memgate");
+        let scopes: Vec<_> = questions.iter().map(|question| &question.spec.resource_attributes).collect();
+        assert_eq!(scopes.len(), 2);
+        assert!(
+            scopes.iter().all(|one| one.as_ref().is_some_and(|one| one.namespace.as_deref() == Some("home")))
+        );
     }
 
     #[test]

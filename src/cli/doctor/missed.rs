@@ -16,6 +16,7 @@ use crate::model::kind::SECRET;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Family;
 use crate::model::snapshot::{Reference, Snapshot};
+use crate::report::counted;
 
 const ID: &str = "missed-pods";
 
@@ -97,7 +98,7 @@ pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>]) -> V
     if checks.is_empty() {
         let out = judged.iter().filter(|judged| judged.decision.reason == Reason::OptedOut).count();
         let opted_out = if out > 0 { format!("; {out} opted out") } else { String::new() };
-        let message = format!("{} agent pods, none without its memory{opted_out}", judged.len());
+        let message = format!("{}, none without its memory{opted_out}", counted(judged.len(), "agent pod"));
         checks.push(Check::ok(ID, "Pods", message));
     }
     checks
@@ -255,8 +256,7 @@ mod tests {
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::manifests::usual_plan;
-    use crate::deploy::webhooks;
+    use crate::cli::doctor::expected::tests::installed;
     use crate::model::settings::Settings;
     use crate::offline;
 
@@ -296,7 +296,7 @@ mod tests {
     }
 
     fn judged(agents: &Agents) -> Vec<(Status, String)> {
-        let mut config = webhooks::mutating(&usual_plan("home", &Family::ALL));
+        let mut config = installed(&Family::ALL).mutating;
         config.metadata.creation_timestamp =
             serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
         let found = Installation {
@@ -324,7 +324,7 @@ mod tests {
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
         let json = judge(&agents).remove(0).complete;
         let (status, said) = one(AgentPod::new(Family::Arkonis, json), true);
-        assert!(status == Status::Ok && said == "1 agent pods, none without its memory", "{said}");
+        assert!(status == Status::Ok && said == "1 agent pod, none without its memory", "{said}");
     }
 
     #[test]

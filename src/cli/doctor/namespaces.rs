@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::cli::doctor::check::{Check, few};
 use crate::cli::doctor::evidence::{Agents, Installation, Seen};
 use crate::family::pod::INJECT_LABEL;
+use crate::report::counted;
 
 const ID: &str = "inject-label";
 
@@ -47,8 +48,10 @@ pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
         checks.push(Check::unknown(ID, "Namespaces", "there are too many to look at all of them"));
     }
     if checks.is_empty() {
-        let message =
-            format!("{} namespaces, none with a label that is odd or in the way", namespaces.items.len());
+        let message = format!(
+            "{}, none with a label that is odd or in the way",
+            counted(namespaces.items.len(), "namespace")
+        );
         checks.push(Check::ok(ID, "Namespaces", message));
     }
     checks
@@ -87,8 +90,8 @@ mod tests {
     #[test]
     fn judges_the_labels_of_namespaces_and_pods() {
         for (namespace, pod, status, expected) in [
-            (None, None, Status::Ok, "1 namespaces, none"),
-            (None, Some("required"), Status::Ok, "1 namespaces, none"),
+            (None, None, Status::Ok, "1 namespace, none"),
+            (None, Some("required"), Status::Ok, "1 namespace, none"),
             (Some("disabled"), None, Status::Warn, "it opts out, but holds agent pods: scout-0"),
             (
                 Some("Disabled"),

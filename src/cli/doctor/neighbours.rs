@@ -130,8 +130,7 @@ mod tests {
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::Listed;
-    use crate::cli::manifests::usual_plan;
-    use crate::deploy::webhooks;
+    use crate::cli::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
     fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
@@ -150,7 +149,7 @@ mod tests {
         other: MutatingWebhookConfiguration,
         change: impl FnOnce(&mut MutatingWebhookConfiguration),
     ) -> Vec<(&'static str, Status, String)> {
-        let mut own = webhooks::mutating(&usual_plan("home", &Family::ALL));
+        let mut own = installed(&Family::ALL).mutating;
         change(&mut own);
         let found = Installation {
             home: "home".to_owned(),

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use clap::Parser as _;
+
 use crate::cli::doctor::check::{Check, few};
 use crate::cli::doctor::evidence::{Installation, Seen, Served};
+use crate::cli::settings::SettingsArgs;
+use crate::deploy::NAME;
 use crate::family;
 use crate::model::kind::Kind;
-use crate::model::settings::Family;
+use crate::model::settings::{Family, Settings};
 
 /// The first version that starts sidecars before other containers, and ends them with these.
 /// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
@@ -73,22 +77,31 @@ fn platform(family: Family, served: &Served) -> Check {
     Check::ok(ID, subject, format!("installed: {}", few(&good)))
 }
 
-/// The families that an installation is about: those of the Deployment's flags, else those of which the
-/// configurations name a kind or a sort of pods, else all.
+/// What the Deployment's flags choose.
+#[derive(Debug, clap::Parser)]
+struct Flags {
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// The settings that an installation has: those of the Deployment's flags. Without it, the families of
+/// which the configurations name a kind or a sort of pods, or all.
 #[must_use]
-pub fn families(found: &Installation) -> Vec<Family> {
+pub fn settings(found: &Installation) -> Settings {
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
     let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
     let args = containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten());
-    let flags: Vec<&str> = args.filter_map(|arg| arg.strip_prefix("--family=")).collect();
-    let by_flag = Family::ALL.into_iter().filter(|family| flags.contains(&family.name()));
-    let by_flag: Vec<Family> = by_flag.collect();
-    if !by_flag.is_empty() {
-        return by_flag;
+    let known = ["--family=", "--orloj-", "--sympozium-"];
+    let flags = args.filter(|arg| known.iter().any(|known| arg.starts_with(known)));
+    let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
+    let settings = Flags::try_parse_from(&flags).ok().and_then(|flags| flags.settings.settings().ok());
+    let settings = settings.unwrap_or_default();
+    if flags.iter().any(|flag| flag.starts_with("--family=")) {
+        return settings;
     }
     let by_entry: Vec<Family> =
         Family::ALL.into_iter().filter(|family| is_registered(found, *family)).collect();
-    if by_entry.is_empty() { Family::ALL.to_vec() } else { by_entry }
+    if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 
 fn is_registered(found: &Installation, family: Family) -> bool {
@@ -111,11 +124,12 @@ fn is_registered(found: &Installation, family: Family) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::Listed;
-    use crate::cli::manifests::usual_plan;
-    use crate::deploy::{webhooks, workload};
+    use crate::cli::doctor::expected::tests::{installed, object};
 
     fn served(rows: &[(&str, &str, &str)]) -> Seen<Served> {
         let mut served = Served::new();
@@ -150,18 +164,23 @@ mod tests {
     }
 
     #[test]
-    fn learns_the_families_from_what_is_installed() {
-        assert_eq!(families(&Installation::default()), Family::ALL);
-        let plan = usual_plan("home", &[Family::Ark, Family::Orka]);
-        let listed = |items| Seen::Found(Listed { items, cut: false });
+    fn learns_the_settings_from_what_is_installed() {
+        assert_eq!(settings(&Installation::default()), Settings::default());
+        let expected = installed(&[Family::Ark, Family::Orka]);
         let mut found = Installation {
             name: "memgate".to_owned(),
-            mutating: listed(vec![webhooks::mutating(&plan)]),
-            validating: Seen::Found(Listed { items: vec![webhooks::validating(&plan)], cut: false }),
+            mutating: Seen::Found(Listed { items: vec![expected.mutating], cut: false }),
+            validating: Seen::Found(Listed { items: vec![expected.validating], cut: false }),
             ..Installation::default()
         };
-        assert_eq!(families(&found), [Family::Ark, Family::Orka]);
-        found.deployment = Seen::Found(workload::deployment(&usual_plan("home", &[Family::Orloj])));
-        assert_eq!(families(&found), [Family::Orloj]);
+        assert_eq!(settings(&found).families, [Family::Ark, Family::Orka]);
+        let mut deployment: Deployment = object(&[Family::Orloj], "Deployment");
+        let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).expect("a pod");
+        let args = pod.containers[0].args.as_mut().expect("arguments");
+        args.push("--orloj-job-namespace=jobs".to_owned());
+        found.deployment = Seen::Found(deployment);
+        let settings = settings(&found);
+        assert_eq!(settings.families, [Family::Orloj]);
+        assert_eq!(settings.orloj.job_namespaces, ["jobs"]);
     }
 }

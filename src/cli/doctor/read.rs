@@ -18,7 +18,8 @@ use tokio::time::timeout;
 use crate::cli::cluster::{ask, said};
 use crate::cli::doctor::access;
 use crate::cli::doctor::evidence::{Installation, Listed, Seen, Served};
-use crate::deploy::{NAME, Plan, rbac};
+use crate::cli::doctor::expected::Expected;
+use crate::deploy::NAME;
 use crate::family;
 use crate::model::kind::Kind;
 use crate::model::settings::Family;
@@ -230,11 +231,16 @@ fn judged() -> impl Iterator<Item = &'static Kind> {
 }
 
 /// How many rights memgate's account should have, and those that it has not.
-pub(super) async fn denied(reader: &Reader, found: &Installation, plan: &Plan) -> Seen<(usize, Vec<String>)> {
+pub(super) async fn denied(
+    reader: &Reader,
+    found: &Installation,
+    wanted: &Expected,
+) -> Seen<(usize, Vec<String>)> {
     let spec = found.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.spec);
     let account = spec.and_then(|spec| spec.service_account_name).unwrap_or_else(|| NAME.to_owned());
-    let rules = rbac::role(plan).rules.unwrap_or_default();
-    let questions = access::questions(&rules, &found.home, &account);
+    let home = found.home.as_str();
+    let mut questions = access::questions(&wanted.everywhere, None, home, &account);
+    questions.extend(access::questions(&wanted.at_home, Some(home), home, &account));
     let count = questions.len();
     let api: Api<SubjectAccessReview> = reader.all();
     let answers = futures::stream::iter(questions).map(|question| {

@@ -109,7 +109,10 @@ fn quota(agents: &Agents, namespace: &str, container: &Value) -> Vec<Check> {
         let subject =
             format!("ResourceQuota {namespace}/{}", quota.metadata.name.clone().unwrap_or_default());
         let status = quota.status.clone().unwrap_or_default();
-        let (hard, used) = (status.hard.unwrap_or_default(), status.used.unwrap_or_default());
+        // Nobody may have counted yet.
+        let wanted = || quota.spec.as_ref().and_then(|spec| spec.hard.clone());
+        let hard = status.hard.or_else(wanted).unwrap_or_default();
+        let used = status.used.unwrap_or_default();
         for key in COUNTED {
             let Some(limit) = hard.get(key) else { continue };
             let Some(needed) = amount(container, key) else {
@@ -120,7 +123,7 @@ fn quota(agents: &Agents, namespace: &str, container: &Value) -> Vec<Check> {
             };
             let in_use = used.get(key).and_then(|used| billionths(&used.0)).unwrap_or_default();
             if billionths(&limit.0).is_some_and(|limit| in_use + needed > limit) {
-                let taken = used.get(key).map(|used| used.0.clone()).unwrap_or_default();
+                let taken = used.get(key).map_or_else(|| "0".to_owned(), |used| used.0.clone());
                 let message = format!(
                     "no room for the added container {name} in one more pod: {taken} of {} of {key} are taken",
                     limit.0

@@ -80,13 +80,13 @@ fn ends(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::ByteString;
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::manifests::usual_plan;
-    use crate::deploy::webhooks;
+    use crate::cli::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
     /// The first day of 2030.
@@ -99,10 +99,16 @@ mod tests {
         params.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate").pem()
     }
 
+    fn trusting(bundle: Option<&str>) -> MutatingWebhookConfiguration {
+        let mut config = installed(&Family::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            webhook.client_config.ca_bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+        }
+        config
+    }
+
     fn judged(bundle: Option<&str>) -> (Status, String) {
-        let mut plan = usual_plan("memgate-system", &Family::ALL);
-        plan.ca = bundle.map(|bundle| bundle.as_bytes().to_vec());
-        let items = vec![webhooks::mutating(&plan)];
+        let items = vec![trusting(bundle)];
         let found = Installation {
             name: "memgate".to_owned(),
             time: Some(NOW),
@@ -134,9 +140,7 @@ mod tests {
 
     #[test]
     fn an_entry_without_a_bundle_is_told_beside_the_others() {
-        let mut plan = usual_plan("memgate-system", &Family::ALL);
-        plan.ca = Some(certificate(2040).into_bytes());
-        let mut config = webhooks::mutating(&plan);
+        let mut config = trusting(Some(&certificate(2040)));
         config.webhooks.as_mut().expect("webhooks")[0].client_config.ca_bundle = Some(ByteString(Vec::new()));
         let found = Installation {
             name: "memgate".to_owned(),

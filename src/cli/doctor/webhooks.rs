@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::entry::{Entry, entries, requirements};
 use crate::cli::doctor::evidence::Installation;
-use crate::deploy::{Plan, webhooks};
+use crate::cli::doctor::expected::Expected;
 
 const ID: &str = "webhooks";
 
@@ -20,30 +20,23 @@ const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply
 
 /// Judges both configurations by what would be installed now.
 #[must_use]
-pub fn checks(found: &Installation, plan: &Plan) -> Vec<Check> {
+pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
     let mutating = found.own_mutating().map(|config| entries(config.webhooks.as_ref()));
     let validating = found.own_validating().map(|config| entries(config.webhooks.as_ref()));
-    let expected = (
-        entries(webhooks::mutating(plan).webhooks.as_ref()),
-        entries(webhooks::validating(plan).webhooks.as_ref()),
-    );
-    let unknown = |kind: &str, unknown: Option<Check>| {
-        unknown.map(|check| Check { subject: subject(found, kind), ..check })
+    let [mutators, validators] =
+        ["Mutating", "Validating"].map(|kind| format!("{kind}WebhookConfiguration {}", found.name));
+    let mut checks = match found.mutating.unknown(ID, &mutators) {
+        Some(unknown) => vec![unknown],
+        None => configuration(&mutators, mutating.as_deref(), &entries(wanted.mutating.webhooks.as_ref())),
     };
-    let (mutators, validators) = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration");
-    let mut checks = unknown(mutators, found.mutating.unknown(ID, "")).map_or_else(
-        || configuration(&subject(found, mutators), mutating.as_deref(), &expected.0),
-        |check| vec![check],
-    );
-    checks.extend(unknown(validators, found.validating.unknown(ID, "")).map_or_else(
-        || configuration(&subject(found, validators), validating.as_deref(), &expected.1),
-        |check| vec![check],
-    ));
+    match found.validating.unknown(ID, &validators) {
+        Some(unknown) => checks.push(unknown),
+        None => {
+            let wanted = entries(wanted.validating.webhooks.as_ref());
+            checks.extend(configuration(&validators, validating.as_deref(), &wanted));
+        }
+    }
     checks
-}
-
-fn subject(found: &Installation, kind: &str) -> String {
-    format!("{kind} {}", found.name)
 }
 
 fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> Vec<Check> {
@@ -97,19 +90,14 @@ fn differences(subject: &str, live: &Entry, wanted: &Entry) -> Vec<Check> {
     for (field, live, wanted) in selectors {
         selector(field, live, wanted).into_iter().for_each(&mut warn);
     }
-    let named = |entry: &Entry| -> BTreeSet<(String, String)> {
-        entry.conditions.iter().map(|one| (one.name.clone(), one.expression.clone())).collect()
-    };
-    for (name, _) in named(wanted).difference(&named(live)) {
-        warn(format!("the match condition {name} is missing or has changed"));
-    }
-    let wanted_names: BTreeSet<&String> = wanted.conditions.iter().map(|one| &one.name).collect();
-    for condition in live.conditions.iter().filter(|one| !wanted_names.contains(&one.name)) {
-        warn(format!("the match condition {} narrows it", condition.name));
-    }
-    let missing: Vec<String> = flat(&wanted.rules).difference(&flat(&live.rules)).cloned().collect();
-    if !missing.is_empty() {
-        let message = format!("{name}: it is not asked about {}", missing.join(", "));
+    let missing = wanted.conditions.iter().filter(|one| !live.conditions.contains(one));
+    missing.for_each(|one| warn(format!("the match condition {} is missing or has changed", one.name)));
+    let is_known = |name: &str| wanted.conditions.iter().any(|one| one.name == name);
+    let added = live.conditions.iter().filter(|one| !is_known(&one.name));
+    added.for_each(|one| warn(format!("the match condition {} narrows it", one.name)));
+    let unasked: Vec<String> = flat(&wanted.rules).difference(&flat(&live.rules)).cloned().collect();
+    if !unasked.is_empty() {
+        let message = format!("{name}: it is not asked about {}", unasked.join(", "));
         checks.push(Check::fail(ID, subject, message).help(APPLY));
     }
     checks
@@ -120,13 +108,12 @@ fn selector(field: &str, live: &LabelSelector, wanted: &LabelSelector) -> Vec<St
     let (live, wanted) = (requirements(live), requirements(wanted));
     let missing = wanted.iter().filter(|one| !live.contains(one)).map(|one| (one, "no longer asks for"));
     let added = live.iter().filter(|one| !wanted.contains(one)).map(|one| (one, "also asks for"));
-    let line =
-        |(one, what): (&k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement, _)| {
-            let values = one.values.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
-            let values = if values.is_empty() { values } else { format!(" ({values})") };
-            format!("{field} {what} {} {}{values}", one.key, one.operator)
-        };
-    missing.chain(added).map(line).collect()
+    let said = |(one, what): (&LabelSelectorRequirement, &str)| {
+        let values = one.values.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
+        let values = if values.is_empty() { values } else { format!(" ({values})") };
+        format!("{field} {what} {} {}{values}", one.key, one.operator)
+    };
+    missing.chain(added).map(said).collect()
 }
 
 /// Rules, one operation on one resource each.
@@ -149,31 +136,30 @@ fn flat(rules: &[RuleWithOperations]) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
+
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::manifests::usual_plan;
+    use crate::cli::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
     fn judged(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
-        let plan = usual_plan("memgate-system", &Family::ALL);
-        let listed = |items| Seen::Found(Listed { items, cut: false });
+        let wanted = installed(&Family::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
-            mutating: listed(vec![webhooks::mutating(&plan)]),
-            validating: Seen::Found(Listed { items: vec![webhooks::validating(&plan)], cut: false }),
+            mutating: Seen::Found(Listed { items: vec![wanted.mutating.clone()], cut: false }),
+            validating: Seen::Found(Listed { items: vec![wanted.validating.clone()], cut: false }),
             ..Installation::default()
         };
         change(&mut found);
-        let mut checks = checks(&found, &plan);
+        let mut checks = checks(&found, &wanted);
         checks.retain(|check| check.status != Status::Ok);
         checks
     }
 
-    fn first_mutator(
-        found: &mut Installation,
-    ) -> &mut Vec<k8s_openapi::api::admissionregistration::v1::MutatingWebhook> {
+    fn first_mutator(found: &mut Installation) -> &mut Vec<MutatingWebhook> {
         match &mut found.mutating {
             Seen::Found(listed) => listed.items[0].webhooks.as_mut().expect("webhooks"),
             _ => panic!("it was found"),
@@ -220,8 +206,7 @@ mod tests {
         let name = "arkonis.pods.memgate.dev";
         for (change, status, expected) in [
             (
-                (|webhook| webhook.failure_policy = Some("Fail".to_owned()))
-                    as fn(&mut k8s_openapi::api::admissionregistration::v1::MutatingWebhook),
+                (|webhook| webhook.failure_policy = Some("Fail".to_owned())) as fn(&mut MutatingWebhook),
                 Status::Warn,
                 "failurePolicy is Fail, not Ignore",
             ),

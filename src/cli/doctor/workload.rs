@@ -212,14 +212,14 @@ fn image(pod: &Pod) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::Listed;
-    use crate::cli::manifests::usual_plan;
-    use crate::deploy::{webhooks, workload};
+    use crate::cli::doctor::expected::tests::{installed, object};
     use crate::model::settings::Family;
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
@@ -232,20 +232,19 @@ mod tests {
 
     /// What `memgate manifests` installs, up and running.
     fn healthy() -> Installation {
-        let plan = usual_plan("home", &Family::ALL);
-        let mut deployment = workload::deployment(&plan);
+        let mut deployment: Deployment = object(&Family::ALL, "Deployment");
         deployment.status =
             Some(read(json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1})));
-        let pod = json!({"spec": {"containers": [{"name": "memgate", "image": plan.image}]}});
+        let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
         let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]});
         Installation {
             home: "home".to_owned(),
             name: "memgate".to_owned(),
-            mutating: listed(vec![webhooks::mutating(&plan)]),
-            service: Seen::Found(workload::service(&plan)),
+            mutating: listed(vec![installed(&Family::ALL).mutating]),
+            service: Seen::Found(object(&Family::ALL, "Service")),
             endpoints: listed(vec![read(slice)]),
             deployment: Seen::Found(deployment),
-            budgets: listed(vec![workload::disruption_budget(&plan)]),
+            budgets: listed(vec![object(&Family::ALL, "PodDisruptionBudget")]),
             replicas: listed(vec![read(pod)]),
             ..Installation::default()
         }
@@ -333,13 +332,16 @@ mod tests {
 
     #[test]
     fn a_memgate_at_a_url_cannot_be_seen() {
-        let plan = crate::deploy::Plan {
-            endpoint: crate::deploy::Endpoint::Url("https://127.0.0.1:1".to_owned()),
-            ..usual_plan("home", &Family::ALL)
+        let mut config = installed(&Family::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            let url = Some("https://127.0.0.1:1/mutate".to_owned());
+            webhook.client_config = WebhookClientConfig { url, ..WebhookClientConfig::default() };
+        }
+        let found = Installation {
+            name: "memgate".to_owned(),
+            mutating: listed(vec![config]),
+            ..Installation::default()
         };
-        let items = vec![webhooks::mutating(&plan)];
-        let found =
-            Installation { name: "memgate".to_owned(), mutating: listed(items), ..Installation::default() };
         let checks = checks(&found);
         assert_eq!(checks.len(), 1);
         assert!(checks[0].message.contains("https://127.0.0.1:1:"), "{checks:?}");

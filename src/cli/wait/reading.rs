@@ -18,6 +18,8 @@ pub enum Reading {
     NotAsked,
     /// The cluster does not serve the kind.
     NotServed,
+    /// Whoever asks may not.
+    NotAllowed(String),
     /// Something else is in the way.
     Missing(String),
 }
@@ -37,7 +39,7 @@ pub fn read(probe: &Probe, answer: &Answer) -> Reading {
     }
     match answer.status {
         401 => Reading::Missing("the apiserver does not know you: your credentials are not accepted".into()),
-        403 if message.contains(" cannot create ") => Reading::Missing(format!(
+        403 if message.contains(" cannot create ") => Reading::NotAllowed(format!(
             "you may not ask: {}; a dry run needs the right to create",
             plain(message)
         )),
@@ -164,7 +166,7 @@ mod tests {
 
     fn missing(answer: &Answer) -> String {
         match read(&probe("pods"), answer) {
-            Reading::Missing(why) => why,
+            Reading::Missing(why) | Reading::NotAllowed(why) => why,
             other => panic!("{other:?}"),
         }
     }
