@@ -43,10 +43,9 @@ use tokio::time::Instant;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, client};
-use crate::cli::doctor::check::{Check, Status, Summary, sort};
+use crate::cli::doctor::check::{Check, Status, Summary, few, sort};
 use crate::cli::doctor::evidence::{Agents, Installation};
 use crate::cli::doctor::expected::{Expected, expected};
-use crate::cli::doctor::missed::Judged;
 use crate::cli::doctor::read::Reader;
 use crate::cli::output::Form;
 use crate::cli::settings::SettingsArgs;
@@ -150,7 +149,8 @@ async fn look(args: &Args, chosen: Settings) -> anyhow::Result<Vec<Check>> {
 
 /// Every check there is.
 fn judge(found: &Installation, agents: &Agents, wanted: &Expected, answers: &[Outcome]) -> Vec<Check> {
-    let pods: Vec<Judged<'_>> = missed::judge(agents);
+    let pods = missed::judge(&agents.pods, &agents.snapshot);
+    let imagined = missed::judge(&agents.imagined, &agents.snapshot);
     let mut checks = answers::checks(answers);
     checks.extend(webhooks::checks(found, wanted));
     checks.extend(trust::checks(found));
@@ -160,16 +160,21 @@ fn judge(found: &Installation, agents: &Agents, wanted: &Expected, answers: &[Ou
     checks.extend(platform::checks(found, &agents.snapshot.settings.families));
     checks.extend(namespaces::checks(found, agents));
     checks.extend(missed::checks(found, agents, &pods));
-    checks.extend(room::checks(found, agents, &pods));
+    checks.extend(room::checks(found, agents, pods.iter().chain(&imagined)));
     checks
 }
 
+/// A line for each check; those that say the same of several subjects share one.
 fn text(checks: &[Check]) -> String {
     let mut text = String::new();
-    for check in checks {
-        let Check { id, status, subject, message, help } = check;
+    let alike =
+        |a: &Check, b: &Check| (a.id, a.status, &a.message, &a.help) == (b.id, b.status, &b.message, &b.help);
+    for group in checks.chunk_by(alike) {
+        let Some(Check { id, status, message, help, .. }) = group.first() else { continue };
         let (style, name) = (style(*status), status.name());
-        let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+        let subjects = group.iter().map(|check| check.subject.clone()).filter(|subject| !subject.is_empty());
+        let subjects = few(&subjects.collect::<Vec<_>>());
+        let subject = if subjects.is_empty() { subjects } else { format!("{subjects}: ") };
         let _infallible = writeln!(text, "{style}{name}{style:#}[{id}]: {subject}{message}");
         if let Some(help) = help {
             let _infallible = writeln!(text, "  help: {help}");
@@ -200,4 +205,38 @@ fn json(checks: &[Check], summary: Summary) -> anyhow::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(&written).context("failed to write the result")?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_the_same_of_several_once() {
+        let checks = [
+            Check::fail("answers", "pods", "nobody listens").help("memgate wait"),
+            Check::fail("answers", "orloj", "nobody listens").help("memgate wait"),
+            Check::ok("apiserver", "", "Kubernetes 1.36"),
+        ];
+        let plain = anstream::adapter::strip_str(&text(&checks)).to_string();
+        let expected = "fail[answers]: pods, orloj: nobody listens\n  help: memgate wait\n\
+                        ok[apiserver]: Kubernetes 1.36\n";
+        assert_eq!(plain, expected);
+    }
+
+    #[test]
+    fn writes_json_that_stays_as_it_is() {
+        let checks = [Check::warn("order", "a", "b").help("c"), Check::ok("apiserver", "", "d")];
+        let written: serde_json::Value =
+            serde_json::from_slice(&json(&checks, Summary::of(&checks)).expect("it writes")).expect("JSON");
+        let expected = serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "checks": [
+                {"id": "order", "status": "warn", "subject": "a", "message": "b", "help": "c"},
+                {"id": "apiserver", "status": "ok", "subject": "", "message": "d"},
+            ],
+            "summary": {"ok": 1, "warn": 1, "fail": 0, "unknown": 0},
+        });
+        assert_eq!(written, expected);
+    }
 }

@@ -1,20 +1,23 @@
 //! Reads the agents: their pods, and what decisions about them look at.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::doctor::evidence::{AgentPod, Agents, Installation, Listed, Seen};
 use crate::cli::doctor::missed;
 use crate::cli::doctor::read::Reader;
 use crate::family;
+use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::selector::PodSelector;
-use crate::model::settings::Settings;
+use crate::model::settings::{Family, Settings};
 use crate::model::shape::Shape;
-use crate::model::snapshot::{Coverage, KindState, Object, Snapshot};
+use crate::model::snapshot::{Coverage, KindState, Object, Questions, Snapshot};
 
 /// How often it is looked up what decisions ask for: an agent leads to a memory, and that further.
 const ROUNDS: usize = 3;
@@ -31,6 +34,7 @@ pub(super) async fn agents(reader: &Reader, found: &Installation, settings: Sett
     let mut agents = Agents::default();
     pods(reader, &settings, &mut agents).await;
     state(reader, found, settings, &mut agents).await;
+    agents.imagined = imagined(&agents);
     look_up(reader, &mut agents).await;
     let every = ListParams::default;
     let quotas =
@@ -60,6 +64,7 @@ fn cut(what: &str) -> String {
 
 /// The pods of each sort that a family knows.
 async fn pods(reader: &Reader, settings: &Settings, agents: &mut Agents) {
+    let mut seen = BTreeSet::new();
     for family in settings.families.clone() {
         for selector in family::pod_selectors(family) {
             let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
@@ -81,9 +86,7 @@ async fn pods(reader: &Reader, settings: &Settings, agents: &mut Agents) {
             };
             let pods = pods.items.into_iter().filter(of_sort).map(|json| AgentPod::new(family, json));
             for pod in pods {
-                let same =
-                    |known: &AgentPod| (known.namespace(), known.name()) == (pod.namespace(), pod.name());
-                if !agents.pods.iter().any(same) {
+                if seen.insert((pod.namespace().to_owned(), pod.name().to_owned())) {
                     agents.pods.push(pod);
                 }
             }
@@ -162,6 +165,27 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
     let time = text("creationTimestamp")?.parse::<Timestamp>().ok()?;
     let namespace = text("namespace").unwrap_or_default().to_owned();
     Some(((kind.kind.to_owned(), namespace, text("name")?.to_owned()), time.as_second()))
+}
+
+/// The pods that sympozium would make for agents that have none: where a quota refuses them, there
+/// are none to look at. The other families' pods get no containers.
+fn imagined(agents: &Agents) -> Vec<AgentPod> {
+    if !agents.snapshot.settings.families.contains(&Family::Sympozium) {
+        return Vec::new();
+    }
+    let mut questions = Questions::new(&agents.snapshot);
+    let known: Vec<&Object> =
+        [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| questions.everywhere(kind)).collect();
+    let has_pod = |object: &&Object| agents.pods.iter().any(|pod| pod.namespace() == object.namespace);
+    let pod = |object: &Object| {
+        let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: object.name});
+        let metadata = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
+        let containers = json!([{"name": "agent", "image": "agent"}]);
+        let spec = json!({"containers": containers});
+        let json = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+        AgentPod::new(Family::Sympozium, json)
+    };
+    known.into_iter().filter(|object| !has_pod(object)).map(pod).collect()
 }
 
 /// What the decisions ask for besides, one by one.

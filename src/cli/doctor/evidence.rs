@@ -110,6 +110,8 @@ pub struct AgentPod {
 pub struct Agents {
     /// The pods.
     pub pods: Vec<AgentPod>,
+    /// Pods that agents without one would have, where these get containers from memgate.
+    pub imagined: Vec<AgentPod>,
     /// What could not be read of them, or was cut.
     pub gaps: Vec<String>,
     /// What decisions look at.

@@ -43,13 +43,8 @@ pub struct Judged<'a> {
 /// Decides about every pod that has not ended. One that cannot be read is passed over: it was
 /// refused, or is no agent's.
 #[must_use]
-pub fn judge(agents: &Agents) -> Vec<Judged<'_>> {
-    agents
-        .pods
-        .iter()
-        .filter(|pod| !pod.has_ended())
-        .filter_map(|pod| judge_one(pod, &agents.snapshot))
-        .collect()
+pub fn judge<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Judged<'a>> {
+    pods.iter().filter(|pod| !pod.has_ended()).filter_map(|pod| judge_one(pod, snapshot)).collect()
 }
 
 fn judge_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Judged<'a>> {
@@ -74,8 +69,9 @@ fn judge_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Judged<'a>> {
 /// The objects that decisions ask for and nobody has looked up yet. Nobody ever looks up a Secret.
 #[must_use]
 pub fn open(agents: &Agents) -> Vec<Reference> {
-    let mut open: Vec<Reference> =
-        judge(agents).into_iter().flat_map(|judged| judged.decision.unknown).collect();
+    let judged = [&agents.pods, &agents.imagined].map(|pods| judge(pods, &agents.snapshot));
+    let decisions = judged.into_iter().flatten().map(|judged| judged.decision);
+    let mut open: Vec<Reference> = decisions.flat_map(|decision| decision.unknown).collect();
     open.retain(|reference| *reference.kind != SECRET && !reference.name.is_empty());
     open.sort();
     open.dedup();
@@ -304,7 +300,7 @@ mod tests {
             mutating: Seen::Found(Listed { items: vec![config], cut: false }),
             ..Installation::default()
         };
-        let checks = checks(&found, agents, &judge(agents));
+        let checks = checks(&found, agents, &judge(&agents.pods, &agents.snapshot));
         checks.into_iter().map(|check| (check.status, check.message)).collect()
     }
 
@@ -322,7 +318,7 @@ mod tests {
     fn a_pod_with_its_memory_is_good() {
         let agents =
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
-        let json = judge(&agents).remove(0).complete;
+        let json = judge(&agents.pods, &agents.snapshot).remove(0).complete;
         let (status, said) = one(AgentPod::new(Family::Arkonis, json), true);
         assert!(status == Status::Ok && said == "1 agent pod, none without its memory", "{said}");
     }

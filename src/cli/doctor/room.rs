@@ -17,7 +17,11 @@ const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 /// Judges the namespaces in which containers are added.
 #[must_use]
-pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>]) -> Vec<Check> {
+pub fn checks<'j>(
+    found: &Installation,
+    agents: &Agents,
+    judged: impl IntoIterator<Item = &'j Judged<'j>>,
+) -> Vec<Check> {
     let mut by_namespace: BTreeMap<&str, Vec<(&Value, &Value)>> = BTreeMap::new();
     for judged in judged {
         for container in added_containers(&judged.complete) {

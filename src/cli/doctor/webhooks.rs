@@ -70,9 +70,8 @@ fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> V
 /// What differs between a live entry and the one that would be installed.
 fn differences(subject: &str, live: &Entry, wanted: &Entry) -> Vec<Check> {
     let mut checks = Vec::new();
-    let name = &live.name;
-    let mut warn =
-        |what: String| checks.push(Check::warn(ID, subject, format!("{name}: {what}")).help(APPLY));
+    let subject = format!("{subject}, entry {}", live.name);
+    let mut warn = |what: String| checks.push(Check::warn(ID, &subject, what).help(APPLY));
     if live.fails != wanted.fails {
         let policy = |fails| if fails { "Fail" } else { "Ignore" };
         warn(format!("failurePolicy is {}, not {}", policy(live.fails), policy(wanted.fails)));
@@ -97,8 +96,8 @@ fn differences(subject: &str, live: &Entry, wanted: &Entry) -> Vec<Check> {
     added.for_each(|one| warn(format!("the match condition {} narrows it", one.name)));
     let unasked: Vec<String> = flat(&wanted.rules).difference(&flat(&live.rules)).cloned().collect();
     if !unasked.is_empty() {
-        let message = format!("{name}: it is not asked about {}", unasked.join(", "));
-        checks.push(Check::fail(ID, subject, message).help(APPLY));
+        let message = format!("it is not asked about {}", unasked.join(", "));
+        checks.push(Check::fail(ID, &subject, message).help(APPLY));
     }
     checks
 }
@@ -203,7 +202,7 @@ mod tests {
 
     #[test]
     fn says_what_has_changed() {
-        let name = "arkonis.pods.memgate.dev";
+        let subject = "MutatingWebhookConfiguration memgate, entry arkonis.pods.memgate.dev";
         for (change, status, expected) in [
             (
                 (|webhook| webhook.failure_policy = Some("Fail".to_owned())) as fn(&mut MutatingWebhook),
@@ -230,10 +229,8 @@ mod tests {
         ] {
             let checks = judged(|found| change(&mut first_mutator(found)[0]));
             let first = checks.first().expect("a difference");
-            assert_eq!(
-                (first.status, first.message.as_str()),
-                (status, format!("{name}: {expected}").as_str())
-            );
+            let found = (first.status, first.subject.as_str(), first.message.as_str());
+            assert_eq!(found, (status, subject, expected));
         }
     }
 
@@ -244,7 +241,7 @@ mod tests {
             let selector = webhook.namespace_selector.as_mut().expect("a selector");
             selector.match_labels = Some([("team".to_owned(), "a".to_owned())].into());
         });
-        let expected = "arkonis.pods.memgate.dev: namespaceSelector also asks for team In (a)";
+        let expected = "namespaceSelector also asks for team In (a)";
         assert_eq!(only(&checks), (Status::Warn, expected));
     }
 }

@@ -123,7 +123,7 @@ fn failure(message: &str) -> Option<String> {
 
 /// The words by which causes are told, the more telling ones first.
 /// Source: the errors of Go's `crypto/x509` and `net`, and of k8s.io/apiserver.
-const CAUSES: [(&str, &str); 13] = [
+const CAUSES: [(&str, &str); 14] = [
     (
         "x509: certificate signed by unknown authority",
         "the apiserver does not trust memgate's certificate: the caBundle is of another CA",
@@ -142,6 +142,7 @@ const CAUSES: [(&str, &str); 13] = [
     ("Client.Timeout", "memgate did not answer in time"),
     ("connection reset by peer", "the connection to memgate was cut"),
     ("EOF", "the connection to memgate was cut"),
+    ("too many requests", "memgate has too much to do"),
     (
         "unable to handle the request",
         "memgate is still reading the state of the cluster, or has too much to do",
