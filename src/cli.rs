@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod completions;
 pub mod crds;
 pub mod doctor;
+pub mod entry;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;

@@ -19,7 +19,6 @@ pub mod access;
 mod agents;
 pub mod answers;
 pub mod check;
-pub mod entry;
 pub mod evidence;
 pub mod expected;
 pub mod missed;

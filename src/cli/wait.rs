@@ -12,14 +12,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::http::Method;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::jiff::SignedDuration;
 use kube::Client;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, ask, client, said};
+use crate::cli::entry::{entries, leaves_out};
 use crate::cli::families::FamilyArgs;
 use crate::cli::output::Form;
 use crate::cli::terminal::Terminal;
@@ -114,6 +117,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Denied)
 }
 
+/// Whether no entry about pods is for this namespace.
+fn is_exempt(configuration: Value, namespace: &str) -> bool {
+    let read = serde_json::from_value::<MutatingWebhookConfiguration>(configuration);
+    let entries = read.map(|read| entries(read.webhooks.as_ref())).unwrap_or_default();
+    let mut pods = entries.iter().filter(|entry| entry.asks_about_new_pods()).peekable();
+    pods.peek().is_some() && pods.all(|entry| leaves_out(&entry.namespaces, namespace))
+}
+
 /// What all dry runs came to.
 #[derive(Debug, Default)]
 struct Round(Vec<Outcome>);
@@ -195,9 +206,13 @@ async fn not_asked(client: &Client, probe: &Probe, namespace: &str, name: &str) 
         ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
     };
     let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}");
-    match ask(client, Method::GET, &path, None).await.map(|answer| answer.status) {
-        Ok(404) => format!("there is no {kind} {name}: memgate is not registered"),
-        Ok(200) => format!(
+    let answer = ask(client, Method::GET, &path, None).await.unwrap_or_default();
+    match answer.status {
+        404 => format!("there is no {kind} {name}: memgate is not registered"),
+        200 if !probe.optional && is_exempt(answer.body, namespace) => {
+            format!("the {kind} {name} leaves out the namespace {namespace}: choose another with -n")
+        }
+        200 => format!(
             "the {kind} {name} is there, but the apiserver does not ask memgate here: it learns of it in a \
              moment, or the configuration leaves out the namespace {namespace}, or memgate does not answer \
              and the entry lets pass"

@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("wait::says_what_is_missing", missing),
         Case::new("wait::waits_for_memgate_to_come", patient),
         Case::new("wait::says_who_may_not_ask", forbidden),
+        Case::new("wait::says_which_namespace_is_left_out", exempt),
     ]
 }
 
@@ -92,6 +93,20 @@ fn missing(world: &World) -> Result<()> {
     cluster.kubectl(&["delete", "mutatingwebhookconfiguration", &namespace])?.ok()?;
     cluster.kubectl(&["delete", "validatingwebhookconfiguration", &namespace])?.ok()?;
     says(cluster, &namespace, "there is no ValidatingWebhookConfiguration")
+}
+
+/// The namespace is not one that memgate is asked about, whoever waits.
+fn exempt(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let (namespace, other) = (cluster.fresh_namespace("waiting")?, cluster.fresh_namespace("waiting")?);
+    let nowhere = Endpoint::new(([127, 0, 0, 1], 1).into(), &Authority::new("nobody")?.pem());
+    registered(cluster, &nowhere, &namespace)?;
+    let args = ["-n", &other, "--webhook-configuration", &namespace, "--timeout", "1s"];
+    let output = run(cluster, &args)?;
+    let expected = format!("leaves out the namespace {other}: choose another with -n");
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    ensure!(String::from_utf8_lossy(&output.stderr).contains(&expected), "{output:?}");
+    Ok(())
 }
 
 /// It is started first, as a Job of an installation may be.

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::admission::admit;
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::entry::entries;
 use crate::cli::doctor::evidence::{AgentPod, Agents, Installation};
+use crate::cli::entry::entries;
 use crate::family::pod::INJECTED_ANNOTATION;
 use crate::model::decision::{Decision, Reason};
 use crate::model::kind::SECRET;

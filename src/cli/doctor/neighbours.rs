@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::entry::{Entry, entries};
 use crate::cli::doctor::evidence::{Installation, Seen};
+use crate::cli::entry::{Entry, entries};
 
 /// Judges the neighbours.
 #[must_use]

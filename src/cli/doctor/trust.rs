@@ -3,8 +3,8 @@
 use x509_parser::pem::Pem;
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::entry::{Entry, entries};
 use crate::cli::doctor::evidence::Installation;
+use crate::cli::entry::{Entry, entries};
 
 const ID: &str = "ca-bundle";
 

@@ -9,9 +9,9 @@ use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::cli::doctor::check::Check;
-use crate::cli::doctor::entry::{Entry, entries, requirements};
 use crate::cli::doctor::evidence::Installation;
 use crate::cli::doctor::expected::Expected;
+use crate::cli::entry::{Entry, entries, requirements};
 
 const ID: &str = "webhooks";
 

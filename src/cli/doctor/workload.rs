@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Container, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::entry::{entries, selects};
 use crate::cli::doctor::evidence::{Installation, Seen};
+use crate::cli::entry::{entries, selects};
 
 /// Judges what runs. Nothing can be said of a memgate that is called at a URL.
 #[must_use]

@@ -30,6 +30,9 @@ pub struct Entry {
     pub conditions: Vec<MatchCondition>,
 }
 
+/// The label that every namespace has, with its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// The defaults of the API. Source: k8s.io/api, admissionregistration/v1.
 const SECONDS: i32 = 10;
 
@@ -134,6 +137,14 @@ fn fulfils(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, Str
     }
 }
 
+/// Whether a selector leaves out a namespace by its name, whatever its labels.
+#[must_use]
+pub fn leaves_out(selector: &LabelSelector, namespace: &str) -> bool {
+    let labels = [(NAME_LABEL.to_owned(), namespace.to_owned())].into();
+    let mut by_name = requirements(selector).into_iter().filter(|one| one.key == NAME_LABEL);
+    by_name.any(|requirement| !fulfils(&requirement, &labels))
+}
+
 /// A selector as a list of requirements, `matchLabels` among them.
 #[must_use]
 pub fn requirements(selector: &LabelSelector) -> Vec<LabelSelectorRequirement> {
@@ -169,6 +180,17 @@ mod tests {
             let read: LabelSelector = serde_json::from_value(selector.clone()).expect("a selector");
             assert_eq!(selects(&read, &labels), expected, "{selector}");
         }
+    }
+
+    #[test]
+    fn knows_namespaces_that_are_left_out_by_name() {
+        let selector = |operator| {
+            let one = json!({"key": "kubernetes.io/metadata.name", "operator": operator, "values": ["home"]});
+            let other = json!({"key": "team", "operator": "Exists"});
+            serde_json::from_value(json!({"matchExpressions": [one, other]})).expect("a selector")
+        };
+        assert!(leaves_out(&selector("NotIn"), "home") && !leaves_out(&selector("NotIn"), "team-a"));
+        assert!(leaves_out(&selector("In"), "team-a") && !leaves_out(&selector("In"), "home"));
     }
 
     #[test]
