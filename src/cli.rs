@@ -3,6 +3,7 @@
 //! Each command has a module with its arguments and a `run` that returns how it ended. Nothing but
 //! this module and those below it prints, and nothing but `main` ends the process.
 
+pub mod apiserver;
 pub mod certs;
 pub mod check;
 pub mod cluster;

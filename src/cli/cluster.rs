@@ -1,182 +1,61 @@
-//! The way to a cluster, from a kubeconfig, a context, or the service account; and one plain request
-//! to it, with all that its answer holds.
+//! The way to a cluster: a kubeconfig, one of its contexts, or the service account.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use axum::http::header::{CONTENT_TYPE, DATE, HeaderMap, WARNING};
-use axum::http::{Method, Request};
-use http_body_util::BodyExt as _;
-use k8s_openapi::jiff::fmt::rfc2822;
-use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::Value;
 
-/// Which cluster a command asks.
-#[derive(Debug, clap::Args)]
-pub struct ClusterArgs {
-    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
-    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+/// Where a service account finds its namespace.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// The namespace of `memgate manifests` when nobody says otherwise.
+pub const DEFAULT_NAMESPACE: &str = "memgate-system";
+
+/// Which cluster is meant.
+#[derive(Debug, Clone, Default)]
+pub struct Cluster {
+    /// The kubeconfig; without it KUBECONFIG, `~/.kube/config`, or the service account.
     pub kubeconfig: Option<PathBuf>,
-
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    /// The context of the kubeconfig.
     pub context: Option<String>,
 }
 
-impl ClusterArgs {
-    /// The settings of a client.
+impl Cluster {
+    /// A client of the cluster; nothing is called yet.
     ///
     /// # Errors
-    /// When there is no cluster, or what leads to it is no good.
-    pub async fn config(&self) -> anyhow::Result<kube::Config> {
-        config(self.kubeconfig.as_deref(), self.context.as_deref(), "found no cluster; give --kubeconfig")
-            .await
+    /// When there is no such kubeconfig, or it cannot be used.
+    pub async fn client(&self) -> anyhow::Result<kube::Client> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(path), _) => {
+                let failed = || format!("failed to use the kubeconfig {}", path.display());
+                let kubeconfig = Kubeconfig::read_from(path).map_err(said).with_context(failed)?;
+                let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                config.map_err(said).with_context(failed)?
+            }
+            (None, Some(context)) => {
+                let config = kube::Config::from_kubeconfig(&options).await;
+                config.map_err(said).with_context(|| format!("failed to use the context {context}"))?
+            }
+            (None, None) => {
+                let config = kube::Config::infer().await;
+                config.map_err(said).context("found no cluster; give --kubeconfig or --context")?
+            }
+        };
+        kube::Client::try_from(config).context("failed to make a client of the cluster")
     }
 }
 
-/// The settings of a client; `missing` is what to say when nothing leads to a cluster.
-///
-/// # Errors
-/// When there is no cluster, or what leads to it is no good.
-pub async fn config(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-    missing: &'static str,
-) -> anyhow::Result<kube::Config> {
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    match (kubeconfig, context) {
-        (Some(path), _) => {
-            let failed = || format!("failed to use the kubeconfig {}", path.display());
-            let kubeconfig = Kubeconfig::read_from(path).map_err(whole).with_context(failed)?;
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-            config.map_err(whole).with_context(failed)
-        }
-        (None, Some(context)) => {
-            let config = kube::Config::from_kubeconfig(&options).await;
-            config.map_err(whole).with_context(|| format!("failed to use the context {context}"))
-        }
-        (None, None) => kube::Config::infer().await.map_err(whole).context(missing),
-    }
-}
-
-/// A client with these settings.
-///
-/// # Errors
-/// When a certificate or a proxy of the settings is no good.
-pub fn client(config: kube::Config) -> anyhow::Result<kube::Client> {
-    kube::Client::try_from(config).context("failed to make a client of the cluster")
+/// The namespace that this process runs in, or the usual one outside of a cluster.
+#[must_use]
+pub fn own_namespace() -> String {
+    let namespace = std::fs::read_to_string(Path::new(NAMESPACE_FILE)).unwrap_or_default();
+    let namespace = namespace.trim();
+    if namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { namespace.to_owned() }
 }
 
 /// The text of an error that repeats its causes in it.
-fn whole(error: impl std::error::Error) -> anyhow::Error {
+fn said(error: impl std::error::Error) -> anyhow::Error {
     anyhow::Error::msg(error.to_string())
-}
-
-/// What went wrong with a request, for people: the apiserver's words, or the causes in one line.
-#[must_use]
-pub fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        kube::Error::Service(error) => chain(error.as_ref()),
-        kube::Error::HyperError(error) => chain(error),
-        other => chain(other),
-    }
-}
-
-/// An error and its causes, each said once.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
-/// All that the apiserver answered. A client library would make an error of a refusal, and drop
-/// the warnings.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub struct Answer {
-    /// The HTTP status.
-    pub status: u16,
-    /// The texts of the warnings, as kubectl shows them.
-    pub warnings: Vec<String>,
-    /// What time the apiserver has, in seconds since 1970.
-    pub time: Option<i64>,
-    /// An object, or a `Status`; null when it is no JSON.
-    pub body: Value,
-}
-
-impl Answer {
-    /// What is said in a refusal.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        self.body.get("message").and_then(Value::as_str).unwrap_or_default()
-    }
-}
-
-/// Sends one request and takes whatever comes back.
-///
-/// # Errors
-/// When nobody answers.
-pub async fn ask(
-    client: &kube::Client,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<Answer, kube::Error> {
-    let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-    let request = request.body(Body::from(bytes)).map_err(kube::Error::HttpError)?;
-    let (head, body) = client.send(request).await?.into_parts();
-    let body = body.collect().await?.to_bytes();
-    Ok(Answer {
-        status: head.status.as_u16(),
-        warnings: warnings(&head.headers),
-        time: text(&head.headers, &DATE).next().and_then(seconds),
-        body: serde_json::from_slice(&body).unwrap_or_default(),
-    })
-}
-
-fn text<'h>(headers: &'h HeaderMap, name: &axum::http::HeaderName) -> impl Iterator<Item = &'h str> {
-    headers.get_all(name).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
-}
-
-fn seconds(date: &str) -> Option<i64> {
-    Some(rfc2822::parse(date).ok()?.timestamp().as_second())
-}
-
-/// From `299 - "text"`, as RFC 9110 has it, to the text.
-fn warnings(headers: &HeaderMap) -> Vec<String> {
-    let quoted = |header| str::strip_prefix(header, "299 - \"")?.strip_suffix('"');
-    text(headers, &WARNING).filter_map(quoted).map(unescaped).collect()
-}
-
-fn unescaped(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        plain.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_the_time_and_the_warnings_of_an_answer() {
-        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
-        assert_eq!(seconds("yesterday"), None);
-        let mut headers = HeaderMap::new();
-        headers.append(WARNING, r#"299 - "spec.a: \"b\" is odd""#.parse().unwrap());
-        headers.append(WARNING, "299 - \"and so is c\"".parse().unwrap());
-        assert_eq!(warnings(&headers), ["spec.a: \"b\" is odd", "and so is c"]);
-    }
 }

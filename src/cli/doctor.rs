@@ -41,7 +41,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::{ClusterArgs, client};
+use crate::cli::apiserver::ClusterArgs;
 use crate::cli::doctor::check::{Check, Status, Summary, few, sort};
 use crate::cli::doctor::evidence::{Agents, Installation};
 use crate::cli::doctor::expected::{Expected, expected};
@@ -133,7 +133,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 }
 
 async fn look(args: &Args, chosen: Settings) -> anyhow::Result<Vec<Check>> {
-    let client = client(args.cluster.config().await?)?;
+    let client = args.cluster.client().await?;
     let reader = Reader { client, most: usize::try_from(args.limit).unwrap_or(usize::MAX) };
     let mut found = read::installation(&reader, &args.namespace, &args.webhook_configuration).await?;
     let settings = if chosen == Settings::default() { platform::settings(&found) } else { chosen };

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
 use crate::cli::settings::SettingsArgs;
@@ -170,9 +170,32 @@ fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<
 }
 
 async fn cluster(args: &Args, settings: Settings) -> anyhow::Result<State> {
-    let missing = "found no cluster; give --kubeconfig, or --state to do without one";
-    let config = cluster::config(args.kubeconfig.as_deref(), args.context.as_deref(), missing).await?;
-    Ok(State::Cluster { client: cluster::client(config)?, settings })
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    let config = match (&args.kubeconfig, &args.context) {
+        (Some(path), _) => {
+            let failed = || format!("failed to use the kubeconfig {}", path.display());
+            let kubeconfig = Kubeconfig::read_from(path).map_err(said).with_context(failed)?;
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            config.map_err(said).with_context(failed)?
+        }
+        (None, Some(context)) => {
+            let config = kube::Config::from_kubeconfig(&options).await;
+            config.map_err(said).with_context(|| format!("failed to use the context {context}"))?
+        }
+        (None, None) => {
+            let config = kube::Config::infer().await;
+            config
+                .map_err(said)
+                .context("found no cluster; give --kubeconfig, or --state to do without one")?
+        }
+    };
+    let client = kube::Client::try_from(config).context("failed to make a client of the cluster")?;
+    Ok(State::Cluster { client, settings })
+}
+
+/// The text of an error that repeats its causes in it.
+fn said(error: impl std::error::Error) -> anyhow::Error {
+    anyhow::Error::msg(error.to_string())
 }
 
 async fn serve(options: Options, state: State, args: &Args, terminal: Terminal) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::{ClusterArgs, ask, client, said};
+use crate::cli::apiserver::{ClusterArgs, ask, said};
 use crate::cli::entry::{entries, leaves_out};
 use crate::cli::families::FamilyArgs;
 use crate::cli::output::Form;
@@ -141,10 +141,9 @@ pub struct Outcome {
 }
 
 async fn wait(args: &Args, terminal: Terminal) -> anyhow::Result<Round> {
-    let config = args.cluster.config().await?;
-    let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let client = args.cluster.client().await?;
+    let namespace = args.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     self::namespace(&namespace).map_err(|error| anyhow::anyhow!("{error} with --namespace"))?;
-    let client = client(config)?;
     let probes = probes(&args.families.chosen());
     let deadline = Instant::now() + args.timeout;
     let mut pause = FIRST_PAUSE;

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cli::cluster::{ask, said};
+use crate::cli::apiserver::{ask, said};
 use crate::cli::doctor::access;
 use crate::cli::doctor::evidence::{Installation, Listed, Seen, Served};
 use crate::cli::doctor::expected::Expected;

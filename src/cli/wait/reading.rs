@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::cluster::Answer;
+use crate::cli::apiserver::Answer;
 use crate::cli::wait::probe::Probe;
 use crate::report::plain;
 
