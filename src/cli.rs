@@ -3,12 +3,15 @@
 //! Each command has a module with its arguments and a `run` that returns how it ended. Nothing but
 //! this module and those below it prints, and nothing but `main` ends the process.
 
+pub mod apiserver;
 pub mod certs;
 pub mod check;
 pub mod cluster;
 pub mod completions;
 pub mod crds;
+pub mod doctor;
 pub mod duration;
+pub mod entry;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;
@@ -24,6 +27,7 @@ pub mod serve;
 pub mod settings;
 pub mod terminal;
 pub mod test;
+pub mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -94,6 +98,8 @@ enum Command {
     Review(review::Args),
     Test(test::Args),
     Serve(Box<serve::Args>),
+    Wait(wait::Args),
+    Doctor(doctor::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),
@@ -122,6 +128,8 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Review(args) => review::run(args, terminal),
         Command::Test(args) => test::run(args, terminal),
         Command::Serve(args) => serve::run(args, terminal),
+        Command::Wait(args) => wait::run(args, terminal),
+        Command::Doctor(args) => doctor::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),

@@ -2,7 +2,7 @@
 //!
 //! Every function here is one exhaustive match on [`Family`], so a new family does not compile
 //! until it is handled everywhere. A family never uses another one; what they share stands in
-//! [`schema`], [`suggest`], [`url`] and [`pod`].
+//! [`schema`], [`suggest`], [`quantity`], [`url`] and [`pod`].
 
 pub mod ark;
 pub mod arkonis;
@@ -11,6 +11,7 @@ pub mod common;
 pub mod orka;
 pub mod orloj;
 pub mod pod;
+pub mod quantity;
 pub mod schema;
 pub mod suggest;
 pub mod sympozium;

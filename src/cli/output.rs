@@ -35,6 +35,15 @@ impl FromStr for Output {
     }
 }
 
+/// The form of what a command says about a cluster, on standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
 /// Writes the report in all formats; in text when none is asked for.
 ///
 /// # Errors

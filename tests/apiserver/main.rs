@@ -12,6 +12,7 @@
 //! families                                           scenarios of each platform
 //! twin                                               what policies do where no memgate runs
 //! certs                                              certificates of memgate's own making
+//! wait, doctor                                       the commands that look at a cluster
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -37,6 +38,7 @@ mod certs;
 mod control_plane;
 mod crds;
 mod deploy;
+mod doctor;
 mod events;
 mod families;
 mod installed;
@@ -48,6 +50,7 @@ mod resources;
 mod scene;
 mod stub;
 mod twin;
+mod wait;
 mod webhooks;
 mod words;
 mod world;
@@ -95,6 +98,8 @@ fn cases() -> Result<Vec<Case>> {
         events::cases(),
         access::cases(),
         deploy::cases(),
+        wait::cases(),
+        doctor::cases(),
         resources::cases(),
         words::cases(),
         twin::cases(),

@@ -13,7 +13,6 @@ mod limits;
 mod membrane;
 mod names;
 mod pack;
-mod quantity;
 mod run;
 mod same;
 mod skills;

@@ -14,10 +14,10 @@ use super::super::codes::{
     EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_TYPE_UNSUPPORTED,
     RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
-use super::quantity::billionths;
 use super::{
     access, configs, deny, limits, membrane, named, names, not_found, plain, unsupported, volumes, warn,
 };
+use crate::family::quantity::billionths;
 
 const SHARED: &str = "/spec/sharedMemory";
 

@@ -1,9 +1,10 @@
-//! Quantities as Kubernetes reads them, such as the size of a volume.
+//! Quantities as Kubernetes reads them, such as the size of a volume or the memory of a container.
 
 /// The value in billionths, rounded up, as Kubernetes rounds what is smaller; `None` when it is no
 /// quantity. What is beyond all sizes counts as the largest number.
 /// Source: k8s.io/apimachinery, `pkg/api/resource/quantity.go`.
-pub(super) fn billionths(text: &str) -> Option<i128> {
+#[must_use]
+pub fn billionths(text: &str) -> Option<i128> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

@@ -1,0 +1,241 @@
+//! `memgate doctor`: what is wrong with an installation, and with what it is installed in.
+//!
+//! ```text
+//! cluster ──read, agents──▶ Installation + Agents ──one function a group──▶ Check, Check, …
+//! ```
+//!
+//! Reading and judging are apart: whatever may not be read is a check with the status `unknown`, and
+//! never the end. With `-o json`:
+//!
+//! ```text
+//! {"version": "0.1.0",
+//!  "checks": [{"id", "status": "ok|warn|fail|unknown", "subject", "message", "help"?}],
+//!  "summary": {"ok", "warn", "fail", "unknown"}}
+//! ```
+//!
+//! Ids and fields stay as they are; new ones may come.
+
+pub mod access;
+mod agents;
+pub mod answers;
+pub mod check;
+pub mod evidence;
+pub mod expected;
+pub mod missed;
+pub mod namespaces;
+pub mod neighbours;
+pub mod platform;
+mod read;
+pub mod room;
+pub mod trust;
+pub mod webhooks;
+pub mod workload;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use crate::cli::ExitStatus;
+use crate::cli::apiserver::ClusterArgs;
+use crate::cli::doctor::check::{Check, Status, Summary, few, sort};
+use crate::cli::doctor::evidence::{Agents, Installation};
+use crate::cli::doctor::expected::{Expected, expected};
+use crate::cli::doctor::read::Reader;
+use crate::cli::output::Form;
+use crate::cli::settings::SettingsArgs;
+use crate::cli::terminal::Terminal;
+use crate::cli::wait::{Outcome, namespace, probe::probes, round};
+use crate::deploy::NAME;
+use crate::model::settings::Settings;
+
+/// How long memgate has to answer all dry runs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Find out what is wrong with an installation in a cluster
+///
+/// Looks at the webhook configurations, the certificates that they trust, Service, Deployment and
+/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, and at agent
+/// pods that run without their memory; and asks memgate, with dry runs. It changes nothing; what you
+/// may not read is told as unknown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate doctor
+  memgate doctor -n memgate-system --context staging
+  memgate doctor -o json --fail-on warn
+
+Exit codes: 0 nothing fails, 1 something does, 2 wrong usage or a fault, such as no apiserver.")]
+pub struct Args {
+    /// The namespace that memgate runs in
+    #[arg(short, long, value_name = "NAME", default_value = "memgate-system")]
+    namespace: String,
+
+    /// The name of the webhook configurations
+    #[arg(long, value_name = "NAME", default_value = NAME)]
+    webhook_configuration: String,
+
+    /// The namespace of the dry runs that show whether memgate answers
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = namespace)]
+    dry_run_namespace: String,
+
+    /// The most objects of one sort to look at
+    #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+
+    /// The form of the result
+    #[arg(short, long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Output")]
+    output: Form,
+
+    /// The least status for which the exit code is 1
+    #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
+    fail_on: FailOn,
+
+    #[command(flatten)]
+    settings: SettingsArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// What does not work
+    Fail,
+    /// Warnings too
+    Warn,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no way to a cluster, it does not answer, or the result cannot be written.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let settings = args.settings.settings()?;
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let mut checks = runtime.block_on(look(args, settings))?;
+    runtime.shutdown_background();
+    sort(&mut checks);
+    let summary = Summary::of(&checks);
+    match args.output {
+        Form::Text => {
+            terminal.out(text(&checks).as_bytes())?;
+            terminal.note(&summary.to_string());
+        }
+        Form::Json => terminal.raw(&json(&checks, summary)?)?,
+    }
+    let bad = summary.fail > 0 || (args.fail_on == FailOn::Warn && summary.warn > 0);
+    Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
+}
+
+async fn look(args: &Args, chosen: Settings) -> anyhow::Result<Vec<Check>> {
+    let client = args.cluster.client().await?;
+    let reader = Reader { client, most: usize::try_from(args.limit).unwrap_or(usize::MAX) };
+    let mut found = read::installation(&reader, &args.namespace, &args.webhook_configuration).await?;
+    let settings = if chosen == Settings::default() { platform::settings(&found) } else { chosen };
+    let wanted = expected(&args.namespace, &settings.families, platform::components(&found))?;
+    found.denied = read::denied(&reader, &found, &wanted).await;
+    let (probes, end) = (probes(&settings.families), Instant::now() + PATIENCE);
+    let (place, name) = (&args.dry_run_namespace, &args.webhook_configuration);
+    let answers = round(&reader.client, &probes, place, name, end).await;
+    let agents = agents::agents(&reader, &found, settings).await;
+    Ok(judge(&found, &agents, &wanted, &answers))
+}
+
+/// Every check there is.
+fn judge(found: &Installation, agents: &Agents, wanted: &Expected, answers: &[Outcome]) -> Vec<Check> {
+    let pods = missed::judge(&agents.pods, &agents.snapshot);
+    let imagined = missed::judge(&agents.imagined, &agents.snapshot);
+    let mut checks = answers::checks(answers);
+    checks.extend(webhooks::checks(found, wanted));
+    checks.extend(trust::checks(found));
+    checks.extend(workload::checks(found));
+    checks.push(access::check(found));
+    checks.extend(neighbours::checks(found));
+    checks.extend(platform::checks(found, &agents.snapshot.settings.families));
+    checks.extend(namespaces::checks(found, agents));
+    checks.extend(missed::checks(found, agents, &pods));
+    checks.extend(room::checks(found, agents, pods.iter().chain(&imagined)));
+    checks
+}
+
+/// A line for each check; those that say the same of several subjects share one.
+fn text(checks: &[Check]) -> String {
+    let mut text = String::new();
+    let alike =
+        |a: &Check, b: &Check| (a.id, a.status, &a.message, &a.help) == (b.id, b.status, &b.message, &b.help);
+    for group in checks.chunk_by(alike) {
+        let Some(Check { id, status, message, help, .. }) = group.first() else { continue };
+        let (style, name) = (style(*status), status.name());
+        let subjects = group.iter().map(|check| check.subject.clone()).filter(|subject| !subject.is_empty());
+        let subjects = few(&subjects.collect::<Vec<_>>());
+        let subject = if subjects.is_empty() { subjects } else { format!("{subjects}: ") };
+        let _infallible = writeln!(text, "{style}{name}{style:#}[{id}]: {subject}{message}");
+        if let Some(help) = help {
+            let _infallible = writeln!(text, "  help: {help}");
+        }
+    }
+    text
+}
+
+fn style(status: Status) -> Style {
+    let color = match status {
+        Status::Ok => AnsiColor::Green,
+        Status::Unknown => AnsiColor::Cyan,
+        Status::Warn => AnsiColor::Yellow,
+        Status::Fail => AnsiColor::Red,
+    };
+    color.on_default().bold()
+}
+
+#[derive(Serialize)]
+struct Written<'c> {
+    version: &'static str,
+    checks: &'c [Check],
+    summary: Summary,
+}
+
+fn json(checks: &[Check], summary: Summary) -> anyhow::Result<Vec<u8>> {
+    let written = Written { version: env!("CARGO_PKG_VERSION"), checks, summary };
+    let mut bytes = serde_json::to_vec_pretty(&written).context("failed to write the result")?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_the_same_of_several_once() {
+        let checks = [
+            Check::fail("answers", "pods", "nobody listens").help("memgate wait"),
+            Check::fail("answers", "orloj", "nobody listens").help("memgate wait"),
+            Check::ok("apiserver", "", "Kubernetes 1.36"),
+        ];
+        let plain = anstream::adapter::strip_str(&text(&checks)).to_string();
+        let expected = "fail[answers]: pods, orloj: nobody listens\n  help: memgate wait\n\
+                        ok[apiserver]: Kubernetes 1.36\n";
+        assert_eq!(plain, expected);
+    }
+
+    #[test]
+    fn writes_json_that_stays_as_it_is() {
+        let checks = [Check::warn("order", "a", "b").help("c"), Check::ok("apiserver", "", "d")];
+        let written: serde_json::Value =
+            serde_json::from_slice(&json(&checks, Summary::of(&checks)).expect("it writes")).expect("JSON");
+        let expected = serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "checks": [
+                {"id": "order", "status": "warn", "subject": "a", "message": "b", "help": "c"},
+                {"id": "apiserver", "status": "ok", "subject": "", "message": "d"},
+            ],
+            "summary": {"ok": 1, "warn": 1, "fail": 0, "unknown": 0},
+        });
+        assert_eq!(written, expected);
+    }
+}

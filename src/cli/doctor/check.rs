@@ -1,0 +1,174 @@
+//! What a look at a cluster says: one check, how it came out, and what to do.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::report::{counted, plain};
+
+/// How a check came out, the good ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Nobody can tell, mostly for want of a right.
+    Unknown,
+    /// It works, but not as well as it could, or not for everybody.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+impl Status {
+    /// The word that people read and machines match on.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unknown => "unknown",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// The stable name of the check.
+    pub id: &'static str,
+    /// How it came out.
+    pub status: Status,
+    /// The object, as `Kind namespace/name`; empty for the cluster as a whole.
+    pub subject: String,
+    /// What was found, in one sentence without a full stop.
+    pub message: String,
+    /// What to do, when something can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl Check {
+    /// A check of this status.
+    #[must_use]
+    pub fn new(
+        id: &'static str,
+        status: Status,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        let clean = |text: String| plain(&text).into_owned();
+        Self { id, status, subject: clean(subject.into()), message: clean(message.into()), help: None }
+    }
+
+    /// All is well.
+    #[must_use]
+    pub fn ok(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, Status::Ok, subject, message)
+    }
+
+    /// It could be better.
+    #[must_use]
+    pub fn warn(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, Status::Warn, subject, message)
+    }
+
+    /// It does not work.
+    #[must_use]
+    pub fn fail(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, Status::Fail, subject, message)
+    }
+
+    /// Nobody can tell.
+    #[must_use]
+    pub fn unknown(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, Status::Unknown, subject, message)
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(plain(&help.into()).into_owned()), ..self }
+    }
+}
+
+/// How many checks came out how.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// As it should be.
+    pub ok: usize,
+    /// Warnings.
+    pub warn: usize,
+    /// Failures.
+    pub fail: usize,
+    /// What nobody can tell.
+    pub unknown: usize,
+}
+
+impl Summary {
+    /// Counts.
+    #[must_use]
+    pub fn of(checks: &[Check]) -> Self {
+        let count = |status| checks.iter().filter(|check| check.status == status).count();
+        Self {
+            ok: count(Status::Ok),
+            warn: count(Status::Warn),
+            fail: count(Status::Fail),
+            unknown: count(Status::Unknown),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ok, warn, fail, unknown } = *self;
+        let (warned, failed) = (counted(warn, "warning"), counted(fail, "failure"));
+        write!(f, "{ok} ok, {warned}, {failed}, {unknown} unknown")
+    }
+}
+
+/// The worst first; what is equally bad stays in its order.
+pub fn sort(checks: &mut [Check]) {
+    checks.sort_by_key(|check| Reverse(check.status));
+}
+
+/// The first few of many names, and how many more there are.
+#[must_use]
+pub fn few(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.get(..SHOWN.min(names.len())).unwrap_or_default().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_puts_the_worst_first() {
+        let mut checks = vec![
+            Check::ok("a", "", "good"),
+            Check::warn("b", "", "odd"),
+            Check::fail("c", "", "bad\nline"),
+            Check::unknown("d", "", "who knows"),
+        ];
+        sort(&mut checks);
+        let order: Vec<_> = checks.iter().map(|check| check.id).collect();
+        assert_eq!(order, ["c", "b", "d", "a"]);
+        assert!(!checks[0].message.contains('\n'));
+        let summary = Summary::of(&checks);
+        assert_eq!(summary.to_string(), "1 ok, 1 warning, 1 failure, 1 unknown");
+    }
+
+    #[test]
+    fn names_the_first_few() {
+        let names: Vec<String> = ('a'..='g').map(String::from).collect();
+        assert_eq!(few(&names), "a, b, c, d, e and 2 more");
+        assert_eq!(few(&names[..2]), "a, b");
+    }
+}

@@ -1,0 +1,109 @@
+//! What namespaces and agent pods say with the label memgate.dev/inject.
+
+use std::collections::BTreeMap;
+
+use crate::cli::doctor::check::{Check, few};
+use crate::cli::doctor::evidence::{Agents, Installation, Seen};
+use crate::family::pod::INJECT_LABEL;
+use crate::report::counted;
+
+const ID: &str = "inject-label";
+
+/// Judges the labels.
+#[must_use]
+pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
+    let Seen::Found(namespaces) = &found.namespaces else {
+        return found.namespaces.unknown(ID, "Namespaces").into_iter().collect();
+    };
+    let pods = pods_by_namespace(agents);
+    let mut checks = Vec::new();
+    for namespace in &namespaces.items {
+        let name = namespace.metadata.name.clone().unwrap_or_default();
+        let value = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(INJECT_LABEL));
+        let subject = format!("Namespace {name}");
+        match value.map(String::as_str) {
+            None => {}
+            Some("disabled") => checks.extend(pods.get(&name).map(|pods| {
+                let message = format!("it opts out, but holds agent pods: {}", few(pods));
+                let help = format!("kubectl label namespace {name} {INJECT_LABEL}-, unless that is wanted");
+                Check::warn(ID, subject, message).help(help)
+            })),
+            Some(other) => {
+                let message = format!("{INJECT_LABEL}={other} on a namespace means nothing");
+                let help = "\"disabled\" opts a namespace out; \"required\" is for pods";
+                checks.push(Check::warn(ID, subject, message).help(help));
+            }
+        }
+    }
+    checks.extend(agents.pods.iter().filter_map(|pod| {
+        let value = pod.json.pointer("/metadata/labels")?.get(INJECT_LABEL)?.as_str()?;
+        let known = matches!(value, "disabled" | "required");
+        let check = || {
+            let message = format!("{INJECT_LABEL}={value} on a pod means nothing");
+            Check::warn(ID, pod.title(), message).help("use \"disabled\" or \"required\"")
+        };
+        (!known).then(check)
+    }));
+    if namespaces.cut {
+        checks.push(Check::unknown(ID, "Namespaces", "there are too many to look at all of them"));
+    }
+    if checks.is_empty() {
+        let message = format!(
+            "{}, none with a label that is odd or in the way",
+            counted(namespaces.items.len(), "namespace")
+        );
+        checks.push(Check::ok(ID, "Namespaces", message));
+    }
+    checks
+}
+
+fn pods_by_namespace(agents: &Agents) -> BTreeMap<String, Vec<String>> {
+    let mut pods: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pod in &agents.pods {
+        pods.entry(pod.namespace().to_owned()).or_default().push(pod.name().to_owned());
+    }
+    pods
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::doctor::check::Status;
+    use crate::cli::doctor::evidence::{AgentPod, Listed};
+    use crate::model::settings::Family;
+
+    fn judged(namespace: Option<&str>, pod: Option<&str>) -> Vec<(Status, String)> {
+        let labels =
+            |value: Option<&str>| value.map(|value| json!({INJECT_LABEL: value})).unwrap_or(json!({}));
+        let item =
+            serde_json::from_value(json!({"metadata": {"name": "team-a", "labels": labels(namespace)}}));
+        let items = vec![item.expect("a namespace")];
+        let found =
+            Installation { namespaces: Seen::Found(Listed { items, cut: false }), ..Installation::default() };
+        let json = json!({"metadata": {"name": "scout-0", "namespace": "team-a", "labels": labels(pod)}});
+        let agents = Agents { pods: vec![AgentPod { family: Family::Arkonis, json }], ..Agents::default() };
+        checks(&found, &agents).into_iter().map(|check| (check.status, check.message)).collect()
+    }
+
+    #[test]
+    fn judges_the_labels_of_namespaces_and_pods() {
+        for (namespace, pod, status, expected) in [
+            (None, None, Status::Ok, "1 namespace, none"),
+            (None, Some("required"), Status::Ok, "1 namespace, none"),
+            (Some("disabled"), None, Status::Warn, "it opts out, but holds agent pods: scout-0"),
+            (
+                Some("Disabled"),
+                None,
+                Status::Warn,
+                "memgate.dev/inject=Disabled on a namespace means nothing",
+            ),
+            (None, Some("yes"), Status::Warn, "memgate.dev/inject=yes on a pod means nothing"),
+        ] {
+            let checks = judged(namespace, pod);
+            let [(found, said)] = checks.as_slice() else { panic!("{checks:?}") };
+            assert!(*found == status && said.starts_with(expected), "{said}");
+        }
+    }
+}

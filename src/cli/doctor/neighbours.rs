@@ -1,0 +1,212 @@
+//! Other webhooks that are asked about pods: those that change pods behind memgate, and those without
+//! which memgate's own pods do not start.
+
+use std::collections::BTreeMap;
+
+use crate::cli::doctor::check::{Check, few};
+use crate::cli::doctor::evidence::{Installation, Seen};
+use crate::cli::entry::{Entry, entries};
+
+/// Judges the neighbours.
+#[must_use]
+pub fn checks(found: &Installation) -> Vec<Check> {
+    let mut checks = vec![order(found)];
+    checks.extend(loops(found));
+    checks
+}
+
+/// The apiserver calls configurations in the order of their names.
+/// Source: k8s.io/apiserver, admission/configuration, sorted by name.
+fn order(found: &Installation) -> Check {
+    const ID: &str = "order";
+    let subject = format!("MutatingWebhookConfiguration {}", found.name);
+    let Seen::Found(configurations) = &found.mutating else {
+        return found.mutating.unknown(ID, &subject).unwrap_or_else(|| Check::ok(ID, subject, ""));
+    };
+    let mut later = Vec::new();
+    for configuration in &configurations.items {
+        let name = configuration.metadata.name.clone().unwrap_or_default();
+        let asked = entries(configuration.webhooks.as_ref());
+        if name > found.name && asked.iter().any(Entry::asks_about_new_pods) {
+            later.push(name);
+        }
+    }
+    if later.is_empty() {
+        return Check::ok(ID, subject, "no other webhook changes pods after memgate");
+    }
+    let own = found.own_mutating().map(|config| entries(config.webhooks.as_ref())).unwrap_or_default();
+    let pods: Vec<&Entry> = own.iter().filter(|entry| entry.asks_about_new_pods()).collect();
+    let names = few(&later);
+    if !pods.is_empty() && pods.iter().all(|entry| entry.again == Some(true)) {
+        let message =
+            format!("asked about pods after memgate, which is asked again when they change one: {names}");
+        return Check::ok(ID, subject, message);
+    }
+    let message = format!("these change pods after memgate, and memgate is not asked again: {names}");
+    Check::warn(ID, subject, message).help("set reinvocationPolicy: IfNeeded, as `memgate manifests` has it")
+}
+
+/// Webhooks that refuse memgate's own pods when they do not answer.
+fn loops(found: &Installation) -> Vec<Check> {
+    const ID: &str = "webhook-loop";
+    let labels = found.labels(&found.home);
+    let pod = pod_labels(found);
+    let mut checks = Vec::new();
+    for (kind, configuration, entry) in others(found) {
+        let holds = entry.fails
+            && entry.asks_about_new_pods()
+            && entry.selects_namespace(&labels)
+            && entry.selects_object(&pod);
+        if !holds {
+            continue;
+        }
+        let subject = format!("{kind}WebhookConfiguration {configuration}");
+        let message = format!("memgate's own pods cannot start while {} does not answer", entry.name);
+        let help = format!("leave the namespace {} out of its namespaceSelector", found.home);
+        match waits_for_memgate(found, &entry) {
+            Some(own) => {
+                let message = format!("{message}, and its pods cannot start while {own} of memgate does not");
+                checks.push(Check::fail(ID, subject, message).help(help));
+            }
+            None => checks.push(Check::warn(ID, subject, message).help(help)),
+        }
+    }
+    for (kind, unknown) in
+        [("Mutating", found.mutating.unknown(ID, "")), ("Validating", found.validating.unknown(ID, ""))]
+    {
+        checks
+            .extend(unknown.map(|check| Check { subject: format!("{kind}WebhookConfigurations"), ..check }));
+    }
+    if checks.is_empty() {
+        let message = "no other webhook can keep memgate's own pods from starting";
+        checks.push(Check::ok(ID, format!("Namespace {}", found.home), message));
+    }
+    checks
+}
+
+/// The entries of all configurations but memgate's.
+fn others(found: &Installation) -> Vec<(&'static str, String, Entry)> {
+    let mut others = Vec::new();
+    let is_other = |name: &String| *name != found.name;
+    for configuration in found.mutating.found().into_iter().flat_map(|listed| &listed.items) {
+        let name = configuration.metadata.name.clone().filter(is_other);
+        let entries = entries(configuration.webhooks.as_ref());
+        others.extend(entries.into_iter().filter_map(|entry| Some(("Mutating", name.clone()?, entry))));
+    }
+    for configuration in found.validating.found().into_iter().flat_map(|listed| &listed.items) {
+        let name = configuration.metadata.name.clone().filter(is_other);
+        let entries = entries(configuration.webhooks.as_ref());
+        others.extend(entries.into_iter().filter_map(|entry| Some(("Validating", name.clone()?, entry))));
+    }
+    others
+}
+
+/// The labels of memgate's pods.
+fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
+    let template = found.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.metadata);
+    let usual = || [("app.kubernetes.io/name".to_owned(), "memgate".to_owned())].into();
+    template.and_then(|metadata| metadata.labels).unwrap_or_else(usual)
+}
+
+/// The entry of memgate's that in turn can keep any pod of that webhook's from starting: one that
+/// refuses, and that is not limited to pods which ask for it.
+fn waits_for_memgate(found: &Installation, other: &Entry) -> Option<String> {
+    let labels = found.labels(other.home()?);
+    let own = entries(found.own_mutating()?.webhooks.as_ref());
+    let holds = |entry: &&Entry| {
+        entry.fails
+            && entry.asks_about_new_pods()
+            && entry.selects_namespace(&labels)
+            && entry.selects_object(&BTreeMap::new())
+    };
+    own.iter().find(holds).map(|entry| entry.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cli::doctor::check::Status;
+    use crate::cli::doctor::evidence::Listed;
+    use crate::cli::doctor::expected::tests::installed;
+    use crate::model::settings::Family;
+
+    fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
+        let mut webhook = json!({
+            "name": "other.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"name": "other", "namespace": "others"}},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            webhook[key] = value.clone();
+        }
+        serde_json::from_value(json!({"metadata": {"name": name}, "webhooks": [webhook]})).expect("an object")
+    }
+
+    fn beside(
+        other: MutatingWebhookConfiguration,
+        change: impl FnOnce(&mut MutatingWebhookConfiguration),
+    ) -> Vec<(&'static str, Status, String)> {
+        let mut own = installed(&Family::ALL).mutating;
+        change(&mut own);
+        let found = Installation {
+            home: "home".to_owned(),
+            name: "memgate".to_owned(),
+            mutating: Seen::Found(Listed { items: vec![own, other], cut: false }),
+            validating: Seen::Found(Listed::default()),
+            ..Installation::default()
+        };
+        let checks = checks(&found);
+        checks.into_iter().map(|check| (check.id, check.status, check.message)).collect()
+    }
+
+    #[test]
+    fn names_those_that_change_pods_afterwards() {
+        let harmless = json!({"failurePolicy": "Ignore"});
+        let statuses =
+            |checks: &[(&'static str, Status, String)]| checks.iter().map(|one| one.1).collect::<Vec<_>>();
+        let before = beside(other("a-mesh", &harmless), |_| ());
+        assert_eq!(before[0].2, "no other webhook changes pods after memgate");
+        let after = beside(other("z-mesh", &harmless), |_| ());
+        assert_eq!(statuses(&after), [Status::Ok, Status::Ok]);
+        assert!(after[0].2.ends_with(": z-mesh"), "{}", after[0].2);
+        let never = beside(other("z-mesh", &harmless), |own| {
+            own.webhooks.as_mut().expect("webhooks")[0].reinvocation_policy = Some("Never".to_owned());
+        });
+        assert_eq!((never[0].0, never[0].1), ("order", Status::Warn));
+    }
+
+    #[test]
+    fn names_those_that_memgate_waits_for() {
+        let checks = beside(other("a-policy", &json!({})), |_| ());
+        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", Status::Warn));
+        assert!(checks[1].2.contains("other.example.com"), "{}", checks[1].2);
+        for more in [
+            json!({"failurePolicy": "Ignore"}),
+            json!({"namespaceSelector": {"matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["home"]},
+            ]}}),
+            json!({"objectSelector": {"matchLabels": {"agent": "yes"}}}),
+        ] {
+            let checks = beside(other("a-policy", &more), |_| ());
+            assert_eq!(checks[1].1, Status::Ok, "{more}");
+        }
+    }
+
+    #[test]
+    fn names_a_loop() {
+        let checks = beside(other("a-policy", &json!({})), |own| {
+            let webhook = &mut own.webhooks.as_mut().expect("webhooks")[0];
+            webhook.failure_policy = Some("Fail".to_owned());
+            webhook.object_selector = None;
+        });
+        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", Status::Fail));
+        assert!(
+            checks[1].2.contains("while arkonis.pods.memgate.dev of memgate does not"),
+            "{}",
+            checks[1].2
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether the apiserver has certificates to check memgate's own against, by its own clock.
+
+use x509_parser::pem::Pem;
+
+use crate::cli::doctor::check::Check;
+use crate::cli::doctor::evidence::Installation;
+use crate::cli::entry::{Entry, entries};
+
+const ID: &str = "ca-bundle";
+
+/// How long before its end a certificate is worth a word, in seconds: a week.
+const SOON: i64 = 7 * 24 * 3600;
+
+/// How to get a bundle back.
+const HELP: &str = "memgate writes it with --certs builtin; otherwise see `memgate certs verify`, or your \
+                    CA injector";
+
+/// Judges the bundle of each entry; entries of one configuration with the same fault are told once.
+#[must_use]
+pub fn checks(found: &Installation) -> Vec<Check> {
+    let name = &found.name;
+    let mutating = found.own_mutating().map(|config| entries(config.webhooks.as_ref()));
+    let validating = found.own_validating().map(|config| entries(config.webhooks.as_ref()));
+    let mut checks: Vec<Check> = Vec::new();
+    for (kind, live) in [("Mutating", mutating), ("Validating", validating)] {
+        let subject = format!("{kind}WebhookConfiguration {name}");
+        for check in live.iter().flatten().map(|entry| entry_check(&subject, entry, found.time)) {
+            if !checks.contains(&check) {
+                checks.push(check);
+            }
+        }
+    }
+    checks
+}
+
+fn entry_check(subject: &str, entry: &Entry, now: Option<i64>) -> Check {
+    let bundle = entry.client.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
+    if bundle.is_empty() {
+        let message =
+            "an entry has no caBundle: the apiserver trusts memgate only if a public CA signed for it";
+        return Check::fail(ID, subject, message).help(HELP);
+    }
+    let ends = match ends(bundle) {
+        Ok(ends) => ends,
+        Err(why) => return Check::fail(ID, subject, why).help(HELP),
+    };
+    let Some(now) = now else {
+        return Check::unknown(ID, subject, "the apiserver does not say what time it has");
+    };
+    let last = ends.iter().max().copied().unwrap_or_default();
+    let count = ends.len();
+    let expired = ends.iter().filter(|end| **end < now).count();
+    if expired == count {
+        return Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP);
+    }
+    if last - now < SOON {
+        let message = "the caBundle expires within a week";
+        return Check::warn(ID, subject, message).help(HELP);
+    }
+    if expired > 0 {
+        let message = format!("{expired} of the {count} certificates of the caBundle have expired");
+        return Check::warn(ID, subject, message).help("take them out when the others are in use");
+    }
+    let days = (last - now) / (24 * 3600);
+    Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
+}
+
+/// When each certificate ends.
+fn ends(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
+    let mut ends = Vec::new();
+    for pem in Pem::iter_from_buffer(bundle) {
+        let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;
+        let certificate =
+            pem.parse_x509().map_err(|_| "the caBundle holds something that is no certificate")?;
+        ends.push(certificate.validity().not_after.timestamp());
+    }
+    if ends.is_empty() { Err("the caBundle holds no certificate in PEM form") } else { Ok(ends) }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+    use crate::cli::doctor::check::Status;
+    use crate::cli::doctor::evidence::{Listed, Seen};
+    use crate::cli::doctor::expected::tests::installed;
+    use crate::model::settings::Family;
+
+    /// The first day of 2030.
+    const NOW: i64 = 1_893_456_000;
+
+    fn certificate(last_year: i32) -> String {
+        let mut params = CertificateParams::new(vec!["memgate".to_owned()]).expect("params");
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(last_year, 1, 3);
+        params.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate").pem()
+    }
+
+    fn trusting(bundle: Option<&str>) -> MutatingWebhookConfiguration {
+        let mut config = installed(&Family::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            webhook.client_config.ca_bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+        }
+        config
+    }
+
+    fn judged(bundle: Option<&str>) -> (Status, String) {
+        let items = vec![trusting(bundle)];
+        let found = Installation {
+            name: "memgate".to_owned(),
+            time: Some(NOW),
+            mutating: Seen::Found(Listed { items, cut: false }),
+            ..Installation::default()
+        };
+        match checks(&found).as_slice() {
+            [check] => (check.status, check.message.clone()),
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    #[test]
+    fn judges_bundles_by_their_certificates() {
+        let (old, new) = (certificate(2029), certificate(2040));
+        let both = format!("{old}{new}");
+        for (bundle, status, message) in [
+            (None, Status::Fail, "has no caBundle"),
+            (Some("nonsense"), Status::Fail, "no certificate in PEM form"),
+            (Some(old.as_str()), Status::Fail, "every certificate"),
+            (Some(new.as_str()), Status::Ok, "in the caBundle: 1"),
+            (Some(both.as_str()), Status::Warn, "1 of the 2"),
+            (Some(certificate(2030).as_str()), Status::Warn, "within a week"),
+        ] {
+            let (found, said) = judged(bundle);
+            assert!(found == status && said.contains(message), "{bundle:?}: {found:?} {said}");
+        }
+    }
+
+    #[test]
+    fn an_entry_without_a_bundle_is_told_beside_the_others() {
+        let mut config = trusting(Some(&certificate(2040)));
+        config.webhooks.as_mut().expect("webhooks")[0].client_config.ca_bundle = Some(ByteString(Vec::new()));
+        let found = Installation {
+            name: "memgate".to_owned(),
+            time: Some(NOW),
+            mutating: Seen::Found(Listed { items: vec![config], cut: false }),
+            ..Installation::default()
+        };
+        let statuses: Vec<_> = checks(&found).iter().map(|check| check.status).collect();
+        assert_eq!(statuses, [Status::Fail, Status::Ok]);
+    }
+}

@@ -1,0 +1,247 @@
+//! Whether the webhook configurations are there, and say what `memgate manifests` would print.
+//!
+//! An entry or a rule that is missing is a failure: nobody is asked. Other differences may be
+//! wanted, so they are warnings.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use crate::cli::doctor::check::Check;
+use crate::cli::doctor::evidence::Installation;
+use crate::cli::doctor::expected::Expected;
+use crate::cli::entry::{Entry, entries, requirements};
+
+const ID: &str = "webhooks";
+
+/// How to get an installation right.
+const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply it";
+
+/// Judges both configurations by what would be installed now.
+#[must_use]
+pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
+    let mutating = found.own_mutating().map(|config| entries(config.webhooks.as_ref()));
+    let validating = found.own_validating().map(|config| entries(config.webhooks.as_ref()));
+    let [mutators, validators] =
+        ["Mutating", "Validating"].map(|kind| format!("{kind}WebhookConfiguration {}", found.name));
+    let mut checks = match found.mutating.unknown(ID, &mutators) {
+        Some(unknown) => vec![unknown],
+        None => configuration(&mutators, mutating.as_deref(), &entries(wanted.mutating.webhooks.as_ref())),
+    };
+    match found.validating.unknown(ID, &validators) {
+        Some(unknown) => checks.push(unknown),
+        None => {
+            let wanted = entries(wanted.validating.webhooks.as_ref());
+            checks.extend(configuration(&validators, validating.as_deref(), &wanted));
+        }
+    }
+    checks
+}
+
+fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> Vec<Check> {
+    let Some(live) = live else {
+        let message = "there is no such configuration: the apiserver asks memgate about nothing";
+        return vec![Check::fail(ID, subject, message).help("memgate manifests | kubectl apply -f -")];
+    };
+    let mut checks = Vec::new();
+    for wanted in expected {
+        match live.iter().find(|entry| entry.name == wanted.name) {
+            Some(entry) => checks.extend(differences(subject, entry, wanted)),
+            None => {
+                let message = format!("the entry {} is missing", wanted.name);
+                checks.push(Check::fail(ID, subject, message).help(APPLY));
+            }
+        }
+    }
+    let known = |entry: &&Entry| expected.iter().any(|wanted| wanted.name == entry.name);
+    for entry in live.iter().filter(|entry| !known(entry)) {
+        let message =
+            format!("the entry {} is none that memgate would install for these families", entry.name);
+        checks.push(Check::warn(ID, subject, message).help(APPLY));
+    }
+    if checks.is_empty() {
+        let message = format!("{} entries, as memgate would install them", live.len());
+        checks.push(Check::ok(ID, subject, message));
+    }
+    checks
+}
+
+/// What differs between a live entry and the one that would be installed.
+fn differences(subject: &str, live: &Entry, wanted: &Entry) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let subject = format!("{subject}, entry {}", live.name);
+    let mut warn = |what: String| checks.push(Check::warn(ID, &subject, what).help(APPLY));
+    if live.fails != wanted.fails {
+        let policy = |fails| if fails { "Fail" } else { "Ignore" };
+        warn(format!("failurePolicy is {}, not {}", policy(live.fails), policy(wanted.fails)));
+    }
+    if live.seconds != wanted.seconds {
+        warn(format!("timeoutSeconds is {}, not {}", live.seconds, wanted.seconds));
+    }
+    if live.again != wanted.again {
+        warn("reinvocationPolicy is not IfNeeded: what others add afterwards is not seen".to_owned());
+    }
+    let selectors = [
+        ("namespaceSelector", &live.namespaces, &wanted.namespaces),
+        ("objectSelector", &live.objects, &wanted.objects),
+    ];
+    for (field, live, wanted) in selectors {
+        selector(field, live, wanted).into_iter().for_each(&mut warn);
+    }
+    let missing = wanted.conditions.iter().filter(|one| !live.conditions.contains(one));
+    missing.for_each(|one| warn(format!("the match condition {} is missing or has changed", one.name)));
+    let is_known = |name: &str| wanted.conditions.iter().any(|one| one.name == name);
+    let added = live.conditions.iter().filter(|one| !is_known(&one.name));
+    added.for_each(|one| warn(format!("the match condition {} narrows it", one.name)));
+    let unasked: Vec<String> = flat(&wanted.rules).difference(&flat(&live.rules)).cloned().collect();
+    if !unasked.is_empty() {
+        let message = format!("it is not asked about {}", unasked.join(", "));
+        checks.push(Check::fail(ID, &subject, message).help(APPLY));
+    }
+    checks
+}
+
+/// The requirements that are missing, and those that came on top.
+fn selector(field: &str, live: &LabelSelector, wanted: &LabelSelector) -> Vec<String> {
+    let (live, wanted) = (requirements(live), requirements(wanted));
+    let missing = wanted.iter().filter(|one| !live.contains(one)).map(|one| (one, "no longer asks for"));
+    let added = live.iter().filter(|one| !wanted.contains(one)).map(|one| (one, "also asks for"));
+    let said = |(one, what): (&LabelSelectorRequirement, &str)| {
+        let values = one.values.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
+        let values = if values.is_empty() { values } else { format!(" ({values})") };
+        format!("{field} {what} {} {}{values}", one.key, one.operator)
+    };
+    missing.chain(added).map(said).collect()
+}
+
+/// Rules, one operation on one resource each.
+fn flat(rules: &[RuleWithOperations]) -> BTreeSet<String> {
+    let mut flat = BTreeSet::new();
+    let each = |list: &'_ Option<Vec<String>>| list.clone().unwrap_or_default();
+    for rule in rules {
+        for group in each(&rule.api_groups) {
+            for version in each(&rule.api_versions) {
+                for resource in each(&rule.resources) {
+                    let dot = if group.is_empty() { "" } else { "." };
+                    let all = each(&rule.operations);
+                    flat.extend(all.iter().map(|one| format!("{one} of {resource}{dot}{group}/{version}")));
+                }
+            }
+        }
+    }
+    flat
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
+
+    use super::*;
+    use crate::cli::doctor::check::Status;
+    use crate::cli::doctor::evidence::{Listed, Seen};
+    use crate::cli::doctor::expected::tests::installed;
+    use crate::model::settings::Family;
+
+    /// A cluster in which memgate is installed as it prints itself, and then changed.
+    fn judged(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
+        let wanted = installed(&Family::ALL);
+        let mut found = Installation {
+            name: "memgate".to_owned(),
+            mutating: Seen::Found(Listed { items: vec![wanted.mutating.clone()], cut: false }),
+            validating: Seen::Found(Listed { items: vec![wanted.validating.clone()], cut: false }),
+            ..Installation::default()
+        };
+        change(&mut found);
+        let mut checks = checks(&found, &wanted);
+        checks.retain(|check| check.status != Status::Ok);
+        checks
+    }
+
+    fn first_mutator(found: &mut Installation) -> &mut Vec<MutatingWebhook> {
+        match &mut found.mutating {
+            Seen::Found(listed) => listed.items[0].webhooks.as_mut().expect("webhooks"),
+            _ => panic!("it was found"),
+        }
+    }
+
+    fn only(checks: &[Check]) -> (Status, &str) {
+        match checks {
+            [one] => (one.status, &one.message),
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_printed_is_complete() {
+        assert_eq!(judged(|_| ()), []);
+    }
+
+    #[test]
+    fn says_what_is_not_there() {
+        let checks = judged(|found| found.mutating = Seen::Found(Listed::default()));
+        assert_eq!(checks.len(), 1);
+        assert!(checks[0].message.starts_with("there is no such configuration"));
+        let checks = judged(|found| found.mutating = Seen::Unknown("you may not list".to_owned()));
+        assert_eq!(only(&checks), (Status::Unknown, "you may not list"));
+    }
+
+    #[test]
+    fn says_which_entry_is_missing_or_new() {
+        let checks = judged(|found| drop(first_mutator(found).remove(0)));
+        assert_eq!(only(&checks), (Status::Fail, "the entry arkonis.pods.memgate.dev is missing"));
+        let checks = judged(|found| {
+            let webhooks = first_mutator(found);
+            let mut other = webhooks[0].clone();
+            other.name = "other.memgate.dev".to_owned();
+            webhooks.push(other);
+        });
+        assert_eq!(only(&checks).0, Status::Warn);
+        assert!(only(&checks).1.starts_with("the entry other.memgate.dev is none"));
+    }
+
+    #[test]
+    fn says_what_has_changed() {
+        let subject = "MutatingWebhookConfiguration memgate, entry arkonis.pods.memgate.dev";
+        for (change, status, expected) in [
+            (
+                (|webhook| webhook.failure_policy = Some("Fail".to_owned())) as fn(&mut MutatingWebhook),
+                Status::Warn,
+                "failurePolicy is Fail, not Ignore",
+            ),
+            (|webhook| webhook.timeout_seconds = Some(30), Status::Warn, "timeoutSeconds is 30, not 2"),
+            (
+                |webhook| webhook.reinvocation_policy = None,
+                Status::Warn,
+                "reinvocationPolicy is not IfNeeded: what others add afterwards is not seen",
+            ),
+            (
+                |webhook| webhook.object_selector = None,
+                Status::Warn,
+                "objectSelector no longer asks for arkonis.dev/deployment Exists",
+            ),
+            (
+                |webhook| drop(webhook.match_conditions.as_mut().expect("conditions").remove(0)),
+                Status::Warn,
+                "the match condition not-node is missing or has changed",
+            ),
+            (|webhook| webhook.rules = None, Status::Fail, "it is not asked about CREATE of pods/v1"),
+        ] {
+            let checks = judged(|found| change(&mut first_mutator(found)[0]));
+            let first = checks.first().expect("a difference");
+            let found = (first.status, first.subject.as_str(), first.message.as_str());
+            assert_eq!(found, (status, subject, expected));
+        }
+    }
+
+    #[test]
+    fn says_what_narrows_an_entry() {
+        let checks = judged(|found| {
+            let webhook = &mut first_mutator(found)[0];
+            let selector = webhook.namespace_selector.as_mut().expect("a selector");
+            selector.match_labels = Some([("team".to_owned(), "a".to_owned())].into());
+        });
+        let expected = "namespaceSelector also asks for team In (a)";
+        assert_eq!(only(&checks), (Status::Warn, expected));
+    }
+}

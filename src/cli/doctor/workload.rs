@@ -1,0 +1,349 @@
+//! Whether the apiserver's calls reach a running memgate: Service, endpoints, ports, replicas.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Container, Pod, Service, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::cli::doctor::check::{Check, few};
+use crate::cli::doctor::evidence::{Installation, Seen};
+use crate::cli::entry::{entries, selects};
+
+/// Judges what runs. Nothing can be said of a memgate that is called at a URL.
+#[must_use]
+pub fn checks(found: &Installation) -> Vec<Check> {
+    if let Some(url) = url(found) {
+        let message = format!("memgate is called at {url}: what runs there cannot be seen from here");
+        return vec![Check::ok("service", "", message)];
+    }
+    let mut checks = service(found);
+    checks.extend(deployment(found));
+    checks.extend(versions(found));
+    checks
+}
+
+/// The host of the first entry, if all of them have a URL.
+fn url(found: &Installation) -> Option<String> {
+    let mut live = found.own_mutating().map(|config| entries(config.webhooks.as_ref())).unwrap_or_default();
+    live.extend(found.own_validating().into_iter().flat_map(|config| entries(config.webhooks.as_ref())));
+    let by_url = !live.is_empty() && live.iter().all(|entry| entry.client.service.is_none());
+    let url = live.into_iter().next()?.client.url?;
+    let host = url.trim_end_matches("/mutate").trim_end_matches("/validate").to_owned();
+    by_url.then_some(host)
+}
+
+fn service(found: &Installation) -> Vec<Check> {
+    let subject = format!("Service {}/memgate", found.home);
+    let service = match &found.service {
+        Seen::Found(service) => service,
+        Seen::Absent => {
+            let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
+            return vec![Check::fail("service", subject, "there is no such Service").help(help)];
+        }
+        Seen::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
+    };
+    let mut checks = vec![port(&subject, service, found.deployment.found())];
+    checks.push(match &found.endpoints {
+        Seen::Found(slices) => {
+            let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+            let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
+            let ready = endpoints
+                .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| is_ready(one.ready)))
+                .count();
+            if ready == 0 {
+                let help = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.home);
+                Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
+            } else {
+                Check::ok("endpoints", subject, format!("ready endpoints: {ready}"))
+            }
+        }
+        Seen::Absent => Check::fail("endpoints", subject, "no replica behind it is ready"),
+        Seen::Unknown(why) => Check::unknown("endpoints", subject, why.clone()),
+    });
+    checks
+}
+
+/// Whether the Service leads to a port of the container, and to the Deployment's pods.
+fn port(subject: &str, service: &Service, deployment: Option<&Deployment>) -> Check {
+    const ID: &str = "service";
+    let spec = service.spec.clone().unwrap_or_default();
+    let Some(port) = spec.ports.iter().flatten().find(|port| port.port == 443) else {
+        let help = "the webhook configurations call port 443";
+        return Check::fail(ID, subject, "it has no port 443").help(help);
+    };
+    let Some(deployment) = deployment else {
+        return Check::ok(ID, subject, "it has port 443");
+    };
+    let template = deployment.spec.as_ref().map(|spec| &spec.template);
+    let labels = template.and_then(|template| template.metadata.as_ref()?.labels.clone()).unwrap_or_default();
+    let selector = spec.selector.clone().unwrap_or_default();
+    if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
+        let message = "its selector does not match the pods of the Deployment memgate";
+        return Check::fail(ID, subject, message);
+    }
+    let containers = template.and_then(|template| Some(template.spec.as_ref()?.containers.as_slice()));
+    match target(port, containers.unwrap_or_default()) {
+        Ok(number) => match listens(containers.unwrap_or_default()) {
+            Some(listens) if listens != number => {
+                let message = format!("it leads to port {number}, but memgate listens on {listens}");
+                Check::fail(ID, subject, message).help("bring targetPort and --listen together")
+            }
+            _ => Check::ok(ID, subject, format!("port 443 leads to port {number} of the container")),
+        },
+        Err(name) => {
+            let message = format!("its port leads to the container port \"{name}\", which nothing has");
+            Check::fail(ID, subject, message)
+        }
+    }
+}
+
+fn target(port: &ServicePort, containers: &[Container]) -> Result<i32, String> {
+    match &port.target_port {
+        None => Ok(port.port),
+        Some(IntOrString::Int(number)) => Ok(*number),
+        Some(IntOrString::String(name)) => {
+            let mut ports = containers.iter().flat_map(|container| container.ports.iter().flatten());
+            let named = ports.find(|port| port.name.as_ref() == Some(name));
+            named.map(|port| port.container_port).ok_or_else(|| name.clone())
+        }
+    }
+}
+
+/// The port of `--listen`, if a container says so.
+fn listens(containers: &[Container]) -> Option<i32> {
+    let mut args = containers.iter().flat_map(|container| container.args.iter().flatten());
+    let listen = args.find_map(|arg| arg.strip_prefix("--listen="))?;
+    listen.rsplit_once(':')?.1.parse().ok()
+}
+
+fn deployment(found: &Installation) -> Vec<Check> {
+    const ID: &str = "deployment";
+    let subject = format!("Deployment {}/memgate", found.home);
+    let deployment = match &found.deployment {
+        Seen::Found(deployment) => deployment,
+        Seen::Absent => {
+            let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
+            return vec![Check::fail(ID, subject, "there is no such Deployment").help(help)];
+        }
+        Seen::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
+    };
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let status = deployment.status.clone().unwrap_or_default();
+    let count = |count: Option<i32>| count.unwrap_or_default();
+    let (available, updated) = (count(status.available_replicas), count(status.updated_replicas));
+    let help = format!("kubectl -n {} describe deployment memgate", found.home);
+    let mut checks = vec![if available == 0 {
+        Check::fail(ID, &subject, format!("0 of {wanted} replicas are available")).help(help)
+    } else if available < wanted || updated < wanted {
+        let message =
+            format!("of {wanted} replicas {available} are available and {updated} are of the newest form");
+        Check::warn(ID, &subject, message).help(help)
+    } else {
+        Check::ok(ID, &subject, format!("{available} of {wanted} replicas are available"))
+    }];
+    if wanted < 2 {
+        let message = "one replica: while it is replaced or its node drained, nobody answers";
+        checks.push(Check::warn("replicas", &subject, message).help("run 2 or more"));
+    } else {
+        checks.push(Check::ok("replicas", &subject, format!("{wanted} replicas are wanted")));
+        checks.push(budget(found, deployment, wanted));
+    }
+    checks
+}
+
+fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
+    const ID: &str = "disruption-budget";
+    let subject = format!("Namespace {}", found.home);
+    if let Some(unknown) = found.budgets.unknown(ID, &subject) {
+        return unknown;
+    }
+    let template = deployment.spec.as_ref().and_then(|spec| spec.template.metadata.clone());
+    let labels = template.and_then(|metadata| metadata.labels).unwrap_or_default();
+    let budgets = found.budgets.found().into_iter().flat_map(|listed| &listed.items);
+    let mut covering = budgets.filter_map(|budget| {
+        let spec = budget.spec.as_ref()?;
+        selects(spec.selector.as_ref()?, &labels).then_some((budget, spec))
+    });
+    let Some((budget, spec)) = covering.next() else {
+        let message = "no disruption budget covers memgate: a drain of nodes can take all replicas at once";
+        return Check::warn(ID, subject, message).help("memgate manifests --only workload has one");
+    };
+    let name = budget.metadata.name.clone().unwrap_or_default();
+    let blocks = spec.min_available == Some(IntOrString::Int(wanted))
+        || spec.max_unavailable == Some(IntOrString::Int(0))
+        || spec.min_available == Some(IntOrString::String("100%".to_owned()));
+    if blocks {
+        let message = format!("the disruption budget {name} lets no replica go: nodes cannot be drained");
+        return Check::warn(ID, subject, message);
+    }
+    Check::ok(ID, subject, format!("the disruption budget {name} covers memgate"))
+}
+
+/// Whether all replicas are of one version, and of this one: its rules are what doctor judges by.
+fn versions(found: &Installation) -> Vec<Check> {
+    const ID: &str = "versions";
+    let subject = format!("Namespace {}", found.home);
+    let pods = match &found.replicas {
+        Seen::Found(pods) => pods,
+        Seen::Absent => return Vec::new(),
+        Seen::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
+    };
+    let images: BTreeSet<String> = pods.items.iter().filter_map(image).collect();
+    let images: Vec<String> = images.into_iter().collect();
+    let own = env!("CARGO_PKG_VERSION");
+    vec![match images.as_slice() {
+        [] => return Vec::new(),
+        [image] if image.ends_with(&format!(":{own}")) || image.contains(&format!(":{own}@")) => {
+            Check::ok(ID, subject, format!("all replicas run {image}"))
+        }
+        [image] => Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
+            .help("run the doctor of the version that is installed: it judges by its own rules"),
+        several => Check::warn(ID, subject, format!("the replicas differ: {}", few(several)))
+            .help("normal during an update; otherwise see why it does not come to its end"),
+    }]
+}
+
+fn image(pod: &Pod) -> Option<String> {
+    let deleting = pod.metadata.deletion_timestamp.is_some();
+    let container = pod.spec.as_ref()?.containers.iter().find(|container| container.name == "memgate");
+    container.filter(|_| !deleting)?.image.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cli::doctor::check::Status;
+    use crate::cli::doctor::evidence::Listed;
+    use crate::cli::doctor::expected::tests::{installed, object};
+    use crate::model::settings::Family;
+
+    fn read<T: DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).expect("an object")
+    }
+
+    fn listed<T>(items: Vec<T>) -> Seen<Listed<T>> {
+        Seen::Found(Listed { items, cut: false })
+    }
+
+    /// What `memgate manifests` installs, up and running.
+    fn healthy() -> Installation {
+        let mut deployment: Deployment = object(&Family::ALL, "Deployment");
+        deployment.status =
+            Some(read(json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1})));
+        let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
+        let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]});
+        Installation {
+            home: "home".to_owned(),
+            name: "memgate".to_owned(),
+            mutating: listed(vec![installed(&Family::ALL).mutating]),
+            service: Seen::Found(object(&Family::ALL, "Service")),
+            endpoints: listed(vec![read(slice)]),
+            deployment: Seen::Found(deployment),
+            budgets: listed(vec![object(&Family::ALL, "PodDisruptionBudget")]),
+            replicas: listed(vec![read(pod)]),
+            ..Installation::default()
+        }
+    }
+
+    fn judged(change: impl FnOnce(&mut Installation)) -> Vec<(&'static str, Status, String)> {
+        let mut found = healthy();
+        change(&mut found);
+        let checks = checks(&found).into_iter().filter(|check| check.status != Status::Ok);
+        checks.map(|check| (check.id, check.status, check.message)).collect()
+    }
+
+    fn only(change: impl FnOnce(&mut Installation)) -> (&'static str, Status, String) {
+        match judged(change).as_slice() {
+            [one] => one.clone(),
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    fn changed<T: Clone + serde::Serialize + DeserializeOwned>(seen: &mut Seen<T>, pointer: &str, to: Value) {
+        let Seen::Found(object) = seen else { panic!("it was found") };
+        let mut value = serde_json::to_value(&*object).expect("an object");
+        *value.pointer_mut(pointer).expect("a field") = to;
+        *object = read(value);
+    }
+
+    #[test]
+    fn what_is_installed_is_healthy_once_it_runs() {
+        assert_eq!(judged(|_| ()), []);
+    }
+
+    #[test]
+    fn says_what_keeps_calls_from_arriving() {
+        let (id, status, _) = only(|found| found.service = Seen::Absent);
+        assert_eq!((id, status), ("service", Status::Fail));
+        let (id, status, _) = only(|found| found.endpoints = listed(Vec::new()));
+        assert_eq!((id, status), ("endpoints", Status::Fail));
+        let (id, _, said) =
+            only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!("web")));
+        assert_eq!((id, said.contains("\"web\", which nothing has")), ("service", true));
+        let (_, _, said) = only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!(8443)));
+        assert_eq!(said, "it leads to port 8443, but memgate listens on 10250");
+        let (_, _, said) = only(|found| changed(&mut found.service, "/spec/ports/0/port", json!(8443)));
+        assert_eq!(said, "it has no port 443");
+        let (_, _, said) =
+            only(|found| changed(&mut found.service, "/spec/selector", json!({"app": "other"})));
+        assert!(said.starts_with("its selector does not match"), "{said}");
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_the_replicas() {
+        let (id, status, _) =
+            only(|found| changed(&mut found.deployment, "/status/availableReplicas", json!(0)));
+        assert_eq!((id, status), ("deployment", Status::Fail));
+        let (id, status, _) =
+            only(|found| changed(&mut found.deployment, "/status/updatedReplicas", json!(1)));
+        assert_eq!((id, status), ("deployment", Status::Warn));
+        let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(1)));
+        assert_eq!((id, status), ("replicas", Status::Warn));
+        let (id, status, _) = only(|found| found.budgets = listed(Vec::new()));
+        assert_eq!((id, status), ("disruption-budget", Status::Warn));
+        let (id, _, said) = only(|found| {
+            let Seen::Found(budgets) = &mut found.budgets else { panic!("it was found") };
+            let spec = budgets.items[0].spec.as_mut().expect("a spec");
+            spec.min_available = Some(IntOrString::Int(2));
+        });
+        assert_eq!((id, said.contains("lets no replica go")), ("disruption-budget", true));
+    }
+
+    #[test]
+    fn says_when_versions_differ() {
+        let pod = |image: &str| read(json!({"spec": {"containers": [{"name": "memgate", "image": image}]}}));
+        let (id, _, said) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
+        assert_eq!((id, said.contains("this is memgate")), ("versions", true));
+        let (_, _, said) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
+        assert_eq!(said, "the replicas differ: m:0.0.1, m:0.0.2");
+    }
+
+    #[test]
+    fn a_missing_right_is_told_where_it_matters() {
+        let why = "you may not get deployments";
+        let (id, status, said) = only(|found| found.deployment = Seen::Unknown(why.to_owned()));
+        assert_eq!((id, status, said.as_str()), ("deployment", Status::Unknown, why));
+    }
+
+    #[test]
+    fn a_memgate_at_a_url_cannot_be_seen() {
+        let mut config = installed(&Family::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            let url = Some("https://127.0.0.1:1/mutate".to_owned());
+            webhook.client_config = WebhookClientConfig { url, ..WebhookClientConfig::default() };
+        }
+        let found = Installation {
+            name: "memgate".to_owned(),
+            mutating: listed(vec![config]),
+            ..Installation::default()
+        };
+        let checks = checks(&found);
+        assert_eq!(checks.len(), 1);
+        assert!(checks[0].message.contains("https://127.0.0.1:1:"), "{checks:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The objects of which only memgate says what must be said: one that it has to refuse for each
+//! call, the smallest there is. Their schemas accept all of them.
+
+use serde_json::{Value, json};
+
+use crate::decide::decide;
+use crate::family::{self, arkonis, pod::INJECT_LABEL};
+use crate::model::finding::{Finding, Severity};
+use crate::model::kind::Kind;
+use crate::model::request::{Operation, Request};
+use crate::model::settings::{Family, Settings};
+use crate::offline;
+
+/// One dry run, and what memgate says to it.
+#[derive(Debug)]
+pub struct Probe {
+    /// What it is about: `pods`, or a family and one of its kinds.
+    pub name: String,
+    /// Whether the cluster may do without it: the kind is served only where the platform is.
+    pub optional: bool,
+    /// The path to create the object at, behind the namespace.
+    api_version: String,
+    plural: &'static str,
+    /// The object.
+    pub object: Value,
+    /// What memgate finds wrong with it.
+    pub finding: Finding,
+}
+
+impl Probe {
+    /// Where to send the dry run.
+    #[must_use]
+    pub fn path(&self, namespace: &str) -> String {
+        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+        format!(
+            "/{root}/{}/namespaces/{namespace}/{}?dryRun=All&fieldManager=memgate-wait",
+            self.api_version, self.plural
+        )
+    }
+
+    /// Whether memgate refuses the object; it warns otherwise.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.finding.severity == Severity::Deny
+    }
+}
+
+/// The dry runs for these families: the pod that nobody knows, and each memory resource.
+#[must_use]
+pub fn probes(families: &[Family]) -> Vec<Probe> {
+    let pod = probe("pods".to_owned(), families, ("", "v1", "Pod", "pods"), pod()).into_iter();
+    let resources = families.iter().flat_map(|family| {
+        let probe = |(kind, spec): (&'static Kind, Value)| {
+            let names = (kind.group, kind.version, kind.kind, kind.plural);
+            let object = json!({
+                "apiVersion": kind.api_version(),
+                "kind": kind.kind,
+                "metadata": {"name": "memgate-wait"},
+                "spec": spec,
+            });
+            let name = format!("{} {}.{}", family.name(), kind.plural, kind.group);
+            Some(Probe { optional: true, ..probe(name, &[*family], names, object)? })
+        };
+        specs(*family).into_iter().filter_map(probe)
+    });
+    pod.chain(resources).collect()
+}
+
+/// What no decision refuses is no probe.
+fn probe(
+    name: String,
+    families: &[Family],
+    (group, version, kind, plural): (&'static str, &str, &str, &'static str),
+    object: Value,
+) -> Option<Probe> {
+    let text = object.to_string();
+    let request = Request {
+        operation: Operation::Create,
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+        subresource: "".into(),
+        namespace: "default".into(),
+        name: "".into(),
+        object: Some(&text),
+        old_object: None,
+    };
+    let settings = Settings { families: families.to_vec(), ..Settings::default() };
+    let mut findings = decide(&request, &offline::empty(settings)).findings;
+    findings.sort_by_key(|finding| finding.severity == Severity::Warn);
+    let finding = findings.into_iter().next()?;
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    Some(Probe { name, optional: false, api_version, plural, object, finding })
+}
+
+/// A pod that nobody but memgate objects to: it meets Pod Security "restricted", and a quota.
+fn pod() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "memgate-wait", "labels": {INJECT_LABEL: "required"}},
+        "spec": {
+            "automountServiceAccountToken": false,
+            "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{
+                "name": "wait",
+                "image": "memgate.dev/none",
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "1Mi"},
+                    "limits": {"cpu": "1m", "memory": "1Mi"},
+                },
+                "securityContext": {
+                    "allowPrivilegeEscalation": false,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }],
+        },
+    })
+}
+
+/// What memgate has to object to, by kind. Only kinds that are served are asked about.
+fn specs(family: Family) -> Vec<(&'static Kind, Value)> {
+    match family {
+        Family::Arkonis => {
+            let dialects = arkonis::api::DIALECTS.iter();
+            dialects.map(|dialect| (&dialect.memory, json!({"backend": "redis"}))).collect()
+        }
+        Family::Ark => vec![(&family::ark::api::MEMORY, json!({"address": {}}))],
+        Family::Orloj => vec![(&family::orloj::api::MEMORY, json!({"provider": "http"}))],
+        Family::Orka => {
+            let env = json!([{"name": "ORKA_MEMORY_CONTEXT_LIMIT", "value": "0"}]);
+            vec![(&family::orka::api::TASK, json!({"type": "ai", "prompt": "None.", "env": env}))]
+        }
+        Family::Sympozium => {
+            let configs = json!([{"name": "one", "systemPrompt": "None."}]);
+            let memory = json!({"enabled": true, "storageSize": "none"});
+            let spec = json!({"agentConfigs": configs, "sharedMemory": memory});
+            vec![(&family::sympozium::api::ENSEMBLE, spec)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_of_each_family_has_a_code_to_wait_for() {
+        let probes = probes(&Family::ALL);
+        let codes: Vec<_> =
+            probes.iter().map(|probe| (probe.name.as_str(), probe.finding.code.name)).collect();
+        assert_eq!(
+            codes,
+            [
+                ("pods", "memgate/pod-not-recognised"),
+                ("arkonis arkmemories.arkonis.dev", "arkonis/redis-required"),
+                ("arkonis arkonismemories.arkonis.dev", "arkonis/redis-required"),
+                ("arkonis swarmmemories.kubeswarm.io", "arkonis/redis-required"),
+                ("arkonis agentmemories.agentops.agentops.io", "arkonis/redis-required"),
+                ("ark memories.ark.mckinsey.com", "ark/memory-address-required"),
+                ("orloj memories.orloj.dev", "orloj/http-endpoint-required"),
+                ("orka tasks.core.orka.ai", "orka/env-limit"),
+                ("sympozium ensembles.sympozium.ai", "sympozium/storage-size-invalid"),
+            ]
+        );
+        let warned: Vec<_> = probes.iter().filter(|probe| !probe.is_refused()).collect();
+        assert!(matches!(warned.as_slice(), [orka] if orka.name.starts_with("orka ")), "{warned:?}");
+    }
+
+    #[test]
+    fn asks_where_the_objects_are_created() {
+        let probes = probes(&[Family::Orloj]);
+        let paths: Vec<_> = probes.iter().map(|probe| probe.path("team-a")).collect();
+        assert_eq!(
+            paths,
+            [
+                "/api/v1/namespaces/team-a/pods?dryRun=All&fieldManager=memgate-wait",
+                "/apis/orloj.dev/v1/namespaces/team-a/memories?dryRun=All&fieldManager=memgate-wait",
+            ]
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! What an answer of the apiserver to a dry run says about memgate, in plain words. No I/O.
+
+use serde_json::Value;
+
+use crate::cli::apiserver::Answer;
+use crate::cli::wait::probe::Probe;
+use crate::report::plain;
+
+/// What one dry run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// memgate said what it has to say.
+    Answered {
+        /// The entry of its webhook configurations, where the apiserver names it.
+        webhook: Option<String>,
+    },
+    /// The apiserver took the object: it does not ask memgate about it.
+    NotAsked,
+    /// The cluster does not serve the kind.
+    NotServed,
+    /// Whoever asks may not.
+    NotAllowed(String),
+    /// Something else is in the way.
+    Missing(String),
+}
+
+/// Reads the answer to a dry run.
+#[must_use]
+pub fn read(probe: &Probe, answer: &Answer) -> Reading {
+    if answer.status < 300 {
+        return accepted(probe, answer);
+    }
+    let message = answer.message();
+    if let Some(denial) = denial(message) {
+        return denied(probe, answer, &denial);
+    }
+    if let Some(failure) = failure(message) {
+        return Reading::Missing(failure);
+    }
+    match answer.status {
+        401 => Reading::Missing("the apiserver does not know you: your credentials are not accepted".into()),
+        403 if message.contains(" cannot create ") => Reading::NotAllowed(format!(
+            "you may not ask: {}; a dry run needs the right to create",
+            plain(message)
+        )),
+        404 if details(answer, "kind") == "namespaces" => {
+            Reading::Missing(format!("there is no such namespace: {}", plain(message)))
+        }
+        404 => Reading::NotServed,
+        429 | 502..=504 => Reading::Missing(format!("the apiserver is not ready: {}", plain(message))),
+        _ => Reading::Missing(format!(
+            "the apiserver refuses the dry run before memgate is asked: {}",
+            plain(message)
+        )),
+    }
+}
+
+fn details<'a>(answer: &'a Answer, field: &str) -> &'a str {
+    answer.body.get("details").and_then(|details| details.get(field)?.as_str()).unwrap_or_default()
+}
+
+fn accepted(probe: &Probe, answer: &Answer) -> Reading {
+    let told = |warning: &String| warning.starts_with(probe.finding.message.as_str());
+    if !probe.is_refused() && answer.warnings.iter().any(told) {
+        return Reading::Answered { webhook: None };
+    }
+    Reading::NotAsked
+}
+
+/// Which webhook refused.
+struct Denial<'m> {
+    webhook: &'m str,
+    said: &'m str,
+}
+
+fn denial(message: &str) -> Option<Denial<'_>> {
+    let (webhook, said) = message.strip_prefix("admission webhook \"")?.split_once('"')?;
+    Some(Denial { webhook, said })
+}
+
+fn denied(probe: &Probe, answer: &Answer, denial: &Denial<'_>) -> Reading {
+    let webhook = plain(denial.webhook);
+    if !denial.webhook.ends_with(".memgate.dev") {
+        return Reading::Missing(format!(
+            "another webhook, {webhook}, refuses the dry run before memgate is asked: {}",
+            plain(denial.said.trim_start_matches([':', ' ']))
+        ));
+    }
+    if has_cause(probe, answer) {
+        return Reading::Answered { webhook: Some(webhook.into_owned()) };
+    }
+    Reading::Missing(format!(
+        "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {}",
+        probe.finding.code.name,
+        plain(denial.said.trim_start_matches([':', ' ']))
+    ))
+}
+
+/// Whether the answer names memgate's own finding: its place, and why.
+fn has_cause(probe: &Probe, answer: &Answer) -> bool {
+    let causes = answer.body.pointer("/details/causes").and_then(Value::as_array);
+    let text = |cause: &Value, field: &str| cause.get(field).and_then(Value::as_str).map(str::to_owned);
+    let finding = &probe.finding;
+    let (reason, field) = (finding.code.cause.reason(), finding.pointer.field());
+    causes.into_iter().flatten().any(|cause| {
+        text(cause, "reason").as_deref() == Some(reason) && text(cause, "field").as_ref() == Some(&field)
+    })
+}
+
+/// Why a webhook could not be called.
+fn failure(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("failed calling webhook \"")?;
+    let (webhook, cause) = rest.split_once("\": ")?;
+    let cause = cause.trim_start_matches("failed to call webhook: ");
+    let (webhook, shown) = (plain(webhook), plain(cause));
+    if !webhook.ends_with(".memgate.dev") {
+        return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
+    }
+    let why = CAUSES.iter().find(|(mark, _)| cause.contains(mark)).map(|(_, why)| *why);
+    let why = why.unwrap_or("memgate could not be asked");
+    Some(format!("{why} ({webhook}: {shown})"))
+}
+
+/// The words by which causes are told, the more telling ones first.
+/// Source: the errors of Go's `crypto/x509` and `net`, and of k8s.io/apiserver.
+const CAUSES: [(&str, &str); 14] = [
+    (
+        "x509: certificate signed by unknown authority",
+        "the apiserver does not trust memgate's certificate: the caBundle is of another CA",
+    ),
+    (
+        "x509: certificate has expired or is not yet valid",
+        "the apiserver does not trust memgate's certificate: it has expired, or is of the future",
+    ),
+    ("x509:", "the apiserver does not trust memgate's certificate"),
+    ("unable to load root certificates", "the caBundle of the webhook configuration is no certificate"),
+    ("connect: connection refused", "nobody listens where the apiserver looks for memgate"),
+    ("no endpoints available for service", "no replica of memgate is ready"),
+    ("not found", "the Service that the webhook configuration names does not exist"),
+    ("no such host", "the name of the host in the webhook configuration is not known"),
+    ("deadline exceeded", "memgate did not answer in time"),
+    ("Client.Timeout", "memgate did not answer in time"),
+    ("connection reset by peer", "the connection to memgate was cut"),
+    ("EOF", "the connection to memgate was cut"),
+    ("too many requests", "memgate has too much to do"),
+    (
+        "unable to handle the request",
+        "memgate is still reading the state of the cluster, or has too much to do",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::wait::probe::probes;
+    use crate::model::settings::Family;
+
+    fn probe(name: &str) -> Probe {
+        probes(&Family::ALL).into_iter().find(|probe| probe.name.starts_with(name)).expect("a probe")
+    }
+
+    fn status(code: u16, message: &str) -> Answer {
+        Answer { status: code, body: json!({"kind": "Status", "message": message}), ..Answer::default() }
+    }
+
+    fn missing(answer: &Answer) -> String {
+        match read(&probe("pods"), answer) {
+            Reading::Missing(why) | Reading::NotAllowed(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn knows_memgates_own_refusal() {
+        let webhook = "required.pods.memgate.dev";
+        let mut answer = status(422, &format!("admission webhook \"{webhook}\" denied the request: no"));
+        let field = "metadata.labels[memgate.dev/inject]";
+        answer.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": field}]});
+        let answered = Reading::Answered { webhook: Some(webhook.to_owned()) };
+        assert_eq!(read(&probe("pods"), &answer), answered);
+        answer.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec"}]});
+        assert!(missing(&answer).contains("another reason than memgate/pod-not-recognised"));
+    }
+
+    #[test]
+    fn knows_memgates_own_warning() {
+        let orka = probe("orka");
+        let mut answer = Answer { status: 201, ..Answer::default() };
+        assert_eq!(read(&orka, &answer), Reading::NotAsked);
+        answer.warnings = vec![format!("{}; more", orka.finding.message)];
+        assert_eq!(read(&orka, &answer), Reading::Answered { webhook: None });
+        assert_eq!(read(&probe("ark "), &answer), Reading::NotAsked);
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let call = |cause: &str| {
+            format!(
+                "Internal error occurred: failed calling webhook \"required.pods.memgate.dev\": \
+                 failed to call webhook: Post \"https://memgate.memgate-system.svc:443/mutate?timeout=5s\": {cause}"
+            )
+        };
+        for (code, message, expected) in [
+            (
+                500,
+                call("tls: failed to verify certificate: x509: certificate signed by unknown authority"),
+                "of another CA",
+            ),
+            (500, call("x509: certificate has expired or is not yet valid: current time"), "it has expired"),
+            (500, call("dial tcp 127.0.0.1:1: connect: connection refused"), "nobody listens"),
+            (500, call("context deadline exceeded"), "did not answer in time"),
+            (500, call("service \"memgate\" not found"), "does not exist"),
+            (500, call("no endpoints available for service \"memgate\""), "no replica"),
+            (500, call("the server is currently unable to handle the request"), "still reading"),
+            (500, call("something new"), "could not be asked (required.pods.memgate.dev: Post"),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"a.example.com\": no".to_owned(),
+                "another webhook, a.example.com, does not answer: no",
+            ),
+            (
+                403,
+                "admission webhook \"a.example.com\" denied the request: no pods today".to_owned(),
+                "another webhook, a.example.com, refuses",
+            ),
+            (
+                403,
+                "pods is forbidden: User \"eve\" cannot create resource \"pods\" in API group".to_owned(),
+                "a dry run needs the right to create",
+            ),
+            (403, "pods \"memgate-wait\" is forbidden: exceeded quota".to_owned(), "before memgate is asked"),
+            (401, "Unauthorized".to_owned(), "credentials"),
+            (503, "starting".to_owned(), "the apiserver is not ready"),
+        ] {
+            let why = missing(&status(code, &message));
+            assert!(why.contains(expected), "{message}\n{why}");
+        }
+    }
+
+    #[test]
+    fn tells_a_kind_that_is_not_served_from_a_namespace_that_is_not_there() {
+        let mut answer = status(404, "the server could not find the requested resource");
+        assert_eq!(read(&probe("ark "), &answer), Reading::NotServed);
+        answer.body["details"] = json!({"kind": "namespaces", "name": "nowhere"});
+        assert!(missing(&answer).contains("no such namespace"));
+    }
+}

@@ -1,0 +1,435 @@
+//! That `memgate doctor` finds what is wrong in a cluster, and nothing where all is well.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    installed::{MEMGATE, documents, memgate, register},
+    request::create,
+    scene::{agent, memory, pod},
+    support::{
+        certs::Authority,
+        control_plane::ControlPlane,
+        wait,
+        webhook::{Endpoint, Serve, push},
+    },
+    world::{Case, World},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("doctor::finds_nothing_where_all_is_well", healthy),
+        Case::new("doctor::finds_what_is_wrong_with_a_registration", registration),
+        Case::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
+        Case::new("doctor::finds_pods_without_their_memory", missed),
+        Case::new("doctor::finds_namespaces_without_room", no_room),
+        Case::new("doctor::finds_other_webhooks", neighbours),
+        Case::new("doctor::says_which_rights_it_lacks", rights),
+        Case::new("doctor::fails_without_an_apiserver", unreachable),
+    ]
+}
+
+/// One installation, as `memgate manifests` prints it, that is asked about nothing.
+struct House {
+    /// The namespace of memgate, and the name of the webhook configurations.
+    home: String,
+}
+
+impl House {
+    fn new(cluster: &ControlPlane) -> Result<Self> {
+        let home = cluster.fresh_namespace("house")?;
+        let house = Self { home };
+        let ca = Authority::new("memgate test house")?.pem();
+        let parts = ["--only", "rbac", "--only", "workload", "--only", "webhooks"];
+        for mut object in documents(&memgate(&[&["manifests", "-n", &house.home], &parts[..]].concat())?) {
+            house.fit(&mut object, &ca);
+            cluster.admin().apply(&object.to_string())?;
+        }
+        Ok(house)
+    }
+
+    /// Other trials have houses of their own, and none is to be asked about their objects.
+    fn fit(&self, object: &mut Value, ca: &str) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        if kind.starts_with("ClusterRole") || kind.ends_with("WebhookConfiguration") {
+            object["metadata"]["name"] = json!(self.home);
+        }
+        if kind == "ClusterRoleBinding" {
+            object["roleRef"]["name"] = json!(self.home);
+        }
+        for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+            webhook["clientConfig"]["caBundle"] = json!(base64(ca));
+            push(&mut webhook["matchConditions"], json!({"name": NOBODY, "expression": "false"}));
+        }
+    }
+
+    /// Runs it and reads what it says.
+    fn doctor(&self, cluster: &ControlPlane, args: &[&str]) -> Result<Diagnosis> {
+        let output = run(
+            cluster.admin_kubeconfig(),
+            &[&["-n", &self.home, "--webhook-configuration", &self.home], args].concat(),
+        )?;
+        Diagnosis::read(&output)
+    }
+
+    /// Runs it until it says something: what was changed is not seen at once.
+    fn says(&self, cluster: &ControlPlane, id: &str, status: &str, words: &str) -> Result<Value> {
+        wait::until(words, || {
+            let diagnosis = self.doctor(cluster, &[])?;
+            Ok(diagnosis.find(id, status, words).cloned())
+        })
+    }
+
+    /// Says what a kubelet would say, and which endpoints there are.
+    fn run_replicas(&self, cluster: &ControlPlane) -> Result<()> {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": "memgate"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+        });
+        cluster.admin().run_with_input(&["apply", "-n", &self.home, "-f", "-"], &slice.to_string())?.ok()?;
+        let pods = wait::until("the replicas", || {
+            let names = cluster.kubectl(&["get", "pods", "-n", &self.home, "-o", "name"])?.ok()?.stdout;
+            let names: Vec<String> = names.lines().map(str::to_owned).collect();
+            Ok((names.len() == 2).then_some(names))
+        })?;
+        let condition =
+            json!({"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"});
+        let status = json!({"status": {"phase": "Running", "conditions": [condition]}}).to_string();
+        for pod in pods {
+            let patch = ["patch", &pod, "-n", &self.home, "--subresource=status", "--type=merge", "--patch"];
+            cluster.kubectl(&[&patch[..], &[&status]].concat())?.ok()?;
+        }
+        self.says(cluster, "deployment", "ok", "2 of 2 replicas")?;
+        Ok(())
+    }
+}
+
+/// The match condition that nothing fulfils.
+const NOBODY: &str = "nobody";
+
+fn base64(text: &str) -> String {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    BASE64_STANDARD.encode(text)
+}
+
+/// What one run said.
+struct Diagnosis {
+    code: Option<i32>,
+    json: Value,
+}
+
+impl Diagnosis {
+    fn read(output: &Output) -> Result<Self> {
+        let said = || format!("{output:?}");
+        let json: Value = serde_json::from_slice(&output.stdout).with_context(said)?;
+        let checks = json["checks"].as_array().with_context(said)?;
+        let count = |status: &str| checks.iter().filter(|check| check["status"] == status).count();
+        for status in ["ok", "warn", "fail", "unknown"] {
+            ensure!(json["summary"][status] == json!(count(status)), "{status}: {json}");
+        }
+        let code = output.status.code();
+        ensure!(code == Some(i32::from(count("fail") > 0)), "{output:?}");
+        Ok(Self { code, json })
+    }
+
+    fn checks(&self) -> impl Iterator<Item = &Value> {
+        self.json["checks"].as_array().into_iter().flatten()
+    }
+
+    fn find(&self, id: &str, status: &str, words: &str) -> Option<&Value> {
+        let has = |check: &Value, field: &str| check[field].as_str().unwrap_or_default().contains(words);
+        self.checks().find(|check| {
+            check["id"] == id && check["status"] == status && (has(check, "message") || has(check, "subject"))
+        })
+    }
+}
+
+fn run(kubeconfig: &Path, args: &[&str]) -> Result<Output> {
+    let mut command = Command::new(MEMGATE);
+    command.arg("doctor").arg("--kubeconfig").arg(kubeconfig).args(["-o", "json"]).args(args).env_clear();
+    command.output().context("memgate does not start")
+}
+
+/// Of what it judges about the installation, only that is odd which the trial itself made so. What
+/// concerns agents is other trials' work as well, and not looked at.
+fn healthy(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    world.memgate()?;
+    let house = House::new(cluster)?;
+    house.says(cluster, "deployment", "fail", "0 of 2 replicas are available")?;
+    house.says(cluster, "endpoints", "fail", "no replica behind it is ready")?;
+    house.run_replicas(cluster)?;
+    let diagnosis = house.doctor(cluster, &[])?;
+    for id in [
+        "service",
+        "endpoints",
+        "deployment",
+        "replicas",
+        "disruption-budget",
+        "rights",
+        "ca-bundle",
+        "apiserver",
+        "platforms",
+    ] {
+        let others = diagnosis.checks().find(|check| check["id"] == id && check["status"] != "ok");
+        ensure!(others.is_none(), "{others:?}");
+        ensure!(diagnosis.checks().any(|check| check["id"] == id), "nothing is said about {id}");
+    }
+    for check in diagnosis.checks().filter(|check| check["id"] == "webhooks" && check["status"] != "ok") {
+        let message = check["message"].as_str().unwrap_or_default();
+        let of_trial = message == format!("the match condition {NOBODY} narrows it");
+        ensure!(of_trial, "{check}");
+    }
+    Ok(())
+}
+
+/// One thing after the other is broken.
+fn registration(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    world.memgate()?;
+    let house = House::new(cluster)?;
+    let mutating = |patch: Value| -> Result<()> {
+        let patch = patch.to_string();
+        let args = ["patch", "mutatingwebhookconfiguration", &house.home, "--type=json", "--patch", &patch];
+        cluster.kubectl(&args)?.ok().map(|_| ())
+    };
+    house.says(cluster, "ca-bundle", "ok", "certificates in the caBundle: 1")?;
+
+    mutating(json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]))?;
+    house.says(cluster, "ca-bundle", "fail", "has no caBundle")?;
+
+    mutating(json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]))?;
+    house.says(cluster, "webhooks", "warn", "failurePolicy is Fail, not Ignore")?;
+
+    mutating(json!([{"op": "remove", "path": "/webhooks/0"}]))?;
+    house.says(cluster, "webhooks", "fail", "the entry arkonis.pods.memgate.dev is missing")?;
+
+    cluster.kubectl(&["delete", "validatingwebhookconfiguration", &house.home])?.ok()?;
+    house.says(cluster, "webhooks", "fail", "there is no such configuration")?;
+
+    cluster.kubectl(&["delete", "clusterrolebinding", &house.home])?.ok()?;
+    house.says(cluster, "rights", "fail", "it lacks")?;
+
+    let port = json!([{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 8443}]).to_string();
+    let patch = ["patch", "service", "memgate", "-n", &house.home, "--type=json", "--patch", &port];
+    cluster.kubectl(&patch)?.ok()?;
+    house.says(cluster, "service", "fail", "it leads to port 8443, but memgate listens on 10250")?;
+
+    cluster.kubectl(&["scale", "deployment", "memgate", "-n", &house.home, "--replicas=1"])?.ok()?;
+    house.says(cluster, "replicas", "warn", "one replica")?;
+    Ok(())
+}
+
+/// With a registration of its own, of another CA at first, and of nobody in the end.
+fn unanswered(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = cluster.fresh_namespace("asking")?;
+    let mut webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
+    let house = House { home: namespace.clone() };
+    let says = |status: &str, words: &str| {
+        wait::until(words, || {
+            let diagnosis = house.doctor(cluster, &["--dry-run-namespace", &namespace])?;
+            let about = |subject: &str| {
+                diagnosis.checks().any(|check| {
+                    let message = check["message"].as_str().unwrap_or_default();
+                    check["id"] == "answers"
+                        && check["subject"] == subject
+                        && check["status"] == status
+                        && message.contains(words)
+                })
+            };
+            Ok((about("pods") && about("orloj memories.orloj.dev")).then_some(()))
+        })
+    };
+    let foreign = Authority::new("somebody else")?;
+    register(cluster, &Endpoint::new(webhook.addresses().listen, &foreign.pem()), &namespace, &only)?;
+    says("fail", "the caBundle is of another CA")?;
+    register(cluster, &webhook.endpoint(), &namespace, &only)?;
+    says("ok", "refuses what it has to refuse")?;
+    webhook.process().kill()?;
+    says("fail", "nobody listens where the apiserver looks for memgate")
+}
+
+/// Pods that were made while nobody asked memgate, and what has become of them since.
+fn missed(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let installed = world.memgate()?;
+    let stager = installed.stager();
+    let namespace = world.namespace("unaware", &[])?;
+    for object in [memory("notes"), agent("scout", "notes"), pod("scout-0", "scout", &[])] {
+        cluster.block_on(create(&stager, &namespace, &object, ""))?.object()?;
+    }
+    let asked = pod("scout-1", "scout", &[]);
+    cluster.block_on(create(&cluster.client(), &namespace, &asked, ""))?.object()?;
+    let out = pod("scout-2", "scout", &[("memgate.dev/inject", "disabled")]);
+    cluster.block_on(create(&stager, &namespace, &out, ""))?.object()?;
+
+    let house = House { home: "memgate".to_owned() };
+    let doctor = || house.doctor(cluster, &["--family", "arkonis"]);
+    let title = format!("Pod {namespace}/scout-0");
+    let diagnosis = doctor()?;
+    let found = diagnosis.find("missed-pods", "warn", &title).context("nothing is said of the pod")?;
+    let message = found["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("without the memory ArkMemory/notes of its agent (family arkonis)"), "{found}");
+    let others = diagnosis.checks().find(|check| {
+        let subject = check["subject"].as_str().unwrap_or_default();
+        [1, 2].iter().any(|number| subject == format!("Pod {namespace}/scout-{number}"))
+    });
+    ensure!(others.is_none(), "{others:?}");
+
+    let label = |value: &str| -> Result<()> {
+        let label = format!("memgate.dev/inject={value}");
+        cluster.kubectl(&["label", "namespace", &namespace, "--overwrite", &label])?.ok().map(|_| ())
+    };
+    label("off")?;
+    let of_namespace = format!("Namespace {namespace}");
+    let odd = doctor()?;
+    let found = odd.find("inject-label", "warn", &of_namespace).context("nothing is said of the label")?;
+    ensure!(found["message"] == "memgate.dev/inject=off on a namespace means nothing", "{found}");
+    label("disabled")?;
+    let disabled = doctor()?;
+    let found =
+        disabled.find("inject-label", "warn", &of_namespace).context("nothing is said of the label")?;
+    ensure!(
+        found["message"].as_str().unwrap_or_default().contains("opts out, but holds agent pods"),
+        "{found}"
+    );
+    ensure!(disabled.find("missed-pods", "warn", &title).is_none(), "a pod that opted out missed nothing");
+    Ok(())
+}
+
+/// The memory of a sympozium agent runs beside it, and the namespace is full.
+fn no_room(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let stager = world.memgate()?.stager();
+    let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
+    let namespaces = [world.namespace("crowded", &[])?, world.namespace("crowded", &strict)?];
+    let agent = json!({
+        "apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent", "metadata": {"name": "triage"},
+        "spec": {"agents": {"default": {"model": "gpt-4o"}}, "skills": [{"skillPackRef": "memory"}]},
+    });
+    let pack = json!({
+        "apiVersion": "sympozium.ai/v1alpha1", "kind": "SkillPack", "metadata": {"name": "memory"},
+        "spec": {
+            "skills": [{"name": "memory", "content": "Use memory_search before you start."}],
+            "sidecar": {"image": "registry.example/memory-server:2.1"},
+        },
+    });
+    let run = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "triage-1",
+            "labels": {"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "triage"},
+        },
+        "spec": {"containers": [{"name": "agent", "image": "agent-runner"}]},
+    });
+    for namespace in &namespaces {
+        for object in [&agent, &pack] {
+            cluster.block_on(create(&stager, namespace, object, ""))?.object()?;
+        }
+    }
+    // In the other one no pod ever came to be.
+    cluster.block_on(create(&stager, &namespaces[0], &run, ""))?.object()?;
+    let limits = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"},
+        "spec": {"limits": [{"type": "Container", "max": {"memory": "16Mi"}}]},
+    });
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"},
+        "spec": {"hard": {"requests.cpu": "10m"}},
+    });
+    for (namespace, object) in
+        namespaces.iter().flat_map(|namespace| [(namespace, &limits), (namespace, &quota)])
+    {
+        cluster.admin().run_with_input(&["apply", "-n", namespace, "-f", "-"], &object.to_string())?.ok()?;
+    }
+    let house = House { home: "memgate".to_owned() };
+    let diagnosis = house.doctor(cluster, &["--family", "sympozium"])?;
+    for namespace in namespaces {
+        let quota = diagnosis.find("quota", "warn", &format!("ResourceQuota {namespace}/full"));
+        ensure!(quota.is_some(), "{}", diagnosis.json);
+        let range = diagnosis.find("limits", "fail", &format!("LimitRange {namespace}/small"));
+        ensure!(range.is_some(), "{}", diagnosis.json);
+    }
+    let secured = diagnosis.checks().find(|check| check["id"] == "pod-security");
+    ensure!(secured.is_none(), "{secured:?}");
+    Ok(())
+}
+
+/// Another one that is asked after memgate and that memgate's own pods wait for.
+fn neighbours(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    world.memgate()?;
+    let house = House::new(cluster)?;
+    let name = format!("z-{}", house.home);
+    let other = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": "policy.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"name": "policy", "namespace": "policies"}},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": house.home}},
+            // Of the test, so that nothing in the namespace waits for it.
+            "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "memgate"}},
+            "matchConditions": [{"name": "never", "expression": "false"}],
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        }],
+    });
+    cluster.admin().apply(&other.to_string())?;
+    house.says(cluster, "webhook-loop", "warn", &name)?;
+    let order = house.says(cluster, "order", "ok", "which is asked again when they change one")?;
+    ensure!(order["status"] == "ok", "{order}");
+    let never =
+        json!([{"op": "replace", "path": "/webhooks/0/reinvocationPolicy", "value": "Never"}]).to_string();
+    let patch = ["patch", "mutatingwebhookconfiguration", &house.home, "--type=json", "--patch", &never];
+    cluster.kubectl(&patch)?.ok()?;
+    house.says(cluster, "order", "warn", "memgate is not asked again")?;
+    cluster.kubectl(&["delete", "mutatingwebhookconfiguration", &name])?.ok()?;
+    Ok(())
+}
+
+/// Somebody who may do nothing learns what it takes, and that is no failure of the command.
+fn rights(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let nobody = cluster.user_kubeconfig("may-look-at-nothing", &[])?;
+    let diagnosis = Diagnosis::read(&run(&nobody, &["--family", "orloj"])?)?;
+    ensure!(diagnosis.code == Some(0), "{}", diagnosis.json);
+    for (id, words) in [
+        ("answers", "a dry run needs the right to create"),
+        ("webhooks", "you may not list mutatingwebhookconfigurations"),
+        ("webhooks", "you may not list validatingwebhookconfigurations"),
+        ("service", "you may not get services"),
+        ("deployment", "you may not get deployments"),
+        ("rights", "you may not create subjectaccessreviews"),
+        ("order", "you may not list mutatingwebhookconfigurations"),
+        ("inject-label", "you may not list namespaces"),
+        ("missed-pods", "you may not list pods"),
+        ("missed-pods", "you may not list memories"),
+    ] {
+        ensure!(diagnosis.find(id, "unknown", words).is_some(), "{id}: {words}: {}", diagnosis.json);
+    }
+    let bad = diagnosis.checks().find(|check| check["status"] == "fail" || check["status"] == "warn");
+    ensure!(bad.is_none(), "{bad:?}");
+    Ok(())
+}
+
+fn unreachable(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let text = std::fs::read_to_string(cluster.admin_kubeconfig())?;
+    let nowhere = cluster.scratch().path().join("nowhere.kubeconfig");
+    std::fs::write(&nowhere, text.replace(&cluster.url(), "https://127.0.0.1:1"))?;
+    let output = run(&nowhere, &[])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2) && output.stdout.is_empty(), "{output:?}");
+    ensure!(said.starts_with("error: the apiserver does not answer: "), "{said}");
+    ensure!(said.contains("onnection refused"), "{said}");
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! That `memgate wait` ends when memgate answers, and says what is missing until then.
+
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    installed::{MEMGATE, register},
+    support::{
+        certs::Authority,
+        control_plane::ControlPlane,
+        wait,
+        webhook::{Endpoint, Serve},
+    },
+    world::{Case, World},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("wait::ends_when_every_call_is_answered", answered),
+        Case::new("wait::says_what_is_missing", missing),
+        Case::new("wait::waits_for_memgate_to_come", patient),
+        Case::new("wait::says_who_may_not_ask", forbidden),
+        Case::new("wait::says_which_namespace_is_left_out", exempt),
+    ]
+}
+
+/// What each of the five platforms answers, and pods.
+const PROBES: [&str; 9] = [
+    "pods",
+    "arkonis arkmemories.arkonis.dev",
+    "arkonis arkonismemories.arkonis.dev",
+    "arkonis swarmmemories.kubeswarm.io",
+    "arkonis agentmemories.agentops.agentops.io",
+    "ark memories.ark.mckinsey.com",
+    "orloj memories.orloj.dev",
+    "orka tasks.core.orka.ai",
+    "sympozium ensembles.sympozium.ai",
+];
+
+fn answered(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = world.namespace("waiting", &[])?;
+    let output = run(cluster, &["-n", &namespace, "--timeout", "90s", "-o", "json"])?;
+    ensure!(output.status.code() == Some(0), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(result["answered"] == json!(true), "{result}");
+    let names: Vec<_> = result["probes"].as_array().context("there are probes")?.iter().collect();
+    for (probe, name) in names.iter().zip(PROBES) {
+        ensure!(probe["name"] == name && probe["status"] == "answered", "{probe}");
+    }
+    ensure!(names.len() == PROBES.len(), "{result}");
+
+    let text = run(cluster, &["-n", &namespace, "--family", "orloj"])?;
+    ensure!(text.status.code() == Some(0), "{text:?}");
+    let expected = "pods: answered by required.pods.memgate.dev (memgate/pod-not-recognised)\n\
+                    orloj memories.orloj.dev: answered by resources.memgate.dev (orloj/http-endpoint-required)\n";
+    ensure!(String::from_utf8_lossy(&text.stdout) == expected, "{text:?}");
+    let stored =
+        cluster.kubectl(&["get", "pods,memories.orloj.dev", "-n", &namespace, "-o", "name"])?.ok()?;
+    ensure!(stored.stdout.is_empty(), "a dry run stored {}", stored.stdout);
+    Ok(())
+}
+
+/// One thing after the other goes wrong with a registration of its own.
+fn missing(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = cluster.fresh_namespace("waiting")?;
+    says(cluster, &namespace, "there is no MutatingWebhookConfiguration")?;
+
+    let mut webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let foreign = Authority::new("somebody else")?;
+    let address = webhook.addresses().listen;
+    registered(cluster, &Endpoint::new(address, &foreign.pem()), &namespace)?;
+    says(
+        cluster,
+        &namespace,
+        "the apiserver does not trust memgate's certificate: the caBundle is of another CA",
+    )?;
+
+    registered(cluster, &webhook.endpoint(), &namespace)?;
+    let output = run_here(cluster, &namespace, "90s")?;
+    ensure!(output.status.code() == Some(0), "{output:?}");
+
+    webhook.process().kill()?;
+    says(
+        cluster,
+        &namespace,
+        "nobody listens where the apiserver looks for memgate (required.pods.memgate.dev:",
+    )?;
+
+    cluster.kubectl(&["delete", "mutatingwebhookconfiguration", &namespace])?.ok()?;
+    cluster.kubectl(&["delete", "validatingwebhookconfiguration", &namespace])?.ok()?;
+    says(cluster, &namespace, "there is no ValidatingWebhookConfiguration")
+}
+
+/// The namespace is not one that memgate is asked about, whoever waits.
+fn exempt(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let (namespace, other) = (cluster.fresh_namespace("waiting")?, cluster.fresh_namespace("waiting")?);
+    let nowhere = Endpoint::new(([127, 0, 0, 1], 1).into(), &Authority::new("nobody")?.pem());
+    registered(cluster, &nowhere, &namespace)?;
+    let args = ["-n", &other, "--webhook-configuration", &namespace, "--timeout", "1s"];
+    let output = run(cluster, &args)?;
+    let expected = format!("leaves out the namespace {other}: choose another with -n");
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    ensure!(String::from_utf8_lossy(&output.stderr).contains(&expected), "{output:?}");
+    Ok(())
+}
+
+/// It is started first, as a Job of an installation may be.
+fn patient(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = cluster.fresh_namespace("waiting")?;
+    let waiting = command(cluster)
+        .args(["-n", &namespace, "--webhook-configuration", &namespace, "--timeout", "90s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    registered(cluster, &webhook.endpoint(), &namespace)?;
+    let output = waiting.wait_with_output()?;
+    ensure!(output.status.code() == Some(0), "{output:?}");
+    ensure!(String::from_utf8_lossy(&output.stderr).contains("waiting: pods: "), "{output:?}");
+    Ok(())
+}
+
+fn forbidden(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = world.namespace("waiting", &[])?;
+    let nobody = cluster.user_kubeconfig("waits-for-nothing", &[])?;
+    let output = memgate_wait(&nobody)
+        .args(["-n", &namespace, "--timeout", "1s", "--family", "orloj"])
+        .output()
+        .context("memgate does not start")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    ensure!(text.contains("cannot create resource \"pods\""), "{text}");
+    ensure!(text.contains("a dry run needs the right to create"), "{text}");
+    Ok(())
+}
+
+fn registered(cluster: &ControlPlane, endpoint: &Endpoint, namespace: &str) -> Result<()> {
+    let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
+    register(cluster, endpoint, namespace, &only)
+}
+
+/// Waits until `memgate wait` gives up with these words: what was applied is not in effect at once.
+fn says(cluster: &ControlPlane, namespace: &str, expected: &str) -> Result<()> {
+    wait::until(expected, || {
+        let output = run_here(cluster, namespace, "1s")?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let gave_up = text.contains("did not answer as it should within 1s");
+        Ok((output.status.code() == Some(1) && gave_up && text.contains(expected)).then_some(()))
+    })
+}
+
+fn run_here(cluster: &ControlPlane, namespace: &str, timeout: &str) -> Result<Output> {
+    run(cluster, &["-n", namespace, "--webhook-configuration", namespace, "--timeout", timeout])
+}
+
+fn run(cluster: &ControlPlane, args: &[&str]) -> Result<Output> {
+    command(cluster).args(args).output().context("memgate does not start")
+}
+
+fn command(cluster: &ControlPlane) -> Command {
+    memgate_wait(cluster.admin_kubeconfig())
+}
+
+fn memgate_wait(kubeconfig: &std::path::Path) -> Command {
+    let mut command = Command::new(MEMGATE);
+    command.arg("wait").arg("--kubeconfig").arg(kubeconfig).env_clear();
+    command
+}
