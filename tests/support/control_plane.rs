@@ -16,6 +16,7 @@ use kube::{
     Api, Client, Config,
     api::{ObjectMeta, PostParams},
 };
+use tokio::runtime::Handle;
 
 use super::{
     assets::{Assets, Places},
@@ -161,6 +162,11 @@ impl ControlPlane {
     /// Runs a future to its end, for trials are plain functions.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.connection.block_on(future)
+    }
+
+    /// The runtime of the client, for what is to go on beside the test.
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.connection.runtime()
     }
 
     /// Creates a namespace that no other test has, and returns its name.

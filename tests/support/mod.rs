@@ -6,6 +6,7 @@
 //!   └─ audit      what the apiserver wrote down about a request
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
+//! load            many calls at a pace of their own, and what came of them
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -38,6 +39,7 @@ pub(crate) mod connection;
 pub(crate) mod control_plane;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
+pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod scratch;
 pub(crate) mod wait;
