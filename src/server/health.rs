@@ -17,6 +17,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::model::kind::Kind;
 use crate::server::clock;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::Drain;
@@ -96,14 +97,15 @@ async fn live(State(health): State<Arc<Health>>) -> Response {
 
 async fn ready(State(health): State<Arc<Health>>) -> Response {
     let missing = health.missing();
-    if missing.is_empty() {
-        return "ok\n".into_response();
+    let (status, mut text) = if missing.is_empty() {
+        (StatusCode::OK, "ok\n".to_owned())
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned())
+    };
+    for line in missing.into_iter().chain(health.stale()) {
+        let _infallible = writeln!(text, "- {line}");
     }
-    let mut text = String::from("not ready\n");
-    for reason in missing {
-        let _infallible = writeln!(text, "- {reason}");
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+    (status, text).into_response()
 }
 
 async fn metrics(State(health): State<Arc<Health>>) -> Response {
@@ -130,6 +132,17 @@ impl Health {
         let cold = self.app.desk.store.cold();
         missing.extend(cold.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)));
         missing
+    }
+
+    /// What is worth knowing, but no reason to go elsewhere: every replica sees the same apiserver,
+    /// and an answer from what was true a while ago is better than none, however long that while.
+    fn stale(&self) -> Vec<String> {
+        let stale = self.app.desk.store.stale().into_iter();
+        let line = |(kind, age): (_, Duration)| {
+            let kind: &Kind = kind;
+            format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)
+        };
+        stale.map(line).collect()
     }
 
     /// Sets the series that are measured only when somebody asks.

@@ -146,6 +146,9 @@ pub struct Timers {
     pub drain_quiet: Duration,
     /// How often a resource that the apiserver does not serve is asked for again.
     pub absent_kind: Duration,
+    /// How long a watch may say nothing before its connection counts as dead. An apiserver sends a
+    /// bookmark every 60 s, give or take a few.
+    pub silent_watch: Duration,
 }
 
 impl Default for Timers {
@@ -161,6 +164,7 @@ impl Default for Timers {
             drain_grace: Duration::from_secs(100),
             drain_quiet: Duration::from_secs(5),
             absent_kind: Duration::from_secs(3),
+            silent_watch: Duration::from_secs(75),
         }
     }
 }
