@@ -9,6 +9,7 @@
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
+//! faults                                             what happens around memgate and costs nobody anything
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -33,6 +34,7 @@ mod cases;
 mod control_plane;
 mod crds;
 mod families;
+mod faults;
 mod installed;
 mod manifests;
 mod pods;
@@ -85,6 +87,7 @@ fn cases() -> Result<Vec<Case>> {
         pods::cases(),
         families::cases(),
         crds::cases(),
+        faults::cases(),
         access::cases(),
         resources::cases(),
         words::cases(),

@@ -7,6 +7,7 @@
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
 //! load            many calls at a pace of their own, and what came of them
+//! balancer, wire  what stands between callers and replicas, and can fail
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -32,6 +33,7 @@
 
 pub(crate) mod assets;
 pub(crate) mod audit;
+pub(crate) mod balancer;
 pub(crate) mod build;
 pub(crate) mod certs;
 pub(crate) mod components;
@@ -44,3 +46,4 @@ pub(crate) mod process;
 pub(crate) mod scratch;
 pub(crate) mod wait;
 pub(crate) mod webhook;
+pub(crate) mod wire;

@@ -1,0 +1,114 @@
+//! What is asked of memgate while something fails, and what counts as a good answer.
+
+use anyhow::{Context, Result};
+use axum::http::Method;
+use futures::future::BoxFuture;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+use crate::{
+    request::{create, send},
+    scene::{COMPLETE, agent, env_names, memory, pod},
+    support::{control_plane::ControlPlane, load::Failure, webhook::Endpoint},
+};
+
+/// The class of a pod that was let through without its memory: what must never be.
+pub(crate) const BARE: &str = "bare";
+
+/// The class of a call to a replica that was gone already.
+pub(crate) const REFUSED: &str = "connection refused";
+
+/// The class of a call to a replica that ended while it was on its way.
+pub(crate) const BROKEN: &str = "connection broken";
+
+/// Every so many calls, a memory is validated rather than a pod injected.
+const MEMORIES: u64 = 4;
+
+/// Puts an agent and its memory into a namespace, and returns calls of the apiserver that need
+/// memgate: dry runs of pods, some of which require their memory, and of memories.
+pub(crate) fn through_apiserver(
+    cluster: &ControlPlane,
+    namespace: &str,
+) -> Result<impl Fn(u64) -> BoxFuture<'static, Result<(), Failure>> + Send + 'static> {
+    let client = cluster.client();
+    for object in [memory("notes"), agent("scout", "notes")] {
+        cluster.block_on(create(&client, namespace, &object, ""))?.object()?;
+    }
+    let namespace = namespace.to_owned();
+    Ok(move |number: u64| -> BoxFuture<'static, Result<(), Failure>> {
+        let (client, namespace) = (client.clone(), namespace.clone());
+        Box::pin(async move {
+            let (object, is_good): (Value, fn(&Value) -> bool) = if number.is_multiple_of(MEMORIES) {
+                (memory(&format!("more-{number}")), |memory| memory["kind"] == "ArkMemory")
+            } else {
+                let required = [("memgate.dev/inject", "required")];
+                let labels: &[_] = if number.is_multiple_of(2) { &required } else { &[] };
+                (pod(&format!("scout-{number}"), "scout", labels), |pod| env_names(pod) == COMPLETE)
+            };
+            let answer = create(&client, &namespace, &object, "?dryRun=All").await;
+            let answer = answer.map_err(|error| Failure::new("apiserver", format!("{error:#}")))?;
+            if !answer.granted() {
+                return Err(Failure::new(class(answer.message()), answer.message()));
+            }
+            if is_good(&answer.body) { Ok(()) } else { Err(Failure::new(BARE, answer.body)) }
+        })
+    })
+}
+
+/// A few words for what the apiserver said of a call that failed.
+fn class(message: &str) -> &'static str {
+    let classes = [
+        (REFUSED, "connection refused"),
+        (BROKEN, "EOF"),
+        (BROKEN, "connection reset"),
+        (BROKEN, "broken pipe"),
+        ("late", "deadline exceeded"),
+        ("late", "Timeout"),
+        ("denied", "denied the request"),
+    ];
+    let found = classes.into_iter().find(|(_, words)| message.contains(words));
+    found.map_or("other", |(class, _)| class)
+}
+
+/// A caller who asks memgate itself, as an apiserver does, for when there is none that could.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    client: Client,
+    namespace: String,
+}
+
+impl Caller {
+    /// A caller of a replica, or of whatever leads to some.
+    pub(crate) fn new(cluster: &ControlPlane, endpoint: &Endpoint, namespace: &str) -> Result<Self> {
+        let (url, ca) = endpoint.parts()?;
+        let mut config = Config::new(url.parse().context("an endpoint has a URL")?);
+        config.root_cert = Some(vec![ca]);
+        let client = cluster.block_on(async { Client::try_from(config) })?;
+        Ok(Self { client, namespace: namespace.to_owned() })
+    }
+
+    /// Asks about a pod of an agent; good when it gets its memory.
+    pub(crate) async fn ask(&self, agent: &str) -> Result<(), Failure> {
+        let broken = |error: anyhow::Error| Failure::new(BROKEN, format!("{error:#}"));
+        let review = self.review(agent);
+        let answer = send(&self.client, Method::POST, "/mutate?timeout=10s", Some(&review)).await;
+        let answer = answer.map_err(broken)?;
+        let response = &answer.body["response"];
+        if answer.status != 200 || response["allowed"] != true {
+            return Err(Failure::new("refused", format!("{}: {}", answer.status, answer.body)));
+        }
+        if response["patch"].is_string() { Ok(()) } else { Err(Failure::new(BARE, response)) }
+    }
+
+    fn review(&self, agent: &str) -> Value {
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "0", "operation": "CREATE", "namespace": self.namespace, "name": agent,
+                "kind": {"group": "", "version": "v1", "kind": "Pod"},
+                "resource": {"group": "", "version": "v1", "resource": "pods"},
+                "object": pod(agent, agent, &[]), "dryRun": true,
+            },
+        })
+    }
+}
