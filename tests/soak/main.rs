@@ -14,6 +14,8 @@
     reason = "a test may panic, reads JSON by indexing, and prints what it measured"
 )]
 
+#[path = "../apiserver/faults/mod.rs"]
+mod faults;
 #[path = "../apiserver/installed.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod installed;
@@ -25,9 +27,13 @@ mod request;
 mod scene;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../apiserver/world.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod world;
 
 mod parameters;
 mod races;
+mod replicas;
 
 use std::{env, process::ExitCode, time::Instant};
 
@@ -45,12 +51,26 @@ struct Scenario {
     run: fn(&Parameters) -> Result<()>,
 }
 
-const SCENARIOS: &[Scenario] = &[Scenario {
-    name: "races",
-    about: "memory, agent and pod in one apply, many times: each pod gets its memory",
-    parameters: &[("times", "1000")],
-    run: races::run,
-}];
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "restarts",
+        about: "replicas are replaced one by one under load: no call fails",
+        parameters: &[("times", "100"), ("rate", "200"), ("pause", "4")],
+        run: replicas::restarts,
+    },
+    Scenario {
+        name: "kills",
+        about: "replicas are killed under load: only their own calls fail, no pod goes bare",
+        parameters: &[("times", "20"), ("rate", "200")],
+        run: replicas::kills,
+    },
+    Scenario {
+        name: "races",
+        about: "memory, agent and pod in one apply, many times: each pod gets its memory",
+        parameters: &[("times", "1000")],
+        run: races::run,
+    },
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
