@@ -151,6 +151,11 @@ impl Tally {
         self.failed.values().map(|(count, _)| count).sum()
     }
 
+    /// How many calls have ended, well or not.
+    pub(crate) fn ended(&self) -> u64 {
+        self.failed() + self.micros.len() as u64
+    }
+
     /// How many calls of a class failed.
     pub(crate) fn failed_as(&self, class: &str) -> u64 {
         self.failed.get(class).map_or(0, |(count, _)| *count)

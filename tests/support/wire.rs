@@ -1,5 +1,5 @@
 //! A wire that can be cut without anybody being told: what was connected is never closed, and never
-//! hears anything again. So it is when a firewall forgets a connection or a route is gone.
+//! hears anything again. So it is when a firewall forgets a connection, or a route is gone.
 
 use std::net::SocketAddr;
 
@@ -15,16 +15,26 @@ use tokio::{
 /// A running wire, ended on drop.
 pub(crate) struct Wire {
     address: SocketAddr,
-    cut: watch::Sender<Cut>,
+    state: watch::Sender<State>,
     task: JoinHandle<()>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Cut {
-    /// How often it was cut; connections of before such a cut are dead.
-    times: u32,
-    /// Whether new connections are dead from the start.
-    down: bool,
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// How often it was disturbed; what was connected before that has ended in some way.
+    disturbed: u32,
+    mode: Mode,
+}
+
+/// What becomes of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// New ones are well.
+    Well,
+    /// All of them are open, and nothing comes through, nor ever will.
+    Silent,
+    /// All of them are closed.
+    Closed,
 }
 
 impl Wire {
@@ -32,8 +42,8 @@ impl Wire {
     pub(crate) fn start(runtime: &Handle, to: SocketAddr) -> Result<Self> {
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0)))?;
         let address = listener.local_addr()?;
-        let (cut, state) = watch::channel(Cut::default());
-        Ok(Self { address, cut, task: runtime.spawn(accept(listener, to, state)) })
+        let (state, seen) = watch::channel(State { disturbed: 0, mode: Mode::Well });
+        Ok(Self { address, state, task: runtime.spawn(accept(listener, to, seen)) })
     }
 
     /// Where it listens.
@@ -41,19 +51,23 @@ impl Wire {
         self.address
     }
 
-    /// Deadens what is connected; new connections are well.
-    pub(crate) fn cut_once(&self) {
-        self.cut.send_modify(|cut| cut.times += 1);
-    }
-
-    /// Deadens what is connected, and whatever connects until [`Wire::mend`].
+    /// From now on, and for what is connected, nothing comes through, and nobody is told.
     pub(crate) fn cut(&self) {
-        self.cut.send_modify(|cut| *cut = Cut { times: cut.times + 1, down: true });
+        self.set(Mode::Silent);
     }
 
-    /// New connections are well again.
+    /// From now on, and for what is connected, connections are closed.
+    pub(crate) fn hang_up(&self) {
+        self.set(Mode::Closed);
+    }
+
+    /// New connections are well again; those of before stay as they are.
     pub(crate) fn mend(&self) {
-        self.cut.send_modify(|cut| cut.down = false);
+        self.state.send_modify(|state| state.mode = Mode::Well);
+    }
+
+    fn set(&self, mode: Mode) {
+        self.state.send_modify(|state| *state = State { disturbed: state.disturbed + 1, mode });
     }
 }
 
@@ -63,25 +77,28 @@ impl Drop for Wire {
     }
 }
 
-async fn accept(listener: TcpListener, to: SocketAddr, state: watch::Receiver<Cut>) {
+async fn accept(listener: TcpListener, to: SocketAddr, state: watch::Receiver<State>) {
     while let Ok((caller, _)) = listener.accept().await {
         tokio::spawn(carry(caller, to, state.clone()));
     }
 }
 
-async fn carry(mut caller: TcpStream, to: SocketAddr, mut state: watch::Receiver<Cut>) {
-    let Cut { times, down } = *state.borrow_and_update();
+async fn carry(mut caller: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>) {
+    let State { disturbed, mode } = *state.borrow_and_update();
     let mut there = None;
-    if !down {
+    let mut end = mode;
+    if mode == Mode::Well {
         let Ok(connected) = TcpStream::connect(to).await else { return };
         let there = there.insert(connected);
         let _ = (caller.set_nodelay(true), there.set_nodelay(true));
         tokio::select! {
             _ = copy_bidirectional(&mut caller, there) => return,
-            _ = state.wait_for(|cut| cut.times != times) => {}
+            state = state.wait_for(|state| state.disturbed != disturbed) => {
+                end = state.map_or(Mode::Closed, |state| state.mode);
+            }
         }
     }
-    // Both ends stay open and silent until the wire itself is gone.
-    while state.changed().await.is_ok() {}
+    // Both ends stay open until the wire itself is gone.
+    while end == Mode::Silent && state.changed().await.is_ok() {}
     drop((caller, there));
 }

@@ -2,12 +2,13 @@
 
 use anyhow::{Context, Result};
 use axum::http::Method;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use futures::future::BoxFuture;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use crate::{
-    request::{create, send},
+    request::{Answer, create, send},
     scene::{COMPLETE, agent, env_names, memory, pod},
     support::{control_plane::ControlPlane, load::Failure, webhook::Endpoint},
 };
@@ -89,10 +90,8 @@ impl Caller {
 
     /// Asks about a pod of an agent; good when it gets its memory.
     pub(crate) async fn ask(&self, agent: &str) -> Result<(), Failure> {
-        let broken = |error: anyhow::Error| Failure::new(BROKEN, format!("{error:#}"));
-        let review = self.review(agent);
-        let answer = send(&self.client, Method::POST, "/mutate?timeout=10s", Some(&review)).await;
-        let answer = answer.map_err(broken)?;
+        let answer = self.answer(agent, &[]).await;
+        let answer = answer.map_err(|error| Failure::new(BROKEN, format!("{error:#}")))?;
         let response = &answer.body["response"];
         if answer.status != 200 || response["allowed"] != true {
             return Err(Failure::new("refused", format!("{}: {}", answer.status, answer.body)));
@@ -100,14 +99,26 @@ impl Caller {
         if response["patch"].is_string() { Ok(()) } else { Err(Failure::new(BARE, response)) }
     }
 
-    fn review(&self, agent: &str) -> Value {
+    /// The patch of a pod of an agent, as text; empty when there is none.
+    pub(crate) async fn patch(&self, agent: &str) -> Result<String> {
+        let answer = self.answer(agent, &[]).await?;
+        let patch = answer.body["response"]["patch"].as_str().unwrap_or_default();
+        Ok(String::from_utf8(BASE64_STANDARD.decode(patch)?)?)
+    }
+
+    /// The answer about a pod of an agent with further labels. A refusal in plain text is a string.
+    pub(crate) async fn answer(&self, agent: &str, labels: &[(&str, &str)]) -> Result<Answer> {
+        send(&self.client, Method::POST, "/mutate?timeout=10s", Some(&self.review(agent, labels))).await
+    }
+
+    fn review(&self, agent: &str, labels: &[(&str, &str)]) -> Value {
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
                 "uid": "0", "operation": "CREATE", "namespace": self.namespace, "name": agent,
                 "kind": {"group": "", "version": "v1", "kind": "Pod"},
                 "resource": {"group": "", "version": "v1", "resource": "pods"},
-                "object": pod(agent, agent, &[]), "dryRun": true,
+                "object": pod(agent, agent, labels), "dryRun": true,
             },
         })
     }

@@ -6,19 +6,22 @@
 
 #![allow(dead_code, reason = "tests/soak uses the rest")]
 
+pub(crate) mod apart;
 pub(crate) mod calls;
 pub(crate) mod fleet;
 pub(crate) mod replicas;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::{
-    support::load::Pace,
+    installed::{install_account, install_crds},
+    support::{control_plane::ControlPlane, load::Pace, wait},
     world::{Case, World},
 };
 
+use apart::{Apart, lists};
 use fleet::Fleet;
 
 /// A load that a busy machine still carries beside the other trials.
@@ -28,6 +31,8 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("faults::rolling_restarts_lose_no_call", rolling_restarts),
         Case::new("faults::a_killed_replica_takes_only_its_own_calls_along", killed_replica),
+        Case::new("faults::without_the_apiserver_what_is_known_is_served", cut_off),
+        Case::new("faults::a_stall_and_a_restart_of_the_cluster_are_sat_out", away_and_back),
     ]
 }
 
@@ -42,4 +47,59 @@ fn killed_replica(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     let mut fleet = Fleet::start(cluster, &world.memgate()?.kubeconfig, 2)?;
     replicas::kills(cluster, &mut fleet, PACE, 1).map(|_| ())
+}
+
+/// Nothing comes through from the apiserver, and nobody is told.
+fn cut_off(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let apart = Apart::start(cluster, &world.memgate()?.kubeconfig)?;
+    apart.wire.cut();
+    let cut = Instant::now();
+    // Nobody can be asked about an agent that is not known: the caller is to try again.
+    let required = apart.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
+    ensure!(required.status == 503, "{}: {}", required.status, required.body);
+    apart.serves_for(Duration::from_secs(2))?;
+    // What was on its way when the wire was cut may still have come.
+    let least = cut.elapsed().saturating_sub(Duration::from_secs(1));
+    let age = apart.age()?;
+    ensure!(age >= least, "it says it heard something {age:?} ago, but was cut off for {least:?}");
+    apart.end()
+}
+
+fn away_and_back(_: &World) -> Result<()> {
+    let cluster = ControlPlane::start()?;
+    install_crds(&cluster)?;
+    let apart = Apart::start(&cluster, &install_account(&cluster)?)?;
+
+    let stalled = cluster.stall_store()?;
+    apart.serves_for(Duration::from_secs(8))?;
+    drop(stalled);
+    apart.change(&cluster, "after-a-stall")?;
+    apart.learns(&cluster, "after-a-stall", wait::PATIENCE)?;
+
+    cluster.restart_apiserver()?;
+    apart.change(&cluster, "after-a-restart")?;
+    apart.learns(&cluster, "after-a-restart", wait::PATIENCE)?;
+    listed_once(&cluster)?;
+
+    // What changes meanwhile is older than all that the apiserver remembers afterwards.
+    apart.wire.hang_up();
+    apart.change(&cluster, "meanwhile")?;
+    cluster.restart_apiserver()?;
+    apart.serves_for(Duration::from_secs(1))?;
+    ensure!(!apart.goes_by(&cluster, "meanwhile")?, "the wire leaks");
+    apart.wire.mend();
+    apart.learns(&cluster, "meanwhile", wait::PATIENCE)?;
+    ensure!(apart.memgate.log().contains("the watch starts over"), "{}", apart.memgate.log());
+    listed_once(&cluster)?;
+    apart.end()
+}
+
+/// That no kind was listed again and again by the one memgate there is, since the apiserver started.
+fn listed_once(cluster: &ControlPlane) -> Result<()> {
+    for resource in ["arkmemories", "arkagents", "memories", "tasks"] {
+        let lists = lists(cluster, resource)?;
+        ensure!(lists <= 2, "{resource} were listed {lists} times");
+    }
+    Ok(())
 }
