@@ -84,6 +84,8 @@ impl Caller {
         let (url, ca) = endpoint.parts()?;
         let mut config = Config::new(url.parse().context("an endpoint has a URL")?);
         config.root_cert = Some(vec![ca]);
+        // A refusal is an answer, and not to be asked for again.
+        config.default_retry = false;
         let client = cluster.block_on(async { Client::try_from(config) })?;
         Ok(Self { client, namespace: namespace.to_owned() })
     }
