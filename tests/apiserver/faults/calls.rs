@@ -22,30 +22,58 @@ pub(crate) const REFUSED: &str = "connection refused";
 /// The class of a call to a replica that ended while it was on its way.
 pub(crate) const BROKEN: &str = "connection broken";
 
-/// Every so many calls, a memory is validated rather than a pod injected.
-const MEMORIES: u64 = 4;
+/// The class of an object that memgate denied.
+pub(crate) const DENIED: &str = "denied";
+
+/// A call of a load.
+type Call = BoxFuture<'static, Result<(), Failure>>;
+
+/// What is created in a dry run, and when that is good.
+type Creation = (Value, fn(&Value) -> bool);
 
 /// Puts an agent and its memory into a namespace, and returns calls of the apiserver that need
 /// memgate: dry runs of pods, some of which require their memory, and of memories.
 pub(crate) fn through_apiserver(
     cluster: &ControlPlane,
     namespace: &str,
-) -> Result<impl Fn(u64) -> BoxFuture<'static, Result<(), Failure>> + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Send + 'static> {
+    creations(cluster, namespace, |number| match number % 4 {
+        0 => (memory(&format!("more-{number}")), |memory| memory["kind"] == "ArkMemory"),
+        2 => required(number),
+        _ => (pod(&format!("scout-{number}"), "scout", &[]), is_complete),
+    })
+}
+
+/// The same with nothing but pods that require their memory.
+pub(crate) fn required_pods(
+    cluster: &ControlPlane,
+    namespace: &str,
+) -> Result<impl Fn(u64) -> Call + Send + 'static> {
+    creations(cluster, namespace, required)
+}
+
+fn required(number: u64) -> Creation {
+    (pod(&format!("scout-{number}"), "scout", &[("memgate.dev/inject", "required")]), is_complete)
+}
+
+fn is_complete(pod: &Value) -> bool {
+    env_names(pod) == COMPLETE
+}
+
+fn creations(
+    cluster: &ControlPlane,
+    namespace: &str,
+    creation: fn(u64) -> Creation,
+) -> Result<impl Fn(u64) -> Call + Send + 'static> {
     let client = cluster.client();
     for object in [memory("notes"), agent("scout", "notes")] {
         cluster.block_on(create(&client, namespace, &object, ""))?.object()?;
     }
     let namespace = namespace.to_owned();
-    Ok(move |number: u64| -> BoxFuture<'static, Result<(), Failure>> {
+    Ok(move |number: u64| -> Call {
         let (client, namespace) = (client.clone(), namespace.clone());
         Box::pin(async move {
-            let (object, is_good): (Value, fn(&Value) -> bool) = if number.is_multiple_of(MEMORIES) {
-                (memory(&format!("more-{number}")), |memory| memory["kind"] == "ArkMemory")
-            } else {
-                let required = [("memgate.dev/inject", "required")];
-                let labels: &[_] = if number.is_multiple_of(2) { &required } else { &[] };
-                (pod(&format!("scout-{number}"), "scout", labels), |pod| env_names(pod) == COMPLETE)
-            };
+            let (object, is_good) = creation(number);
             let answer = create(&client, &namespace, &object, "?dryRun=All").await;
             let answer = answer.map_err(|error| Failure::new("apiserver", format!("{error:#}")))?;
             if !answer.granted() {
@@ -65,7 +93,7 @@ fn class(message: &str) -> &'static str {
         (BROKEN, "broken pipe"),
         ("late", "deadline exceeded"),
         ("late", "Timeout"),
-        ("denied", "denied the request"),
+        (DENIED, "denied the request"),
     ];
     let found = classes.into_iter().find(|(_, words)| message.contains(words));
     found.map_or("other", |(class, _)| class)

@@ -13,10 +13,13 @@ pub(crate) mod replicas;
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 use crate::{
     installed::{install_account, install_crds},
+    request::create,
+    scene::{COMPLETE, INJECTED, agent, env_names, memory, pod},
     support::{control_plane::ControlPlane, load::Pace, wait},
     world::{Case, World},
 };
@@ -31,6 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::new("faults::rolling_restarts_lose_no_call", rolling_restarts),
         Case::new("faults::a_killed_replica_takes_only_its_own_calls_along", killed_replica),
+        Case::new("faults::patches_of_two_versions_compose", two_versions),
         Case::new("faults::without_the_apiserver_what_is_known_is_served", cut_off),
         Case::new("faults::a_stall_and_a_restart_of_the_cluster_are_sat_out", away_and_back),
     ]
@@ -47,6 +51,46 @@ fn killed_replica(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     let mut fleet = Fleet::start(cluster, &world.memgate()?.kubeconfig, 2)?;
     replicas::kills(cluster, &mut fleet, PACE, 1).map(|_| ())
+}
+
+/// There is one version yet, so the other one is made up: it adds less, and notes what this one does
+/// not know. What it did is completed, and then there is nothing left to do.
+fn two_versions(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = world.namespace("mixed", &[])?;
+    let client = cluster.client();
+    for object in [memory("notes"), agent("scout", "notes")] {
+        cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
+    }
+    let inject = |pod: &Value| -> Result<Value> {
+        let mut pod = cluster.block_on(create(&client, &namespace, pod, "?dryRun=All"))?.object()?;
+        // What the apiserver itself adds cannot be sent to it.
+        for key in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+            pod["metadata"].as_object_mut().context("a pod has metadata")?.remove(key);
+        }
+        Ok(pod)
+    };
+    let whole = inject(&pod("scout", "scout", &[]))?;
+    ensure!(env_names(&whole) == COMPLETE, "{whole}");
+
+    let mut by_another = whole.clone();
+    let env = by_another["spec"]["containers"][0]["env"].as_array_mut().context("there is env")?;
+    env.retain(|variable| variable["name"] != INJECTED[2]);
+    let note = json!({
+        "version": "0.0.9", "family": "arkonis", "memory": "ArkMemory/notes",
+        "env": {"agent": [INJECTED[0], INJECTED[1]]}, "more": {"of": [1]},
+    });
+    by_another["metadata"]["annotations"]["memgate.dev/injected"] = json!(note.to_string());
+    let completed = inject(&by_another)?;
+    let mut names = env_names(&completed);
+    names.sort_unstable();
+    let mut expected = COMPLETE;
+    expected.sort_unstable();
+    ensure!(names == expected, "{completed}");
+    let again = inject(&completed)?;
+    ensure!(again == completed, "the second time made {again} of {completed}");
+    ensure!(inject(&whole)? == whole, "a second time changes what is whole");
+    Ok(())
 }
 
 /// Nothing comes through from the apiserver, and nobody is told.
