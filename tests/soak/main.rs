@@ -31,9 +31,12 @@ mod support;
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod world;
 
+mod day;
+mod outage;
 mod parameters;
 mod races;
 mod replicas;
+mod scale;
 
 use std::{env, process::ExitCode, time::Instant};
 
@@ -55,14 +58,38 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "restarts",
         about: "replicas are replaced one by one under load: no call fails",
-        parameters: &[("times", "100"), ("rate", "200"), ("pause", "4")],
+        parameters: &[("times", "100"), ("rate", "200"), ("pause", "4"), ("memgate", "")],
         run: replicas::restarts,
     },
     Scenario {
         name: "kills",
         about: "replicas are killed under load: only their own calls fail, no pod goes bare",
-        parameters: &[("times", "20"), ("rate", "200")],
+        parameters: &[("times", "20"), ("rate", "200"), ("memgate", "")],
         run: replicas::kills,
+    },
+    Scenario {
+        name: "outage",
+        about: "the apiserver stalls, dies silently, is away: what is known is served, and then learned anew",
+        parameters: &[("quiet", "130"), ("stall", "30"), ("outage", "330")],
+        run: outage::run,
+    },
+    Scenario {
+        name: "day",
+        about: "a long time under load while memories come and go: memory and files stay as they are",
+        parameters: &[
+            ("time", "86400"),
+            ("window", "60"),
+            ("rate", "200"),
+            ("churn", "1000"),
+            ("memgate", ""),
+        ],
+        run: day::run,
+    },
+    Scenario {
+        name: "scale",
+        about: "a Deployment grows to many pods at once: each pod has its memory",
+        parameters: &[("pods", "1000")],
+        run: scale::run,
     },
     Scenario {
         name: "races",

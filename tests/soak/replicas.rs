@@ -1,5 +1,7 @@
 //! Many rolling restarts, and many killed replicas, under the load of an apiserver.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::{
@@ -15,7 +17,7 @@ const AT_ONCE: usize = 100;
 /// R1 of the specification: nothing is lost.
 pub(crate) fn restarts(parameters: &Parameters) -> Result<()> {
     let (cluster, pace) = (ControlPlane::start()?, pace(parameters)?);
-    let mut fleet = start(&cluster)?;
+    let mut fleet = start(&cluster, parameters)?;
     let (times, pause) = (parameters.number("times")?, parameters.seconds("pause")?);
     let tally = replicas::restarts(&cluster, &mut fleet, pace, times, pause)?;
     println!("{times} restarts: {tally}");
@@ -31,16 +33,24 @@ pub(crate) fn restarts(parameters: &Parameters) -> Result<()> {
 /// R2: only what was on its way to the killed one is lost, and no pod goes without its memory.
 pub(crate) fn kills(parameters: &Parameters) -> Result<()> {
     let (cluster, pace) = (ControlPlane::start()?, pace(parameters)?);
-    let mut fleet = start(&cluster)?;
+    let mut fleet = start(&cluster, parameters)?;
     let times = parameters.number("times")?;
     let tally = replicas::kills(&cluster, &mut fleet, pace, times)?;
     println!("in the second after each of {times} kills: {tally}");
     Ok(())
 }
 
-fn start(cluster: &ControlPlane) -> Result<Fleet> {
+/// Two replicas of what the parameter `memgate` names: nothing for the binary under test, a path, or
+/// several with commas between, which take turns.
+pub(crate) fn start(cluster: &ControlPlane, parameters: &Parameters) -> Result<Fleet> {
     install_crds(cluster)?;
-    Fleet::start(cluster, &install_account(cluster)?, 2)
+    let kubeconfig = install_account(cluster)?;
+    let programs = parameters.text("memgate")?.split(',').filter(|path| !path.is_empty());
+    let programs: Vec<PathBuf> = programs.map(PathBuf::from).collect();
+    if programs.is_empty() {
+        return Fleet::start(cluster, &kubeconfig, 2);
+    }
+    Fleet::of(&programs, cluster, &kubeconfig, 2)
 }
 
 /// The pace that the parameter `rate` asks for.

@@ -2,6 +2,7 @@
 
 use std::{
     mem,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -27,22 +28,39 @@ pub(crate) struct Fleet {
     pub(crate) namespace: String,
     /// Those that are to stay, the oldest first.
     pub(crate) replicas: Vec<Webhook>,
-    serve: Serve,
+    /// What is started, in turns: one program, or two versions of it.
+    programs: Vec<Serve>,
+    started: usize,
     leaving: Vec<(Instant, Webhook)>,
     left: Vec<Duration>,
     balancer: Balancer,
 }
 
 impl Fleet {
-    /// Starts `count` replicas with this identity in the cluster, and has the apiserver ask them
-    /// about a new namespace, which it does when this returns.
-    pub(crate) fn start(cluster: &ControlPlane, kubeconfig: &std::path::Path, count: usize) -> Result<Self> {
+    /// Starts `count` replicas of the binary under test with this identity in the cluster, and has
+    /// the apiserver ask them about a new namespace, which it does when this returns.
+    pub(crate) fn start(cluster: &ControlPlane, kubeconfig: &Path, count: usize) -> Result<Self> {
+        Self::of(&[MEMGATE.into()], cluster, kubeconfig, count)
+    }
+
+    /// The same of several binaries in turns.
+    pub(crate) fn of(
+        programs: &[PathBuf],
+        cluster: &ControlPlane,
+        kubeconfig: &Path,
+        count: usize,
+    ) -> Result<Self> {
         let identity = Identity::new()?;
-        let serve = Serve::new(MEMGATE).kubeconfig(kubeconfig).identity(&identity);
-        let balancer = Balancer::start(cluster.runtime())?;
-        let namespace = cluster.fresh_namespace("fleet")?;
-        let mut fleet =
-            Self { namespace, replicas: Vec::new(), serve, leaving: Vec::new(), left: Vec::new(), balancer };
+        let serve = |program: &PathBuf| Serve::new(program).kubeconfig(kubeconfig).identity(&identity);
+        let mut fleet = Self {
+            namespace: cluster.fresh_namespace("fleet")?,
+            replicas: Vec::new(),
+            programs: programs.iter().map(serve).collect(),
+            started: 0,
+            leaving: Vec::new(),
+            left: Vec::new(),
+            balancer: Balancer::start(cluster.runtime())?,
+        };
         for _ in 0..count {
             fleet.add()?;
         }
@@ -56,7 +74,9 @@ impl Fleet {
 
     /// One replica more; it is ready and gets connections when this returns.
     pub(crate) fn add(&mut self) -> Result<()> {
-        let replica = self.serve.ready()?;
+        let turn = self.started.checked_rem(self.programs.len()).context("there is nothing to start")?;
+        let replica = self.programs[turn].ready()?;
+        self.started += 1;
         let at = replica.addresses();
         self.balancer.add(at);
         self.replicas.push(replica);
