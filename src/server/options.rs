@@ -146,8 +146,8 @@ pub struct Timers {
     pub drain_quiet: Duration,
     /// How often a resource that the apiserver does not serve is asked for again.
     pub absent_kind: Duration,
-    /// How long a watch may say nothing before its connection counts as dead. An apiserver sends a
-    /// bookmark every 60 s, give or take a few.
+    /// How long a watch may say nothing before it is taken up on another connection. An apiserver
+    /// sends bookmarks every 60 s, give or take a few, on the watches of kinds that change.
     pub silent_watch: Duration,
 }
 

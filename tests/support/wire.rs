@@ -21,8 +21,11 @@ pub(crate) struct Wire {
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// How often it was disturbed; what was connected before that has ended in some way.
+    /// How often it was disturbed.
     disturbed: u32,
+    /// What became of what was connected when it was disturbed last.
+    before: Mode,
+    /// What becomes of new connections.
     mode: Mode,
 }
 
@@ -42,7 +45,7 @@ impl Wire {
     pub(crate) fn start(runtime: &Handle, to: SocketAddr) -> Result<Self> {
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0)))?;
         let address = listener.local_addr()?;
-        let (state, seen) = watch::channel(State { disturbed: 0, mode: Mode::Well });
+        let (state, seen) = watch::channel(State { disturbed: 0, before: Mode::Well, mode: Mode::Well });
         Ok(Self { address, state, task: runtime.spawn(accept(listener, to, seen)) })
     }
 
@@ -67,7 +70,7 @@ impl Wire {
     }
 
     fn set(&self, mode: Mode) {
-        self.state.send_modify(|state| *state = State { disturbed: state.disturbed + 1, mode });
+        self.state.send_modify(|state| *state = State { disturbed: state.disturbed + 1, before: mode, mode });
     }
 }
 
@@ -84,7 +87,7 @@ async fn accept(listener: TcpListener, to: SocketAddr, state: watch::Receiver<St
 }
 
 async fn carry(mut caller: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>) {
-    let State { disturbed, mode } = *state.borrow_and_update();
+    let State { disturbed, mode, .. } = *state.borrow_and_update();
     let mut there = None;
     let mut end = mode;
     if mode == Mode::Well {
@@ -94,7 +97,7 @@ async fn carry(mut caller: TcpStream, to: SocketAddr, mut state: watch::Receiver
         tokio::select! {
             _ = copy_bidirectional(&mut caller, there) => return,
             state = state.wait_for(|state| state.disturbed != disturbed) => {
-                end = state.map_or(Mode::Closed, |state| state.mode);
+                end = state.map_or(Mode::Closed, |state| state.before);
             }
         }
     }
