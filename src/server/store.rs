@@ -4,6 +4,8 @@
 //! apiserver ──watch──▶ store::watch ──events──▶ store::fold ──changes──▶ Store ──Arc<Snapshot>──▶ decide
 //! ```
 //!
+//! `pulse` listens in between the apiserver and each watch, `groups` says which kinds there can be.
+//!
 //! Readers take the snapshot that is current and keep it for as long as they like; nobody waits for
 //! anybody. Only the kinds that families ask for are watched. None of them is a Secret.
 
