@@ -15,12 +15,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 use crate::{
     installed::{install_account, install_crds},
     request::create,
     scene::{COMPLETE, INJECTED, agent, env_names, memory, pod},
-    support::{control_plane::ControlPlane, load::Pace, wait},
+    support::{
+        control_plane::ControlPlane,
+        load::{Failure, Load, Pace, Tally},
+        wait,
+    },
     world::{Case, World},
 };
 
@@ -32,12 +37,30 @@ const PACE: Pace = Pace { per_second: 40, at_once: 20 };
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
+        Case::new("faults::a_load_counts_what_fails", load_counts),
         Case::new("faults::rolling_restarts_lose_no_call", rolling_restarts),
         Case::new("faults::a_killed_replica_takes_only_its_own_calls_along", killed_replica),
         Case::new("faults::patches_of_two_versions_compose", two_versions),
         Case::new("faults::without_the_apiserver_what_is_known_is_served", cut_off),
         Case::new("faults::a_stall_and_a_restart_of_the_cluster_are_sat_out", away_and_back),
     ]
+}
+
+fn load_counts(_: &World) -> Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let load = Load::start(runtime.handle(), Pace { per_second: 500, at_once: 5 }, |number| async move {
+        if number.is_multiple_of(3) { Err(Failure::new("third", number)) } else { Ok(()) }
+    });
+    let mut sum = Tally::default();
+    wait::until("a hundred calls", || {
+        sum.add(load.take());
+        Ok((sum.ended() >= 100).then_some(()))
+    })?;
+    sum.add(load.stop()?);
+    ensure!(sum.failed_as("third") == sum.ended().div_ceil(3), "{sum}");
+    ensure!(sum.failed() == sum.failed_as("third") && sum.all_good().is_err(), "{sum}");
+    ensure!(sum.to_string().contains("third, the first: 0"), "{sum}");
+    Ok(())
 }
 
 fn rolling_restarts(world: &World) -> Result<()> {
