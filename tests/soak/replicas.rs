@@ -36,7 +36,7 @@ pub(crate) fn kills(parameters: &Parameters) -> Result<()> {
     let mut fleet = start(&cluster, parameters)?;
     let times = parameters.number("times")?;
     let tally = replicas::kills(&cluster, &mut fleet, pace, times)?;
-    println!("in the second after each of {times} kills: {tally}");
+    println!("calls around {times} kills: {tally}");
     Ok(())
 }
 

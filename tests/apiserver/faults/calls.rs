@@ -36,7 +36,7 @@ type Creation = (Value, fn(&Value) -> bool);
 pub(crate) fn through_apiserver(
     cluster: &ControlPlane,
     namespace: &str,
-) -> Result<impl Fn(u64) -> Call + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Clone + Send + 'static> {
     creations(cluster, namespace, |number| match number % 4 {
         0 => (memory(&format!("more-{number}")), |memory| memory["kind"] == "ArkMemory"),
         2 => required(number),
@@ -48,7 +48,7 @@ pub(crate) fn through_apiserver(
 pub(crate) fn required_pods(
     cluster: &ControlPlane,
     namespace: &str,
-) -> Result<impl Fn(u64) -> Call + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Clone + Send + 'static> {
     creations(cluster, namespace, required)
 }
 
@@ -64,7 +64,7 @@ fn creations(
     cluster: &ControlPlane,
     namespace: &str,
     creation: fn(u64) -> Creation,
-) -> Result<impl Fn(u64) -> Call + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Clone + Send + 'static> {
     let client = cluster.client();
     for object in [memory("notes"), agent("scout", "notes")] {
         cluster.block_on(create(&client, namespace, &object, ""))?.object()?;
@@ -91,6 +91,7 @@ fn class(message: &str) -> &'static str {
         (BROKEN, "EOF"),
         (BROKEN, "connection reset"),
         (BROKEN, "broken pipe"),
+        (BROKEN, "server closed idle connection"),
         ("late", "deadline exceeded"),
         ("late", "Timeout"),
         (DENIED, "denied the request"),

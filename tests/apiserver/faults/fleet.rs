@@ -92,9 +92,15 @@ impl Fleet {
         self.see_off()
     }
 
-    /// Kills the oldest replica.
+    /// Kills the oldest replica, and waits until no connection is sent there any more.
     pub(crate) fn kill(&mut self) -> Result<()> {
-        self.replicas.remove(0).process().kill()?;
+        let mut oldest = self.replicas.remove(0);
+        let at = oldest.addresses();
+        oldest.process().kill()?;
+        wait::until("the balancer to pass over a dead replica", || {
+            Ok((!self.balancer.uses(at)).then_some(()))
+        })?;
+        self.balancer.forget(at);
         Ok(())
     }
 

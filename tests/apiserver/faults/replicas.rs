@@ -11,10 +11,11 @@ use super::{
 use crate::support::{
     control_plane::ControlPlane,
     load::{Load, Pace, Tally},
+    wait,
 };
 
-/// After so long a replica that was killed has been forgotten by everybody.
-const FORGOTTEN: Duration = Duration::from_secs(1);
+/// So many calls use every connection that there is.
+const ENOUGH: usize = 50;
 
 /// Replaces one replica after the other, so many times, with a pause after each; what became of the
 /// calls meanwhile. Replicas that are to end go on serving meanwhile, as in a cluster.
@@ -34,25 +35,36 @@ pub(crate) fn restarts(
     load.stop()
 }
 
-/// Kills a replica and starts another one, so many times; how many calls failed by it. None may get
-/// a pod without its memory, no more may break than were on their way, and after a moment in which
-/// the cluster still sends connections to where nobody is, all are well again.
+/// Kills a replica and starts another one, so many times; what became of the calls until it was known
+/// to be dead. None may get a pod without its memory, no more may break than were on their way, and
+/// what is asked afterwards is answered.
 pub(crate) fn kills(cluster: &ControlPlane, fleet: &mut Fleet, pace: Pace, times: u32) -> Result<Tally> {
     let calls = through_apiserver(cluster, &fleet.namespace)?;
-    let load = Load::start(cluster.runtime(), pace, calls);
     let mut sum = Tally::default();
     for _ in 0..times {
-        sleep(FORGOTTEN);
-        load.take().all_good()?;
+        let load = Load::start(cluster.runtime(), pace, calls.clone());
+        some_good(&load)?;
         fleet.kill()?;
-        sleep(FORGOTTEN);
-        let hit = load.take();
+        let hit = load.stop()?;
         ensure!(hit.failed_as(BARE) == 0, "{hit}");
         ensure!(hit.failed_as(BROKEN) <= u64::try_from(pace.at_once)?, "{hit}");
         ensure!(hit.failed() == hit.failed_as(BROKEN) + hit.failed_as(REFUSED), "{hit}");
         sum.add(hit);
+        let load = Load::start(cluster.runtime(), pace, calls.clone());
+        some_good(&load)?;
+        load.stop()?.all_good()?;
         fleet.add()?;
     }
-    load.stop()?.all_good()?;
     Ok(sum)
+}
+
+/// Waits for some calls, all of them good.
+fn some_good(load: &Load) -> Result<()> {
+    let mut good = 0;
+    wait::until("good calls", || {
+        let calls = load.take();
+        ensure!(calls.failed() == 0, "{calls}");
+        good += calls.good();
+        Ok((good >= ENOUGH).then_some(()))
+    })
 }
