@@ -35,6 +35,9 @@ const STUCK: Duration = Duration::from_secs(10);
 /// handshakes fail.
 const VALID: i64 = 600;
 
+/// How many kinds are named of which nothing was heard: often it is all of them.
+const TOLD: usize = 3;
+
 /// What the state of health is read from.
 #[derive(Debug)]
 pub(super) struct Health {
@@ -102,7 +105,7 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned())
     };
-    for line in missing.into_iter().chain(health.stale()) {
+    for line in missing.into_iter().chain(silent(&health.app.desk.store.stale())) {
         let _infallible = writeln!(text, "- {line}");
     }
     (status, text).into_response()
@@ -134,17 +137,6 @@ impl Health {
         missing
     }
 
-    /// What is worth knowing, but no reason to go elsewhere: every replica sees the same apiserver,
-    /// and an answer from what was true a while ago is better than none, however long that while.
-    fn stale(&self) -> Vec<String> {
-        let stale = self.app.desk.store.stale().into_iter();
-        let line = |(kind, age): (_, Duration)| {
-            let kind: &Kind = kind;
-            format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)
-        };
-        stale.map(line).collect()
-    }
-
     /// Sets the series that are measured only when somebody asks.
     fn measure(&self) {
         self.metrics.set_bytes_in_flight(self.app.gate.bytes());
@@ -153,5 +145,35 @@ impl Health {
         for (family, objects, age) in self.app.desk.store.measure() {
             self.metrics.set_store(family, objects, age);
         }
+    }
+}
+
+/// What is worth knowing of kinds of which nothing was heard, but no reason to go elsewhere: every
+/// replica sees the same apiserver, and an answer from what was true a while ago is better than none,
+/// however long that while.
+fn silent(kinds: &[(&Kind, Duration)]) -> Vec<String> {
+    let line = |(kind, age): &(&Kind, Duration)| {
+        format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)
+    };
+    let mut lines: Vec<String> = kinds.iter().take(TOLD).map(line).collect();
+    if kinds.len() > TOLD {
+        lines.push(format!("nothing heard for long: {} more kinds", kinds.len() - TOLD));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::kind::NAMESPACE;
+
+    #[test]
+    fn a_few_silent_kinds_are_named_and_the_others_counted() {
+        let kind = (&NAMESPACE, Duration::from_millis(300_900));
+        assert!(silent(&[]).is_empty());
+        assert_eq!(silent(&[kind]), ["nothing heard for 300 s: v1 Namespace"]);
+        let many = silent(&[kind; TOLD + 2]);
+        assert_eq!(many.len(), TOLD + 1);
+        assert_eq!(many[TOLD], "nothing heard for long: 2 more kinds");
     }
 }
