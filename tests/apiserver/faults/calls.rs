@@ -87,14 +87,13 @@ fn creations(
 /// A few words for what the apiserver said of a call that failed.
 fn class(message: &str) -> &'static str {
     let classes = [
+        (DENIED, "denied the request"),
         (REFUSED, "connection refused"),
-        (BROKEN, "EOF"),
-        (BROKEN, "connection reset"),
-        (BROKEN, "broken pipe"),
-        (BROKEN, "server closed idle connection"),
         ("late", "deadline exceeded"),
         ("late", "Timeout"),
-        (DENIED, "denied the request"),
+        ("server error", "an error on the server"),
+        // Go has many words for it: EOF, reset, broken pipe, closed idle, closed network connection.
+        (BROKEN, "failed to call webhook"),
     ];
     let found = classes.into_iter().find(|(_, words)| message.contains(words));
     found.map_or("other", |(class, _)| class)
