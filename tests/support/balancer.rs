@@ -37,6 +37,7 @@ struct State {
     all: Vec<Addresses>,
     ready: Vec<SocketAddr>,
     turn: usize,
+    in_vain: u64,
 }
 
 impl Balancer {
@@ -63,6 +64,11 @@ impl Balancer {
     /// Nothing more is asked of a replica that has ended.
     pub(crate) fn forget(&self, replica: Addresses) {
         self.replicas.lock().all.retain(|other| other.listen != replica.listen);
+    }
+
+    /// How many connections led nowhere: there was no replica, or none any more.
+    pub(crate) fn in_vain(&self) -> u64 {
+        self.replicas.lock().in_vain
     }
 
     /// Whether new connections go to a replica.
@@ -95,14 +101,21 @@ impl Replicas {
 
 async fn accept(listener: TcpListener, replicas: Replicas) {
     while let Ok((mut caller, _)) = listener.accept().await {
-        let Some(replica) = replicas.next() else { continue };
+        let replicas = replicas.clone();
         tokio::spawn(async move {
-            let Ok(mut replica) = TcpStream::connect(replica).await else { return };
+            let Some(mut replica) = connect(&replicas).await else {
+                replicas.lock().in_vain += 1;
+                return;
+            };
             let _ = (caller.set_nodelay(true), replica.set_nodelay(true));
             // However it ends, both sides learn of it by the end of their connection.
             let _ = copy_bidirectional(&mut caller, &mut replica).await;
         });
     }
+}
+
+async fn connect(replicas: &Replicas) -> Option<TcpStream> {
+    TcpStream::connect(replicas.next()?).await.ok()
 }
 
 async fn look(replicas: Replicas) {

@@ -16,10 +16,7 @@ use crate::{
 /// The class of a pod that was let through without its memory: what must never be.
 pub(crate) const BARE: &str = "bare";
 
-/// The class of a call to a replica that was gone already.
-pub(crate) const REFUSED: &str = "connection refused";
-
-/// The class of a call to a replica that ended while it was on its way.
+/// The class of a call to a replica that was gone, or that ended while the call was on its way.
 pub(crate) const BROKEN: &str = "connection broken";
 
 /// The class of an object that memgate denied.
@@ -88,7 +85,6 @@ fn creations(
 fn class(message: &str) -> &'static str {
     let classes = [
         (DENIED, "denied the request"),
-        (REFUSED, "connection refused"),
         ("late", "deadline exceeded"),
         ("late", "Timeout"),
         ("server error", "an error on the server"),

@@ -104,6 +104,11 @@ impl Fleet {
         Ok(())
     }
 
+    /// How many connections have led nowhere.
+    pub(crate) fn in_vain(&self) -> u64 {
+        self.balancer.in_vain()
+    }
+
     /// Waits until all that were asked to end have; how long each took.
     pub(crate) fn all_left(&mut self) -> Result<Vec<Duration>> {
         let start = Instant::now();
