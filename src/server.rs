@@ -351,14 +351,14 @@ fn keep_own(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, op
     tasks.spawn(Box::pin(keeper.keep()));
 }
 
-fn watch_cluster(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Timers) {
+fn watch_cluster(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {
     let store = &health.app.desk.store;
     let Some(client) = client else { return };
     let (groups, known) = watch::channel(Groups::Unknown);
     tasks.spawn(store::groups::follow_groups(client.clone(), groups, timers.absent_kind));
     for kind in store.kinds() {
         let (store, client, known) = (Arc::clone(store), client.clone(), known.clone());
-        tasks.spawn(store::watch::follow(store, client, kind, known, timers.absent_kind));
+        tasks.spawn(store::watch::follow(store, client, kind, known, Arc::clone(timers)));
     }
 }
 

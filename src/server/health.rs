@@ -17,6 +17,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::model::kind::Kind;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::Drain;
 use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, CertKind, Metrics};
@@ -25,6 +26,9 @@ use crate::server::tls::Certificate;
 
 /// How often the heart beats.
 const BEAT: Duration = Duration::from_secs(1);
+
+/// How many kinds are named of which nothing was heard: often it is all of them.
+const TOLD: usize = 3;
 
 /// What the state of health is read from.
 #[derive(Debug)]
@@ -91,14 +95,15 @@ async fn live(State(health): State<Arc<Health>>) -> Response {
 
 async fn ready(State(health): State<Arc<Health>>) -> Response {
     let missing = health.missing();
-    if missing.is_empty() {
-        return "ok\n".into_response();
+    let (status, mut text) = if missing.is_empty() {
+        (StatusCode::OK, "ok\n".to_owned())
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned())
+    };
+    for line in missing.into_iter().chain(silent(&health.app.desk.store.stale())) {
+        let _infallible = writeln!(text, "- {line}");
     }
-    let mut text = String::from("not ready\n");
-    for reason in missing {
-        let _infallible = writeln!(text, "- {reason}");
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+    (status, text).into_response()
 }
 
 async fn metrics(State(health): State<Arc<Health>>) -> Response {
@@ -140,5 +145,35 @@ impl Health {
         for (family, objects, age) in self.app.desk.store.measure() {
             self.metrics.set_store(family, objects, age);
         }
+    }
+}
+
+/// What is worth knowing of kinds of which nothing was heard, but no reason to go elsewhere: every
+/// replica sees the same apiserver, and an answer from what was true a while ago is better than none,
+/// however long that while.
+fn silent(kinds: &[(&Kind, Duration)]) -> Vec<String> {
+    let line = |(kind, age): &(&Kind, Duration)| {
+        format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)
+    };
+    let mut lines: Vec<String> = kinds.iter().take(TOLD).map(line).collect();
+    if kinds.len() > TOLD {
+        lines.push(format!("nothing heard for long: {} more kinds", kinds.len() - TOLD));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::kind::NAMESPACE;
+
+    #[test]
+    fn a_few_silent_kinds_are_named_and_the_others_counted() {
+        let kind = (&NAMESPACE, Duration::from_millis(300_900));
+        assert!(silent(&[]).is_empty());
+        assert_eq!(silent(&[kind]), ["nothing heard for 300 s: v1 Namespace"]);
+        let many = silent(&[kind; TOLD + 2]);
+        assert_eq!(many.len(), TOLD + 1);
+        assert_eq!(many[TOLD], "nothing heard for long: 2 more kinds");
     }
 }

@@ -302,7 +302,7 @@ impl Metrics {
         registry.register("store_objects", "Objects in the state", self.store_objects.clone());
         registry.register(
             "store_age_seconds",
-            "Time since all watches of a family were last known to be well",
+            "Time since the last sign of life of the most silent watch of a family; up to 75 when all is well",
             self.store_age.clone(),
         );
         registry.register("reference_lookups", "Lookups at the apiserver", self.lookups.clone());

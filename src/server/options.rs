@@ -178,6 +178,9 @@ pub struct Timers {
     /// How long webhook configurations must have trusted a CA before it signs: the time in which
     /// every apiserver learns of a change.
     pub propagation: Duration,
+    /// How long a watch may say nothing before it is taken up on another connection. An apiserver
+    /// sends bookmarks every 60 s, give or take a few, on the watches of kinds that change.
+    pub silent_watch: Duration,
 }
 
 impl Default for Timers {
@@ -196,6 +199,7 @@ impl Default for Timers {
             absent_kind: Duration::from_secs(3),
             ca_poll: Duration::from_secs(2),
             propagation: Duration::from_secs(10),
+            silent_watch: Duration::from_secs(75),
         }
     }
 }

@@ -4,11 +4,14 @@
 //! apiserver ──watch──▶ store::watch ──events──▶ store::fold ──changes──▶ Store ──Arc<Snapshot>──▶ decide
 //! ```
 //!
+//! `pulse` listens in between the apiserver and each watch, `groups` says which kinds there can be.
+//!
 //! Readers take the snapshot that is current and keep it for as long as they like; nobody waits for
 //! anybody. Only the kinds that families ask for are watched. None of them is a Secret.
 
 pub(super) mod fold;
 pub(super) mod groups;
+pub(super) mod pulse;
 pub(super) mod watch;
 
 use std::collections::BTreeMap;
@@ -23,9 +26,9 @@ use crate::model::settings::{Family, Settings};
 use crate::model::snapshot::{Coverage, KindState, Snapshot};
 use crate::server::store::fold::Change;
 
-/// After so long without another error a watch counts as well again: its errors come at least
-/// every 60 s, from a connection timeout and a pause of 30 s each, and its health makes no event.
-const RECOVERED: Duration = Duration::from_secs(90);
+/// From this age on what is known of a kind is called stale: two bookmarks were missed, and another
+/// connection did not help.
+const STALE: Duration = Duration::from_mins(2);
 
 /// The state, and how well it is known.
 #[derive(Debug)]
@@ -34,20 +37,17 @@ pub(super) struct Store {
     latest: Mutex<Snapshot>,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
     families: Vec<Family>,
+    /// Whether nothing is watched.
+    fixed: bool,
 }
 
 /// How one watch is doing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watch {
     /// Whether all objects were read once, or the kind is known not to exist.
     known: bool,
-    trouble: Option<Trouble>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Trouble {
-    since: Instant,
-    last: Instant,
+    /// When it last gave a sign of life; at first, when it was set up.
+    heard: Instant,
 }
 
 impl Store {
@@ -70,12 +70,14 @@ impl Store {
     fn new(snapshot: Snapshot, known: bool) -> Self {
         let families = snapshot.settings.families.clone();
         let kinds = families.iter().flat_map(|family| watched(*family));
-        let watches = kinds.map(|kind| (*kind, Watch { known, trouble: None })).collect();
+        let heard = Instant::now();
+        let watches = kinds.map(|kind| (*kind, Watch { known, heard })).collect();
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
             latest: Mutex::new(snapshot),
             watches: Mutex::new(watches),
             families,
+            fixed: known,
         }
     }
 
@@ -115,41 +117,42 @@ impl Store {
         }
         self.published.store(Arc::new(latest.clone()));
         drop(latest);
-        self.watches().insert(kind, Watch { known: true, trouble: None });
+        self.watches().insert(kind, Watch { known: true, heard: Instant::now() });
     }
 
-    /// Notes that a watch has failed; what is known stays.
-    pub(super) fn note_trouble(&self, kind: &'static Kind) {
-        let now = Instant::now();
-        let mut watches = self.watches();
-        let watch = watches.entry(kind).or_default();
-        let since = watch.trouble.filter(|trouble| !trouble.over(now)).map_or(now, |trouble| trouble.since);
-        watch.trouble = Some(Trouble { since, last: now });
+    /// Notes a sign of life of a watch: what is known of the kind is still true.
+    pub(super) fn heard(&self, kind: &Kind) {
+        if let Some(watch) = self.watches().get_mut(kind) {
+            watch.heard = Instant::now();
+        }
     }
 
-    /// For each family how many objects there are, and how long ago its watches were all well.
+    /// For each family how many objects there are, and how long ago the one of its watches that has
+    /// been silent for longest gave its last sign of life.
     pub(super) fn measure(&self) -> Vec<(Family, usize, Duration)> {
         let snapshot = self.snapshot();
-        let now = Instant::now();
-        let watches = self.watches();
         let family = |family: &Family| {
             let kinds = watched(*family);
             let objects = kinds.iter().filter_map(|kind| snapshot.kind(kind)).map(KindState::len).sum();
-            let troubles = kinds.iter().filter_map(|kind| watches.get(kind)?.trouble);
-            let ages = troubles.filter(|trouble| !trouble.over(now)).map(|trouble| now - trouble.since);
-            (*family, objects, ages.max().unwrap_or_default())
+            let age = kinds.iter().map(|kind| self.age(kind)).max();
+            (*family, objects, age.unwrap_or_default())
         };
         self.families.iter().map(family).collect()
     }
 
+    /// The kinds of which nothing was heard for long, and for how long.
+    pub(super) fn stale(&self) -> Vec<(&'static Kind, Duration)> {
+        let kinds = self.kinds().into_iter().map(|kind| (kind, self.age(kind)));
+        kinds.filter(|(_, age)| *age > STALE).collect()
+    }
+
+    fn age(&self, kind: &Kind) -> Duration {
+        let heard = self.watches().get(kind).filter(|_| !self.fixed).map(|watch| watch.heard);
+        heard.map_or(Duration::ZERO, |heard| heard.elapsed())
+    }
+
     fn watches(&self) -> MutexGuard<'_, BTreeMap<&'static Kind, Watch>> {
         lock(&self.watches)
-    }
-}
-
-impl Trouble {
-    fn over(&self, now: Instant) -> bool {
-        now - self.last > RECOVERED
     }
 }
 
@@ -176,19 +179,34 @@ mod tests {
     }
 
     #[test]
-    fn trouble_does_not_forget_what_was_known() {
+    fn a_sign_of_life_is_no_knowledge() {
         let store = Store::watching(Settings::default());
         let kind = store.kinds()[0];
-        store.note_trouble(kind);
+        store.heard(kind);
         assert!(store.is_cold(kind));
-        store.apply(kind, Change::Replace(KindState::new(Coverage::Watched)));
-        store.note_trouble(kind);
-        assert!(!store.is_cold(kind));
     }
 
     #[test]
-    fn a_fixed_state_is_never_cold() {
+    fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
+        let store = Store::watching(Settings::default());
+        let (family, kinds) =
+            store.families.iter().map(|family| (*family, watched(*family))).next_back().unwrap();
+        let age = |store: &Store| store.measure().iter().find(|(other, ..)| *other == family).unwrap().2;
+        store.watches().get_mut(kinds[0]).unwrap().heard -= STALE * 2;
+        for kind in &kinds[1..] {
+            store.heard(kind);
+        }
+        assert!(age(&store) >= STALE * 2);
+        assert!(store.stale().iter().any(|(kind, _)| *kind == kinds[0]));
+        store.heard(kinds[0]);
+        assert!(age(&store) < STALE);
+        assert!(store.stale().is_empty());
+    }
+
+    #[test]
+    fn a_fixed_state_is_never_cold_nor_old() {
         let store = Store::fixed(Snapshot::default());
         assert!(store.cold().is_empty());
+        assert!(store.measure().iter().all(|(_, _, age)| age.is_zero()));
     }
 }

@@ -1,9 +1,13 @@
 //! That CRDs may come and go while memgate runs. On a cluster of its own: others need the CRDs.
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
+    faults::{
+        calls::{BARE, DENIED, required_pods},
+        fleet::Fleet,
+    },
     installed::{
         MEMGATE, install_account, install_crds, known_objects, register, wait_until_asked_about_pods,
     },
@@ -11,14 +15,18 @@ use crate::{
     scene::{COMPLETE, agent, env_names, memory, pod},
     support::{
         control_plane::ControlPlane,
+        load::{Load, Pace, Tally},
         wait,
-        webhook::{Serve, Webhook},
+        webhook::{Serve, Webhook, push},
     },
     world::{Case, World},
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::new("crds::come_and_go_while_memgate_runs", come_and_go)]
+    vec![
+        Case::new("crds::come_and_go_while_memgate_runs", come_and_go),
+        Case::new("crds::change_their_versions_while_pods_come_in", change_versions),
+    ]
 }
 
 fn come_and_go(_: &World) -> Result<()> {
@@ -56,6 +64,79 @@ fn come_and_go(_: &World) -> Result<()> {
     add(agent("scout", "notes"))?;
     knows(&memgate, others + 2)?;
     ensure!(env_names(&dry_pod(&cluster, &namespace)?.object()?) == COMPLETE);
+    Ok(())
+}
+
+/// All the while pods come in that require their memory: each gets it or is refused.
+fn change_versions(_: &World) -> Result<()> {
+    let cluster = ControlPlane::start()?;
+    install_crds(&cluster)?;
+    let fleet = Fleet::start(&cluster, &install_account(&cluster)?, 1)?;
+    let calls = required_pods(&cluster, &fleet.namespace)?;
+    let load = Load::start(cluster.runtime(), Pace { per_second: 20, at_once: 10 }, calls);
+    let become_good = || until_any(&load, "pods with their memory", |calls| calls.good() > 0);
+    let become_denied = || until_any(&load, "pods that are refused", |calls| calls.failed_as(DENIED) > 0);
+    become_good()?;
+
+    // A newer version is what is stored, and the one that memgate knows is still served: whatever
+    // has changed since comes in through the watch.
+    let mut crd = memory_crd(&cluster)?;
+    let mut newer = crd["spec"]["versions"][0].clone();
+    newer["name"] = json!("v1");
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    push(&mut crd["spec"]["versions"], newer);
+    apply_crd(&cluster, &crd)?;
+    let secret = json!({"spec": {"redis": {"secretRef": {"name": "newer"}}}}).to_string();
+    let patch = ["patch", "arkmemories.v1.arkonis.dev", "notes", "--type=merge", "-p", &secret];
+    let patch = [&patch[..], &["-n", &fleet.namespace]].concat();
+    wait::until("the newer version to be served", || {
+        Ok(cluster.kubectl(&patch)?.status.success().then_some(()))
+    })?;
+    wait::until("pods that go by what was written as the newer version", || {
+        let pod = dry_pod(&cluster, &fleet.namespace)?.object()?;
+        Ok(pod.to_string().contains("\"newer\"").then_some(()))
+    })?;
+    become_good()?;
+
+    crd["spec"]["versions"][0]["served"] = json!(false);
+    apply_crd(&cluster, &crd)?;
+    become_denied()?;
+    crd["spec"]["versions"][0]["served"] = json!(true);
+    apply_crd(&cluster, &crd)?;
+    become_good()?;
+
+    cluster.kubectl(&["delete", "crd", "arkmemories.arkonis.dev"])?.ok()?;
+    become_denied()?;
+    install_crds(&cluster)?;
+    cluster.block_on(create(&cluster.client(), &fleet.namespace, &memory("notes"), ""))?.object()?;
+    become_good()?;
+
+    let ready = fleet.replicas[0].probe("/readyz");
+    ensure!(ready.as_ref().is_some_and(|(status, _)| *status == 200), "{ready:?}");
+    load.stop()?;
+    Ok(())
+}
+
+/// Waits until some calls have ended as wanted; none may have ended in a pod without its memory.
+fn until_any(load: &Load, what: &str, wanted: fn(&Tally) -> bool) -> Result<()> {
+    load.take();
+    wait::until(what, || {
+        let calls = load.take();
+        ensure!(calls.failed_as(BARE) == 0, "{calls}");
+        Ok(wanted(&calls).then_some(()))
+    })
+}
+
+fn memory_crd(cluster: &ControlPlane) -> Result<Value> {
+    let get = ["get", "crd", "arkmemories.arkonis.dev", "--output=json"];
+    let crd: Value = serde_json::from_str(&cluster.kubectl(&get)?.ok()?.stdout)?;
+    let (api_version, kind) = (&crd["apiVersion"], &crd["kind"]);
+    let metadata = json!({"name": crd["metadata"]["name"]});
+    Ok(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": crd["spec"]}))
+}
+
+fn apply_crd(cluster: &ControlPlane, crd: &Value) -> Result<()> {
+    cluster.admin().apply(&crd.to_string())?;
     Ok(())
 }
 

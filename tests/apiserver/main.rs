@@ -13,6 +13,7 @@
 //! twin                                               what policies do where no memgate runs
 //! certs                                              certificates of memgate's own making
 //! wait, doctor                                       the commands that look at a cluster
+//! faults                                             what happens around memgate and costs nobody anything
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -41,6 +42,7 @@ mod deploy;
 mod doctor;
 mod events;
 mod families;
+mod faults;
 mod installed;
 mod manifests;
 mod pods;
@@ -96,6 +98,7 @@ fn cases() -> Result<Vec<Case>> {
         families::cases(),
         crds::cases(),
         events::cases(),
+        faults::cases(),
         access::cases(),
         deploy::cases(),
         wait::cases(),

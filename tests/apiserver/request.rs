@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) warnings: Vec<String>,
     /// Under which id it is in the audit log.
     pub(crate) audit_id: String,
-    /// An object, or a `Status`.
+    /// An object, or a `Status`; what is no JSON is a string.
     pub(crate) body: Value,
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn send(
         warnings: warnings(&head.headers)?,
         audit_id: head.headers.get("Audit-Id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned(),
         body: serde_json::from_slice(&body)
-            .with_context(|| format!("not JSON: {}", String::from_utf8_lossy(&body)))?,
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned())),
     })
 }
 

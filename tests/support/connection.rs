@@ -8,7 +8,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::process::Process;
 
@@ -36,6 +36,11 @@ impl Connection {
     /// The client, sharing its connections.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// The runtime, for what is to go on beside the test.
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.runtime.handle()
     }
 
     /// Runs a future to its end.

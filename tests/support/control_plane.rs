@@ -16,6 +16,7 @@ use kube::{
     Api, Client, Config,
     api::{ObjectMeta, PostParams},
 };
+use tokio::runtime::Handle;
 
 use super::{
     assets::{Assets, Places},
@@ -34,7 +35,7 @@ use super::{
 pub(crate) struct ControlPlane {
     _controller_manager: Process,
     apiserver: Mutex<Process>,
-    _etcd: Process,
+    etcd: Mutex<Process>,
     admin: PathBuf,
     files: ApiServerFiles,
     port: u16,
@@ -80,7 +81,7 @@ impl ControlPlane {
         Ok(Self {
             _controller_manager: controller_manager,
             apiserver: Mutex::new(apiserver),
-            _etcd: etcd,
+            etcd: Mutex::new(etcd),
             admin,
             audit: AuditLog::new(&files.audit_log),
             files,
@@ -163,6 +164,11 @@ impl ControlPlane {
         self.connection.block_on(future)
     }
 
+    /// The runtime of the client, for what is to go on beside the test.
+    pub(crate) fn runtime(&self) -> &Handle {
+        self.connection.runtime()
+    }
+
     /// Creates a namespace that no other test has, and returns its name.
     pub(crate) fn fresh_namespace(&self, prefix: &str) -> Result<String> {
         self.labelled_namespace(prefix, &[])
@@ -196,6 +202,14 @@ impl ControlPlane {
         self.connection.wait_until_ready(&mut apiserver)
     }
 
+    /// Stops the store for as long as the value lives; the apiserver still runs, but whatever needs
+    /// the store has to wait.
+    pub(crate) fn stall_store(&self) -> Result<Stalled<'_>> {
+        let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        etcd.signal("STOP")?;
+        Ok(Stalled(etcd))
+    }
+
     /// The audit log so far: every answered write, one `audit.k8s.io/v1` Event a line.
     pub(crate) fn audit_log(&self) -> String {
         fs::read_to_string(&self.files.audit_log).unwrap_or_default()
@@ -214,6 +228,16 @@ impl ControlPlane {
     fn lock_apiserver(&self) -> MutexGuard<'_, Process> {
         // A trial that panicked while it held the lock left a process that is whole.
         self.apiserver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A store that does nothing until this is dropped.
+pub(crate) struct Stalled<'c>(MutexGuard<'c, Process>);
+
+impl Drop for Stalled<'_> {
+    fn drop(&mut self) {
+        // Whoever waits for the store will say that it did not go on.
+        let _ = self.0.signal("CONT");
     }
 }
 

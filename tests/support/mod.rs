@@ -8,6 +8,8 @@
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
 //! tools           other Go programs, built the same way
 //! cases           the project's own case files
+//! load            many calls at a pace of their own, and what came of them
+//! balancer, wire  what stands between callers and replicas, and can fail
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -33,6 +35,7 @@
 
 pub(crate) mod assets;
 pub(crate) mod audit;
+pub(crate) mod balancer;
 pub(crate) mod build;
 pub(crate) mod cases;
 pub(crate) mod certs;
@@ -41,8 +44,10 @@ pub(crate) mod connection;
 pub(crate) mod control_plane;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
+pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod scratch;
 pub(crate) mod tools;
 pub(crate) mod wait;
 pub(crate) mod webhook;
+pub(crate) mod wire;

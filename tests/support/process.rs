@@ -52,6 +52,15 @@ pub(crate) struct Process {
     log: PathBuf,
 }
 
+/// What a program uses of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Resident memory, in KiB.
+    pub(crate) memory: u64,
+    /// Open file descriptors.
+    pub(crate) files: u64,
+}
+
 impl Process {
     /// Starts `command` with its output appended to `log`. Of the environment it gets what the
     /// command sets itself, and a plain `PATH`.
@@ -80,6 +89,19 @@ impl Process {
             watchdog: watchdog.spawn().with_context(|| format!("failed to start {name}"))?,
             log: log.to_owned(),
         })
+    }
+
+    /// What it uses now; `None` when it has ended.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let shell = self.watchdog.id();
+        let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).ok()?;
+        // The program is the first child of its watchdog, the reader of the pipe the second.
+        let id = children.split_whitespace().next()?;
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let memory = memory.trim().trim_end_matches(" kB").parse().ok()?;
+        let files = fs::read_dir(format!("/proc/{id}/fd")).ok()?.count() as u64;
+        Some(Usage { memory, files })
     }
 
     /// Sends a signal by its name without `SIG`, such as `TERM`.

@@ -9,9 +9,15 @@ use std::{
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 
-use super::{certs::Authority, process::Process, scratch::Scratch, wait};
+use super::{
+    certs::{Authority, Pair},
+    process::Process,
+    scratch::Scratch,
+    wait,
+};
 
 /// What to start; the addresses and the certificate are added to it.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +27,27 @@ pub(crate) struct Serve {
     env: Vec<(OsString, OsString)>,
     at: Option<Addresses>,
     own_certificate: bool,
+    identity: Option<Identity>,
+}
+
+/// A certificate that several webhooks share, and its authority.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pair: Pair,
+    ca: String,
+}
+
+impl Identity {
+    /// A new one of an authority of its own.
+    pub(crate) fn new() -> Result<Self> {
+        let authority = Authority::new("memgate test webhook")?;
+        Ok(Self { pair: authority.server("memgate")?, ca: authority.pem() })
+    }
+
+    /// The authority, PEM.
+    pub(crate) fn ca(&self) -> &str {
+        &self.ca
+    }
 }
 
 /// Where a webhook listens.
@@ -67,6 +94,12 @@ impl Serve {
         self
     }
 
+    /// With this certificate, rather than one of its own.
+    pub(crate) fn identity(mut self, identity: &Identity) -> Self {
+        self.identity = Some(identity.clone());
+        self
+    }
+
     /// Starts it and waits until it says that it is ready.
     pub(crate) fn ready(&self) -> Result<Webhook> {
         self.start(Webhook::wait_until_ready)
@@ -91,8 +124,11 @@ impl Serve {
 
     fn spawn(&self, addresses: Addresses) -> Result<Webhook> {
         let scratch = Scratch::new("webhook")?;
-        let authority = Authority::new("memgate test webhook")?;
-        let (cert, key) = authority.server("memgate")?.write(&scratch, "tls")?;
+        let Identity { pair, ca } = match &self.identity {
+            Some(identity) => identity.clone(),
+            None => Identity::new()?,
+        };
+        let (cert, key) = pair.write(&scratch, "tls")?;
         let files = [Path::new("--tls-cert"), &cert, Path::new("--tls-key"), &key];
         let mut command = Command::new(&self.program);
         command
@@ -107,7 +143,7 @@ impl Serve {
         Ok(Webhook {
             process: Process::start("memgate serve", &command, &log)?,
             addresses,
-            ca: if self.own_certificate { String::new() } else { authority.pem() },
+            ca: if self.own_certificate { String::new() } else { ca },
             _scratch: scratch,
         })
     }
@@ -196,6 +232,12 @@ impl Endpoint {
     /// For whoever listens there with a certificate of this authority; an empty text is none.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str) -> Self {
         Self { base: format!("https://{address}"), ca_bundle: BASE64_STANDARD.encode(ca_pem) }
+    }
+
+    /// The URL without a path, and the authority, DER.
+    pub(crate) fn parts(&self) -> Result<(&str, Vec<u8>)> {
+        let pem = BASE64_STANDARD.decode(&self.ca_bundle)?;
+        Ok((&self.base, CertificateDer::from_pem_slice(&pem)?.to_vec()))
     }
 
     /// The `clientConfig` for a path that begins with a slash.

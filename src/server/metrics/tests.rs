@@ -46,6 +46,9 @@ fn all() -> Metrics {
     for lookup in LookedUp::ALL {
         metrics.looked_up(lookup);
     }
+    for told in Told::ALL {
+        metrics.told(told);
+    }
     for family in Family::ALL {
         metrics.patched(family, 1);
         metrics.set_store(family, 1, Duration::ZERO);

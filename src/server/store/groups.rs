@@ -9,9 +9,13 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::model::kind::Kind;
 use crate::server::store::watch::spread;
+
+/// How long the apiserver may take to list them; it takes milliseconds.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// What is known of the API groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +39,20 @@ impl Groups {
     }
 }
 
-/// Keeps `groups` up to date; never ends. While the apiserver cannot be reached what is known stays.
+/// Keeps `groups` up to date, and tells its receivers at each answer, also of no change, that it was
+/// given; never ends. While the apiserver cannot be reached what is known stays.
 pub(in crate::server) async fn follow_groups(client: Client, groups: watch::Sender<Groups>, pause: Duration) {
     loop {
-        match client.list_api_groups().await {
-            Ok(list) => {
+        match timeout(LONGEST, client.list_api_groups()).await {
+            Ok(Ok(list)) => {
                 let names = list.groups.into_iter().map(|group| group.name).collect();
-                let now = Groups::Only(names);
-                groups.send_if_modified(|known| std::mem::replace(known, now.clone()) != now);
+                groups.send_replace(Groups::Only(names));
             }
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                groups.send_if_modified(|known| std::mem::replace(known, Groups::Any) != Groups::Any);
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                groups.send_replace(Groups::Any);
             }
-            Err(error) => tracing::debug!(%error, "the API groups could not be listed"),
+            Ok(Err(error)) => tracing::debug!(%error, "the API groups could not be listed"),
+            Err(_) => tracing::debug!("the API groups were not listed in time"),
         }
         tokio::time::sleep(spread(pause)).await;
     }

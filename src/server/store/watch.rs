@@ -7,12 +7,14 @@
 //! needed. When a CRD is removed its objects are deleted one by one, the watch ends, and the list
 //! answers 404.
 //!
-//! While the apiserver cannot be reached what is known stays.
+//! While the apiserver cannot be reached what is known stays. A watch that says nothing is given up
+//! after a while (`pulse`); whatever fails is tried again after a pause that grows to a minute and
+//! is never the same for two kinds or replicas.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use kube::runtime::utils::Backoff;
@@ -22,12 +24,17 @@ use tokio::sync::watch::Receiver;
 
 use crate::model::kind::Kind;
 use crate::model::snapshot::{Coverage, KindState};
+use crate::server::options::Timers;
 use crate::server::store::Store;
 use crate::server::store::fold::{Change, Raw, fold};
 use crate::server::store::groups::Groups;
+use crate::server::store::pulse::listening;
 
 /// The HTTP status of a resourceVersion that the apiserver no longer knows.
 const GONE: u16 = 410;
+
+/// How long after one failure of a watch the next one is told; those between are counted.
+const TELL_AGAIN: Duration = Duration::from_mins(5);
 
 /// Keeps the store up to date with all objects of `kind`; never ends.
 pub(in crate::server) async fn follow(
@@ -35,11 +42,13 @@ pub(in crate::server) async fn follow(
     client: Client,
     kind: &'static Kind,
     mut groups: Receiver<Groups>,
-    pause: Duration,
+    timers: Arc<Timers>,
 ) {
+    let (silence, pause) = (timers.silent_watch, timers.absent_kind);
+    let mut troubles = Troubles::default();
     loop {
         until_served(&store, kind, &mut groups).await;
-        match follow_until_gone(&store, client.clone(), kind).await {
+        match follow_until_gone(&store, &client, kind, silence, &mut troubles).await {
             Gone::NotServed => {
                 not_installed(&store, kind);
                 tokio::time::sleep(spread(pause)).await;
@@ -49,13 +58,19 @@ pub(in crate::server) async fn follow(
     }
 }
 
-/// Waits for the kind's API group; as long as it is not served, the kind has no objects.
+/// Waits for the kind's API group; as long as it is not served, the kind has no objects, and each
+/// answer of the apiserver that says so is as good as a sign of life of a watch.
 async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<Groups>) {
+    let mut told = false;
     loop {
         let served = groups.borrow_and_update().serve(kind);
         match served {
             Some(true) => return,
-            Some(false) => not_installed(store, kind),
+            Some(false) if told => store.heard(kind),
+            Some(false) => {
+                not_installed(store, kind);
+                told = true;
+            }
             None => {}
         }
         if groups.changed().await.is_err() {
@@ -78,7 +93,15 @@ enum Gone {
     Perhaps,
 }
 
-async fn follow_until_gone(store: &Store, client: Client, kind: &'static Kind) -> Gone {
+async fn follow_until_gone(
+    store: &Arc<Store>,
+    client: &Client,
+    kind: &'static Kind,
+    silence: Duration,
+    troubles: &mut Troubles,
+) -> Gone {
+    let listener = Arc::clone(store);
+    let client = listening(client, silence, move || listener.heard(kind));
     let api = Api::<Raw>::all_with(client, &kind);
     let mut events = pin!(watcher(api, watcher::Config::default()));
     let mut backoff = watcher::DefaultBackoff::default();
@@ -104,14 +127,33 @@ async fn follow_until_gone(store: &Store, client: Client, kind: &'static Kind) -
                 tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
             }
             Err(error) => {
-                store.note_trouble(kind);
                 let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-                tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");
+                troubles.tell(kind, &error, pause);
                 tokio::time::sleep(pause).await;
             }
         }
     }
     Gone::Perhaps
+}
+
+/// What was told of a watch that fails, so that a long outage does not fill the log.
+#[derive(Debug, Default)]
+struct Troubles {
+    told: Option<Instant>,
+    untold: u32,
+}
+
+impl Troubles {
+    fn tell(&mut self, kind: &Kind, error: &watcher::Error, pause: Duration) {
+        if self.told.is_some_and(|told| told.elapsed() < TELL_AGAIN) {
+            self.untold += 1;
+            tracing::debug!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");
+            return;
+        }
+        let untold = std::mem::take(&mut self.untold);
+        self.told = Some(Instant::now());
+        tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, untold, "the watch failed");
+    }
 }
 
 fn is_not_found(error: &kube::Error) -> bool {

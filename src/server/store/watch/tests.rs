@@ -34,10 +34,15 @@ fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, Asked) {
     let following = Arc::clone(&store);
     let (groups, known) = watch::channel(Groups::Any);
     tokio::spawn(async move {
-        follow(following, client, kind, known, Duration::from_millis(20)).await;
+        follow(following, client, kind, known, timers()).await;
         drop(groups);
     });
     (store, kind, asked)
+}
+
+fn timers() -> Arc<Timers> {
+    let (absent_kind, silent_watch) = (Duration::from_millis(20), Duration::from_millis(100));
+    Arc::new(Timers { absent_kind, silent_watch, ..Timers::default() })
 }
 
 async fn until(check: impl Fn() -> bool) {
@@ -74,7 +79,6 @@ async fn an_apiserver_that_fails_is_asked_again_after_a_while() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(store.is_cold(kind));
     assert_eq!(asked.all().len(), 1);
-    assert!(store.measure().iter().any(|(_, _, age)| !age.is_zero()));
     status.store(200, Ordering::SeqCst);
     until(|| !store.is_cold(kind)).await;
 }
@@ -98,10 +102,80 @@ async fn a_group_that_is_not_served_costs_no_list() {
     let pause = Duration::from_millis(20);
     let (groups, known) = watch::channel(Groups::Unknown);
     tokio::spawn(follow_groups(client.clone(), groups, pause));
-    tokio::spawn(follow(Arc::clone(&store), client, kind, known, pause));
+    tokio::spawn(follow(Arc::clone(&store), client, kind, known, timers()));
     until(|| !store.is_cold(kind) && asked.all().len() > 3).await;
     assert!(asked.all().iter().all(|path| path == "/apis"), "{:?}", asked.all());
     served.store(1, Ordering::SeqCst);
     until(|| lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_)))).await;
     served.store(0, Ordering::SeqCst);
+}
+
+const TOO_OLD: &str = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}"#;
+
+const BOOKMARK: &str =
+    r#"{"type":"BOOKMARK","object":{"kind":"K","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}"#;
+
+fn count(asked: &Asked, wanted: impl Fn(&str) -> bool) -> usize {
+    asked.all().iter().filter(|path| wanted(path)).count()
+}
+
+fn is_watch(path: &str) -> bool {
+    path.contains("watch=true")
+}
+
+#[tokio::test]
+async fn a_watch_that_falls_silent_is_taken_up_again_where_it_was() {
+    let (_store, _, asked) = follow_first(&Arc::new(AtomicU16::new(200)));
+    until(|| count(&asked, is_watch) > 2).await;
+    assert_eq!(count(&asked, |path| !is_watch(path)), 1, "{:?}", asked.all());
+    assert!(asked.all().iter().filter(|path| is_watch(path)).all(|path| path.contains("resourceVersion=3")));
+}
+
+/// Follows the first kind of all, whose list is there, with these answers to its watches, the last
+/// of them for ever.
+fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind, Asked) {
+    let store = Arc::new(Store::watching(Settings::default()));
+    let kind = store.kinds()[0];
+    let number = Arc::new(AtomicU16::new(0));
+    let (client, asked) = client(move |path| {
+        let reply = if is_watch(&path) {
+            let number = usize::from(number.fetch_add(1, Ordering::SeqCst));
+            let (status, text) = watches[number.min(watches.len() - 1)];
+            (status, text.to_owned())
+        } else {
+            list("a")
+        };
+        async move { reply }.boxed()
+    });
+    let (groups, known) = watch::channel(Groups::Any);
+    let following = Arc::clone(&store);
+    tokio::spawn(async move {
+        follow(following, client, kind, known, timers()).await;
+        drop(groups);
+    });
+    (store, kind, asked)
+}
+
+#[tokio::test]
+async fn a_version_that_is_too_old_is_listed_anew_at_once() {
+    let (store, kind, asked) = follow_watched(&[(200, TOO_OLD), (0, "")]);
+    until(|| count(&asked, |path| !is_watch(path)) > 1).await;
+    until(|| count(&asked, is_watch) > 1).await;
+    assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_))));
+}
+
+#[tokio::test]
+async fn bookmarks_are_signs_of_life_and_failures_are_none() {
+    let status = Arc::new(AtomicU16::new(500));
+    let (store, kind, asked) = follow_first(&status);
+    until(|| count(&asked, |_| true) > 1).await;
+    let started = store.watches()[kind].heard;
+    until(|| count(&asked, |_| true) > 2).await;
+    assert_eq!(store.watches()[kind].heard, started);
+
+    let (store, kind, asked) = follow_watched(&[(200, BOOKMARK)]);
+    until(|| count(&asked, is_watch) > 1).await;
+    let heard = store.watches()[kind].heard;
+    until(|| store.watches()[kind].heard > heard).await;
+    assert_eq!(count(&asked, |path| !is_watch(path)), 1);
 }

@@ -1,0 +1,172 @@
+//! What happens around memgate that should not cost anybody anything: replicas come and go, one is
+//! killed, the apiserver is away, its store stalls.
+//!
+//! The functions here take how often and how long; the trials of `cases` are the short form, and
+//! tests/soak has the long one.
+
+#![allow(dead_code, reason = "tests/soak uses the rest")]
+
+pub(crate) mod apart;
+pub(crate) mod calls;
+pub(crate) mod fleet;
+pub(crate) mod replicas;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use crate::{
+    installed::{install_account, install_crds},
+    request::create,
+    scene::{COMPLETE, INJECTED, agent, env_names, memory, pod},
+    support::{
+        control_plane::ControlPlane,
+        load::{Failure, Load, Pace, Tally},
+        wait,
+    },
+    world::{Case, World},
+};
+
+use apart::{Apart, lists};
+use fleet::Fleet;
+
+/// A load that a busy machine still carries beside the other trials.
+const PACE: Pace = Pace { per_second: 40, at_once: 20 };
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("faults::a_load_counts_what_fails", load_counts),
+        Case::new("faults::rolling_restarts_lose_no_call", rolling_restarts),
+        Case::new("faults::a_killed_replica_takes_only_its_own_calls_along", killed_replica),
+        Case::new("faults::patches_of_two_versions_compose", two_versions),
+        Case::new("faults::without_the_apiserver_what_is_known_is_served", cut_off),
+        Case::new("faults::a_stall_and_a_restart_of_the_cluster_are_sat_out", away_and_back),
+    ]
+}
+
+fn load_counts(_: &World) -> Result<()> {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let load = Load::start(runtime.handle(), Pace { per_second: 500, at_once: 5 }, |number| async move {
+        if number.is_multiple_of(3) { Err(Failure::new("third", number)) } else { Ok(()) }
+    });
+    let mut sum = Tally::default();
+    wait::until("a hundred calls", || {
+        sum.add(load.take());
+        Ok((sum.ended() >= 100).then_some(()))
+    })?;
+    sum.add(load.stop()?);
+    ensure!(sum.failed_as("third") == sum.ended().div_ceil(3), "{sum}");
+    ensure!(sum.failed() == sum.failed_as("third") && sum.all_good().is_err(), "{sum}");
+    ensure!(sum.to_string().contains("third, the first: 0"), "{sum}");
+    Ok(())
+}
+
+fn rolling_restarts(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let mut fleet = Fleet::start(cluster, &world.memgate()?.kubeconfig, 2)?;
+    let tally = replicas::restarts(cluster, &mut fleet, PACE, 6, Duration::from_secs(1))?;
+    tally.all_good()
+}
+
+fn killed_replica(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let mut fleet = Fleet::start(cluster, &world.memgate()?.kubeconfig, 2)?;
+    replicas::kills(cluster, &mut fleet, PACE, 1).map(|_| ())
+}
+
+/// There is one version yet, so the other one is made up: it adds less, and notes what this one does
+/// not know. What it did is completed, and then there is nothing left to do.
+fn two_versions(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let namespace = world.namespace("mixed", &[])?;
+    let client = cluster.client();
+    for object in [memory("notes"), agent("scout", "notes")] {
+        cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
+    }
+    let inject = |pod: &Value| -> Result<Value> {
+        let mut pod = cluster.block_on(create(&client, &namespace, pod, "?dryRun=All"))?.object()?;
+        // What the apiserver itself adds cannot be sent to it.
+        for key in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+            pod["metadata"].as_object_mut().context("a pod has metadata")?.remove(key);
+        }
+        Ok(pod)
+    };
+    let whole = inject(&pod("scout", "scout", &[]))?;
+    ensure!(env_names(&whole) == COMPLETE, "{whole}");
+
+    let mut by_another = whole.clone();
+    let env = by_another["spec"]["containers"][0]["env"].as_array_mut().context("there is env")?;
+    env.retain(|variable| variable["name"] != INJECTED[2]);
+    let note = json!({
+        "version": "0.0.9", "family": "arkonis", "memory": "ArkMemory/notes",
+        "env": {"agent": [INJECTED[0], INJECTED[1]]}, "more": {"of": [1]},
+    });
+    by_another["metadata"]["annotations"]["memgate.dev/injected"] = json!(note.to_string());
+    let completed = inject(&by_another)?;
+    let mut names = env_names(&completed);
+    names.sort_unstable();
+    let mut expected = COMPLETE;
+    expected.sort_unstable();
+    ensure!(names == expected, "{completed}");
+    let again = inject(&completed)?;
+    ensure!(again == completed, "the second time made {again} of {completed}");
+    ensure!(inject(&whole)? == whole, "a second time changes what is whole");
+    Ok(())
+}
+
+/// Nothing comes through from the apiserver, and nobody is told.
+fn cut_off(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let apart = Apart::start(cluster, &world.memgate()?.kubeconfig)?;
+    apart.wire.cut();
+    let cut = Instant::now();
+    // Nobody can be asked about an agent that is not known: the caller is to try again.
+    let required = apart.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
+    ensure!(required.status == 503, "{}: {}", required.status, required.body);
+    apart.serves_for(Duration::from_secs(2))?;
+    // What was on its way when the wire was cut may still have come.
+    let least = cut.elapsed().saturating_sub(Duration::from_secs(1));
+    let age = apart.age()?;
+    ensure!(age >= least, "it says it heard something {age:?} ago, but was cut off for {least:?}");
+    apart.end()
+}
+
+fn away_and_back(_: &World) -> Result<()> {
+    let cluster = ControlPlane::start()?;
+    install_crds(&cluster)?;
+    let apart = Apart::start(&cluster, &install_account(&cluster)?)?;
+
+    let stalled = cluster.stall_store()?;
+    apart.serves_for(Duration::from_secs(8))?;
+    drop(stalled);
+    apart.change(&cluster, "after-a-stall")?;
+    apart.learns(&cluster, "after-a-stall", wait::PATIENCE)?;
+
+    cluster.restart_apiserver()?;
+    apart.change(&cluster, "after-a-restart")?;
+    apart.learns(&cluster, "after-a-restart", wait::PATIENCE)?;
+    listed_once(&cluster)?;
+
+    // What changes meanwhile is older than all that the apiserver remembers afterwards.
+    apart.wire.hang_up();
+    apart.change(&cluster, "meanwhile")?;
+    cluster.restart_apiserver()?;
+    apart.serves_for(Duration::from_secs(1))?;
+    ensure!(!apart.goes_by(&cluster, "meanwhile")?, "the wire leaks");
+    apart.wire.mend();
+    apart.learns(&cluster, "meanwhile", wait::PATIENCE)?;
+    ensure!(apart.memgate.log().contains("the watch starts over"), "{}", apart.memgate.log());
+    listed_once(&cluster)?;
+    apart.end()
+}
+
+/// That no kind was listed again and again by the one memgate there is, since the apiserver started.
+fn listed_once(cluster: &ControlPlane) -> Result<()> {
+    for resource in ["arkmemories", "arkagents", "memories", "tasks"] {
+        let lists = lists(cluster, resource)?;
+        ensure!(lists <= 2, "{resource} were listed {lists} times");
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! memgate without its apiserver, for longer than anybody should be: what it knows is served, it
+//! stays ready, says how old its knowledge is, and learns on its own when the way is there again.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    faults::apart::{Apart, lists},
+    installed::{install_account, install_crds},
+    parameters::Parameters,
+    support::control_plane::ControlPlane,
+};
+
+/// How long learning may take: 75 s until a silent watch is given up, 30 s for a connection that
+/// nobody answers, and the longest pause of a minute.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// What a log may hold of one outage: a few lines for each of some twenty watches.
+const COMPLAINTS: usize = 60;
+
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let cluster = ControlPlane::start()?;
+    install_crds(&cluster)?;
+    let apart = Apart::start(&cluster, &install_account(&cluster)?)?;
+
+    let oldest = watch_age(&apart, parameters.seconds("quiet")?)?;
+    println!("nothing happens: the age is {oldest:.0?} at most");
+
+    apart.wire.cut();
+    apart.wire.mend();
+    apart.change(&cluster, "died-silently")?;
+    let took = apart.learns(&cluster, "died-silently", PATIENCE)?;
+    println!("all watches died without a word: a change was learned {took:.0?} later");
+
+    let stall = parameters.seconds("stall")?;
+    let stalled = cluster.stall_store()?;
+    apart.serves_for(stall)?;
+    drop(stalled);
+    apart.change(&cluster, "stalled")?;
+    let took = apart.learns(&cluster, "stalled", PATIENCE)?;
+    println!("the store stalled for {stall:?}: all calls were good, a change was learned {took:.0?} later");
+
+    outage(&cluster, &apart, parameters.seconds("outage")?)?;
+    println!("since the start arkmemories were listed {} times", lists(&cluster, "arkmemories")?);
+    apart.end()
+}
+
+/// Nothing comes through for so long.
+fn outage(cluster: &ControlPlane, apart: &Apart, time: Duration) -> Result<()> {
+    let before = apart.complaints().len();
+    apart.wire.cut();
+    let oldest = watch_age(apart, time)?;
+    ensure!(oldest + Duration::from_secs(2) >= time, "after {time:?} the age is only {oldest:?}");
+    let (status, text) = apart.memgate.probe("/readyz").context("memgate does not answer probes")?;
+    ensure!(status == 200, "{text}");
+    let complaints = apart.complaints().split_off(before);
+    ensure!(complaints.len() <= COMPLAINTS, "{}", complaints.join("\n"));
+    println!(
+        "nothing came through for {time:?}: all calls were good, it was ready all the while, the age rose to \
+         {oldest:.0?}, the log has {} warnings; /readyz:\n{}",
+        complaints.len(),
+        text.trim_end()
+    );
+    apart.change(cluster, "cut-off")?;
+    apart.wire.mend();
+    let took = apart.learns(cluster, "cut-off", PATIENCE)?;
+    println!(
+        "a change was learned {took:.0?} after the way was there again; the age is {:.0?}",
+        apart.age()?
+    );
+    Ok(())
+}
+
+/// The greatest age in so long, in which every call is good and memgate is ready.
+fn watch_age(apart: &Apart, time: Duration) -> Result<Duration> {
+    let step = Duration::from_secs(1).min(time);
+    let mut oldest = Duration::ZERO;
+    for _ in 0..time.as_secs() {
+        apart.serves_for(step)?;
+        oldest = oldest.max(apart.age()?);
+    }
+    Ok(oldest)
+}

@@ -1,0 +1,59 @@
+//! A Deployment that grows to many pods at once: each of them has its memory.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    installed::{GUARDED, Installed},
+    parameters::Parameters,
+    request::{path, send},
+    scene::{COMPLETE, agent, env_names, memory, pod, pod_spec},
+    support::control_plane::ControlPlane,
+};
+
+/// How long a pod may take to come; controllers create some twenty a second.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let wanted = parameters.number("pods")?;
+    let cluster = ControlPlane::start()?;
+    let _memgate = Installed::new(&cluster)?;
+    let namespace = cluster.labelled_namespace("scaled", &[GUARDED])?;
+    let labels = json!({"app.kubernetes.io/name": "agent", "arkonis.dev/deployment": "scout"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
+        "spec": {
+            "replicas": wanted,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
+        },
+    });
+    let items = json!([memory("notes"), agent("scout", "notes"), deployment]);
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], &list)?.ok()?;
+
+    let (start, wanted) = (Instant::now(), usize::try_from(wanted)?);
+    let path = path(&pod("", "", &[]), &namespace, None)?;
+    let pods = loop {
+        let list = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
+        let pods = list["items"].as_array().context("a list has items")?;
+        if pods.len() >= wanted {
+            break pods.clone();
+        }
+        let patience = PATIENCE * u32::try_from(wanted)?;
+        ensure!(start.elapsed() < patience, "{} of {wanted} pods came in {patience:?}", pods.len());
+        std::thread::sleep(Duration::from_secs(1));
+    };
+    let bare: Vec<&Value> = pods.iter().filter(|pod| env_names(pod) != COMPLETE).collect();
+    println!(
+        "{} pods came in {:.0?}, {} of them without their memory",
+        pods.len(),
+        start.elapsed(),
+        bare.len()
+    );
+    ensure!(bare.is_empty(), "{}", bare[0]);
+    Ok(())
+}
