@@ -93,7 +93,7 @@ async fn a_bad_pair_changes_nothing() {
     let (old, new) = (pair(), pair());
     let mount = Mount::new(&old);
     let server = start(&mount);
-    let failed = "memgate_cert_rotations_total{result=\"failed\"}";
+    let failed = r#"memgate_cert_rotations_total{kind="leaf",result="failed"}"#;
     let expired = pair_until(2020);
     let bad = [
         ("expired", expired.cert.as_str(), expired.key.as_str()),
