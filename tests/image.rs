@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 const CONTAINERFILE: &str = include_str!("../Containerfile");
 const TOOLCHAIN: &str = include_str!("../rust-toolchain.toml");
 
-/// The goal for the image, which holds this binary and its bill of materials.
-const MOST_BYTES: u64 = 15_000_000;
+/// The goal for the image, which holds this binary and its bill of materials: 15 MiB.
+const MOST_BYTES: u64 = 15 << 20;
 
 /// What `tools/build-static.sh` has made.
 fn built(file: &str) -> PathBuf {
@@ -227,7 +227,15 @@ fn the_bill_of_materials_is_complete() {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let tree = Command::new(env!("CARGO"))
         .args([
-            "tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--target",
+            "tree",
+            "--locked",
+            "--edges",
+            "normal,no-proc-macro",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "--target",
             &target,
         ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
