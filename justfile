@@ -28,6 +28,10 @@ bless:
 apiserver *FILTER:
     cargo test --locked --test apiserver {{FILTER}}
 
+# Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in tests/fuzz/corpus
+fuzz TARGET="" SECONDS="60":
+    MEMGATE_FUZZ_SECONDS={{SECONDS}} cargo test --locked --release --test fuzz -- fuzz::{{TARGET}}
+
 # The control plane for the tests, built ahead of time
 envtest:
     cargo test --locked --test apiserver -- --exact control_plane::reports_its_version

@@ -11,17 +11,15 @@
     reason = "a test stops where something is wrong, and says where it stood"
 )]
 
+#[path = "support/cases.rs"]
+mod cases;
+
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
 
 use memgate::admission;
-use memgate::casefile::read::read;
 use memgate::casefile::{Case, request};
 use memgate::family;
-use memgate::manifest::collect::collect;
-use memgate::manifest::document::values;
 use memgate::model::pointer::Pointer;
 use memgate::model::request::{Operation, Request};
 use memgate::model::shape::Shape;
@@ -109,16 +107,9 @@ fn set(object: &mut Value, pointer: &Pointer, value: Option<&Value>) -> bool {
 
 /// Some cases: each shows a finding, or kinds of objects in the state, that none before it shows.
 fn cases() -> Vec<Case> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut seen = BTreeSet::new();
-    let mut cases = Vec::new();
-    for source in collect(&[root.display().to_string()], &mut std::io::empty()).sources {
-        let mut errors = Vec::new();
-        for document in values(&Arc::new(source), &mut errors) {
-            cases.extend(read(document.value()).expect("a case file"));
-        }
-        assert!(errors.is_empty(), "{errors:?}");
-    }
+    let cases = cases::cases().expect("the case files");
+    let mut cases: Vec<Case> = cases.into_iter().map(|(_, case)| case).collect();
     cases.retain(|case: &Case| {
         let object = case.object.as_ref().or(case.old_object.as_ref()).expect("an object");
         let kind = (object.get("apiVersion"), object.get("kind"), case.operation.name());

@@ -56,7 +56,7 @@ view! {
 
 view! {
     /// A container.
-    Container {
+    element Container {
         /// The name.
         name: Text<'a> = "name",
         /// The environment; `None` when there is no list at all, which a patch must tell from an

@@ -116,11 +116,11 @@ impl Tree {
         matches!(self, Self::Map(_) | Self::Texts(_))
     }
 
-    /// The value of `key` in an object of strings; the last one wins.
+    /// The value of `key` in an object of strings.
     #[must_use]
     pub fn entry(&self, key: &str) -> Option<&str> {
         match self {
-            Self::Texts(entries) => entries.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.as_str()),
+            Self::Texts(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()),
             _ => None,
         }
     }
@@ -200,7 +200,7 @@ impl Tree {
                 (index, elements.get(index as usize))
             }
             Self::Texts(entries) => {
-                let index = entries.iter().rposition(|(key, _)| key == token);
+                let index = entries.iter().position(|(key, _)| key == token);
                 (index.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX), None)
             }
             _ => (u32::MAX, None),
@@ -335,7 +335,7 @@ fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, Stri
             entries.push((key, value));
         }
     }
-    Ok(entries)
+    Ok(last_of_equal(entries))
 }
 
 fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, String)>, A::Error> {
@@ -343,7 +343,18 @@ fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, Strin
     while let Some((key, IgnoredAny)) = access.next_entry::<String, IgnoredAny>()? {
         keys.push((key, String::new()));
     }
-    Ok(keys)
+    Ok(last_of_equal(keys))
+}
+
+/// Of entries with equal keys, the last one.
+fn last_of_equal(mut entries: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(key.as_str())).collect();
+    drop(seen);
+    if last.contains(&false) {
+        entries.retain(|_| last.pop().unwrap_or(true));
+    }
+    entries
 }
 
 fn skip_entries<'de, A: MapAccess<'de>>(mut access: A) -> Result<(), A::Error> {

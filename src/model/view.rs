@@ -29,8 +29,19 @@ impl Deref for Text<'_> {
 }
 
 /// Makes a view type: `view!(Container { name: Text<'a> = "name", … });`
+///
+/// `null` reads as a view without fields. With `element` in front of its name it is an error: into a
+/// list element that is `null` nothing can be patched.
 macro_rules! view {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident : $type:ty = $key:literal),* $(,)? }) => {
+    ($(#[$meta:meta])* element $name:ident $fields:tt) => {
+        view! { @ Err(E::custom("null where an object belongs")), $(#[$meta])* $name $fields }
+    };
+    ($(#[$meta:meta])* $name:ident $fields:tt) => {
+        view! { @ Ok($name::default()), $(#[$meta])* $name $fields }
+    };
+    (@ $null:expr, $(#[$meta:meta])* $name:ident {
+        $($(#[$doc:meta])* $field:ident : $type:ty = $key:literal),* $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Debug, Default)]
         pub struct $name<'a> {
@@ -49,7 +60,7 @@ macro_rules! view {
                     }
 
                     fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                        Ok($name::default())
+                        $null
                     }
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {

@@ -18,13 +18,9 @@
 mod moved;
 mod stage;
 
-use std::{
-    io,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -35,7 +31,6 @@ use memgate::{
         self,
         judge::{Outcome, judge},
     },
-    manifest::{collect::collect, document::values},
     model::request::Operation,
 };
 use serde_json::{Value, json};
@@ -43,7 +38,7 @@ use serde_json::{Value, json};
 use crate::{
     installed::GUARDED,
     request::{self, Answer, send},
-    support::{audit::Annotations, control_plane::ControlPlane},
+    support::{audit::Annotations, cases::documents, control_plane::ControlPlane},
     world::{Case, World},
 };
 
@@ -84,22 +79,15 @@ pub(crate) fn summary() -> Option<String> {
 }
 
 fn all() -> Result<Vec<Moved>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut io::empty());
-    ensure!(collected.errors.is_empty(), "{:?}", collected.errors);
     let mut all = Vec::new();
-    for source in collected.sources.into_iter().map(Arc::new) {
-        let file = Path::new(source.name()).strip_prefix(&root)?.with_extension("").display().to_string();
+    for (file, document) in documents()? {
+        let file = file.trim_end_matches(".yaml");
         if file.ends_with("-offline") {
             continue;
         }
-        let mut errors = Vec::new();
-        for document in values(&source, &mut errors) {
-            for value in document.value().as_array().context("a file is no list of cases")? {
-                all.push(moved(&file, value, all.len())?);
-            }
+        for value in document.as_array().context("a file is no list of cases")? {
+            all.push(moved(file, value, all.len())?);
         }
-        ensure!(errors.is_empty(), "{errors:?}");
     }
     Ok(all)
 }

@@ -166,7 +166,8 @@ fn directory_from(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
+/// The first program of this name in the directories of a `PATH`.
+pub(crate) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 

@@ -1,6 +1,6 @@
-//! Builds a program of the control plane with Go, once, into a cache outside the work tree.
+//! Builds a program that tests need with Go, once, into a cache outside the work tree.
 //!
-//! The cache is `<cache>/<version>-<hash of tools/envtest>/<program>`. A program appears there by
+//! The cache is `<cache>/<version>-<hash of its module files>/<program>`. A program appears there by
 //! a rename, so whatever is there is whole, and a lock lets one run build while others wait.
 
 use std::{
@@ -17,45 +17,76 @@ use super::assets::{Places, Program, SERIES, is_executable};
 /// modules carry no version in their sources: unset, the apiserver calls itself `v0.0.0-master`.
 pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
 
-/// The files that decide what is built; they make the cache's key.
-const MODULE_FILES: [&str; 4] = ["etcd/go.mod", "etcd/go.sum", "kubernetes/go.mod", "kubernetes/go.sum"];
+/// The files that decide what a control plane is built from; they make the cache's key.
+const ENVTEST_FILES: [&str; 4] =
+    ["envtest/etcd/go.mod", "envtest/etcd/go.sum", "envtest/kubernetes/go.mod", "envtest/kubernetes/go.sum"];
 
-/// The program from the cache, built first when it is not there.
+/// How a program is built.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    /// Its file name.
+    pub(crate) name: &'static str,
+    /// What the cache's key begins with.
+    pub(crate) version: &'static str,
+    /// The files below `tools/` that decide what is built.
+    pub(crate) files: &'static [&'static str],
+    /// Its Go module, a directory below `tools/`.
+    pub(crate) module: &'static str,
+    /// Its package.
+    pub(crate) package: &'static str,
+    /// What the linker is told.
+    pub(crate) linker_flags: String,
+    /// What to do when it is nowhere and cannot be built.
+    pub(crate) advice: String,
+}
+
+/// The program of a control plane from the cache, built first when it is not there.
 pub(crate) fn cached(program: Program, places: &Places) -> Result<PathBuf> {
-    let cache = places.cache.as_deref().ok_or_else(|| missing(program, places))?;
-    let modules = modules_dir();
-    let dir = cache.join(key(&modules)?);
-    let path = dir.join(program.name());
+    let recipe = Recipe {
+        name: program.name(),
+        version: KUBERNETES_VERSION,
+        files: &ENVTEST_FILES,
+        module: module(program),
+        package: package(program),
+        linker_flags: linker_flags(),
+        advice: missing(program, places),
+    };
+    built(&recipe, places)
+}
+
+/// A program from the cache, built first when it is not there.
+pub(crate) fn built(recipe: &Recipe, places: &Places) -> Result<PathBuf> {
+    let missing = || anyhow!("{}", recipe.advice);
+    let cache = places.cache.as_deref().ok_or_else(missing)?;
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools");
+    let dir = cache.join(key(recipe, &tools)?);
+    let path = dir.join(recipe.name);
     if is_executable(&path) {
         return Ok(path);
     }
-    let go = places.go.as_deref().ok_or_else(|| missing(program, places))?;
+    let go = places.go.as_deref().ok_or_else(missing)?;
 
     fs::create_dir_all(&dir).with_context(|| format!("failed to create {}", dir.display()))?;
     let _alone = lock(&dir.join("lock"))?;
     // Another run may have built it while this one waited.
     if !is_executable(&path) {
         let unfinished = tempfile::tempdir_in(&dir)?;
-        let built = unfinished.path().join(program.name());
-        build(program, go, &modules, &built)?;
+        let built = unfinished.path().join(recipe.name);
+        build(recipe, go, &tools, &built)?;
         fs::rename(&built, &path).with_context(|| format!("failed to rename to {}", path.display()))?;
     }
     Ok(path)
 }
 
-fn modules_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/envtest")
-}
-
 /// `v1.36.3-0123456789abcdef`.
-fn key(modules: &Path) -> Result<String> {
+fn key(recipe: &Recipe, tools: &Path) -> Result<String> {
     let mut hash = Fnv::new();
-    for file in MODULE_FILES {
-        let path = modules.join(file);
+    for file in recipe.files {
+        let path = tools.join(file);
         let bytes = fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
         hash.add(&bytes);
     }
-    Ok(format!("{KUBERNETES_VERSION}-{:016x}", hash.0))
+    Ok(format!("{}-{:016x}", recipe.version, hash.0))
 }
 
 /// FNV-1a, 64 bits. The standard library's hash may change with the compiler, and with it would
@@ -81,30 +112,24 @@ fn lock(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-fn build(program: Program, go: &Path, modules: &Path, to: &Path) -> Result<()> {
-    eprintln!(
-        "building {} for Kubernetes {KUBERNETES_VERSION} with Go; this happens once and may take minutes",
-        program.name()
-    );
-    let module = modules.join(module(program));
+fn build(recipe: &Recipe, go: &Path, tools: &Path, to: &Path) -> Result<()> {
+    let Recipe { name, version, package, .. } = recipe;
+    eprintln!("building {name} ({version}) with Go; this happens once and may take minutes");
+    let module = tools.join(recipe.module);
     let status = Command::new(go)
-        .args(["build", "-buildvcs=false", "-ldflags"])
-        .arg(linker_flags())
-        .arg("-o")
-        .args([to.as_os_str(), package(program).as_ref()])
+        .args(["build", "-buildvcs=false", "-ldflags", &recipe.linker_flags, "-o"])
+        .args([to.as_os_str(), package.as_ref()])
         .env("GOWORK", "off")
         .current_dir(&module)
         .status()
         .with_context(|| format!("failed to run {}", go.display()))?;
     ensure!(
         status.success(),
-        "failed to build {} ({status}); Go's own words are above. To see them again: cd {} && go build {}",
-        program.name(),
+        "failed to build {name} ({status}); Go's own words are above. To see them again: cd {} && go build {package}",
         module.display(),
-        package(program)
     );
     if !is_executable(to) {
-        bail!("Go built {}, but left no {}", program.name(), to.display());
+        bail!("Go built {name}, but left no {}", to.display());
     }
     Ok(())
 }
@@ -122,8 +147,8 @@ fn linker_flags() -> String {
 
 fn module(program: Program) -> &'static str {
     match program {
-        Program::Etcd => "etcd",
-        Program::ApiServer | Program::ControllerManager | Program::Kubectl => "kubernetes",
+        Program::Etcd => "envtest/etcd",
+        Program::ApiServer | Program::ControllerManager | Program::Kubectl => "envtest/kubernetes",
     }
 }
 
@@ -137,11 +162,11 @@ fn package(program: Program) -> &'static str {
 }
 
 /// What to do about a program that is nowhere.
-fn missing(program: Program, places: &Places) -> anyhow::Error {
+fn missing(program: Program, places: &Places) -> String {
     let place = |path: &Option<PathBuf>, unset: &str| {
         path.as_ref().map_or_else(|| unset.to_owned(), |path| path.display().to_string())
     };
-    anyhow!(
+    format!(
         "{name} is missing. Any one of these helps:
   1. set KUBEBUILDER_ASSETS to a directory that holds etcd, kube-apiserver, kube-controller-manager and kubectl (now: {set})
   2. run `setup-envtest use {SERIES}.x`; its directory is found by itself (now: {unpacked}), but it has no kube-controller-manager

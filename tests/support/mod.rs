@@ -6,6 +6,8 @@
 //!   └─ audit      what the apiserver wrote down about a request
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
+//! tools           other Go programs, built the same way
+//! cases           the project's own case files
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -32,6 +34,7 @@
 pub(crate) mod assets;
 pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod cases;
 pub(crate) mod certs;
 pub(crate) mod components;
 pub(crate) mod connection;
@@ -40,5 +43,6 @@ pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 pub(crate) mod process;
 pub(crate) mod scratch;
+pub(crate) mod tools;
 pub(crate) mod wait;
 pub(crate) mod webhook;

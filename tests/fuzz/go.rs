@@ -1,0 +1,298 @@
+//! The same texts and the same patches through the libraries of a kube-apiserver: memgate must decide
+//! on a text as on what the apiserver reads in it, and patches must do there what they do here.
+//!
+//! `tools/compare` is the program on the other side.
+
+use std::{
+    fmt::Write as _,
+    io::{BufRead, BufReader, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use libtest_mimic::{Failed, Trial};
+use memgate::{
+    admission::{self, Malformed},
+    casefile::{self, Case},
+    decide::decide,
+    model::{
+        decision::{Decision, Reason},
+        snapshot::Snapshot,
+    },
+    patch::{Patch, apply::apply},
+};
+use proptest::{prelude::Rng, test_runner::TestRunner};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use crate::support::{cases, tools};
+
+/// How often each case's object is written in another way.
+const WAYS: usize = 3;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let trial = |name: &str, run: fn(&mut Go) -> Result<()>| {
+        Trial::test(format!("go::{name}"), move || {
+            Go::start().and_then(|mut go| run(&mut go)).map_err(|error| Failed::from(format!("{error:#}")))
+        })
+    };
+    vec![
+        trial("reads_odd_texts_alike", reads_odd_texts_alike),
+        trial("reads_repeated_and_escaped_keys_alike", reads_repeated_keys_alike),
+        trial("applies_patches_alike", applies_patches_alike),
+    ]
+}
+
+/// The program on the other side; it ends with its input.
+struct Go {
+    _child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    value: Option<Box<RawValue>>,
+    error: Option<String>,
+}
+
+impl Go {
+    fn start() -> Result<Self> {
+        let mut child =
+            Command::new(tools::compare()?).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = child.stdin.take().context("no input")?;
+        let output = BufReader::new(child.stdout.take().context("no output")?);
+        Ok(Self { _child: child, input, output })
+    }
+
+    /// What Go reads in a text, as text again; an error when Go refuses it.
+    fn read(&mut self, text: &[u8]) -> Result<Result<String, String>> {
+        self.ask(&json!({"text": BASE64_STANDARD.encode(text)}))
+    }
+
+    fn patched(&mut self, text: &str, patch: &str) -> Result<Result<String, String>> {
+        self.ask(&json!({"text": BASE64_STANDARD.encode(text), "patch": BASE64_STANDARD.encode(patch)}))
+    }
+
+    fn ask(&mut self, task: &Value) -> Result<Result<String, String>> {
+        writeln!(self.input, "{task}")?;
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        let answer: Answer = serde_json::from_str(&line).with_context(|| format!("Go says {line:?}"))?;
+        let null = || "null".to_owned();
+        Ok(match answer.error {
+            Some(error) => Err(error),
+            None => Ok(answer.value.map_or_else(null, |value| value.get().to_owned())),
+        })
+    }
+}
+
+/// Pods written as no apiserver would send them, and whether memgate refuses to read them.
+fn reads_odd_texts_alike(go: &mut Go) -> Result<()> {
+    let scene = scene()?;
+    let pod = scene.object.to_string();
+    let inside = |text: &str| pod.replacen('{', &format!("{{{text},"), 1);
+    let deep = |depth: usize| inside(&format!(r#""x":{}{}"#, "[".repeat(depth), "]".repeat(depth)));
+    let odd: [(&str, Vec<u8>, bool); 18] = [
+        ("as it is", pod.clone().into(), false),
+        ("a key twice, the last wins", inside(r#""metadata":{"name":"other"}"#).into(), false),
+        ("a key in other case", inside(r#""Metadata":{"labels":{}},"SPEC":null"#).into(), false),
+        ("an escaped key", pod.replacen(r#""metadata""#, r#""\u006detadata""#, 1).into(), false),
+        ("a null member", inside(r#""status":null"#).into(), false),
+        ("depth 126", deep(126).into(), false),
+        ("depth 127", deep(127).into(), false),
+        ("depth 128", deep(128).into(), false),
+        ("depth 129", deep(129).into(), false),
+        ("depth 9,000", deep(9_000).into(), false),
+        ("NUL in a string", inside(r#""x":"\u0000""#).into(), false),
+        ("a huge integer", inside(r#""x":123456789012345678901234567890"#).into(), false),
+        ("a lone surrogate elsewhere", inside(r#""x":"\ud800""#).into(), false),
+        ("no UTF-8", [inside(r#""x":""#).as_bytes(), b"\xff\"}"].concat(), true),
+        ("a byte order mark", format!("\u{feff}{pod}").into(), true),
+        ("a comma too many", inside(r#""x":[1,]"#).into(), true),
+        ("a comment", inside("/* x */ \"x\":1").into(), true),
+        ("nothing", Vec::new(), true),
+    ];
+    for (name, text, refused) in odd {
+        let read = go.read(&text)?;
+        let ours = decide_on(&scene, &text)?;
+        ensure!(ours.is_none() == refused, "{name}: memgate says {ours:?}, Go {read:?}");
+        if let (Ok(read), Some(ours)) = (&read, &ours) {
+            same(name, ours, &decide_on(&scene, read.as_bytes())?.context("Go's text is refused")?)?;
+        }
+        ensure!(read.is_ok() || refused, "{name}: Go refuses ({read:?}) what memgate reads");
+    }
+    Ok(())
+}
+
+/// The objects of all cases, with keys that are repeated (the other value first, or last) and written
+/// with escapes.
+fn reads_repeated_keys_alike(go: &mut Go) -> Result<()> {
+    let mut runner = TestRunner::deterministic();
+    let mut compared = 0;
+    for (file, case) in cases::cases()? {
+        let Some(object) = case.object.clone() else { continue };
+        let Ok(snapshot) = casefile::request::state(&case) else { continue };
+        let scene = Scene { snapshot, case, object };
+        let plain = decide_on(&scene, scene.object.to_string().as_bytes())?;
+        if plain.is_none_or(|decision| decision.reason == Reason::Malformed) {
+            // Go's typed readers would refuse it as well, whatever stands there twice.
+            continue;
+        }
+        for _ in 0..WAYS {
+            let mut text = String::new();
+            put(&scene.object, &scene.object, runner.rng(), &mut text);
+            let name = format!("{file}: {}: {text}", scene.case.name);
+            let Ok(read) = go.read(text.as_bytes())? else { continue };
+            let ours = decide_on(&scene, text.as_bytes())?.with_context(|| name.clone())?;
+            let theirs = decide_on(&scene, read.as_bytes())?.with_context(|| name.clone())?;
+            same(&name, &ours, &theirs)?;
+            compared += 1;
+        }
+    }
+    ensure!(compared > 1_000, "only {compared} texts were compared");
+    Ok(())
+}
+
+/// The patches of all cases.
+fn applies_patches_alike(go: &mut Go) -> Result<()> {
+    let mut applied = 0;
+    for (file, case) in cases::cases()? {
+        let (Ok(snapshot), Some(object)) = (casefile::request::state(&case), &case.object) else { continue };
+        let review = casefile::request::review(&case).to_string();
+        let Ok(review) = admission::parse(&review) else { continue };
+        let edits = decide(&review.request, &snapshot).edits;
+        if edits.is_empty() {
+            continue;
+        }
+        let text = object.to_string();
+        let ours = apply(&text, &edits).with_context(|| format!("{file}: {}", case.name))?;
+        let theirs = go.patched(&text, &serde_json::to_string(&Patch(&edits))?)?;
+        let theirs = theirs.map_err(anyhow::Error::msg).with_context(|| format!("{file}: {}", case.name))?;
+        let ours = go.read(ours.as_bytes())?.map_err(anyhow::Error::msg)?;
+        ensure!(ours == theirs, "{file}: {}: ours {ours}\ntheirs {theirs}", case.name);
+        applied += 1;
+    }
+    ensure!(applied > 200, "only {applied} patches were applied");
+    Ok(())
+}
+
+/// A case whose object is written in other ways.
+struct Scene {
+    snapshot: Snapshot,
+    case: Case,
+    object: Value,
+}
+
+/// A pod that gets something injected.
+fn scene() -> Result<Scene> {
+    for (_, case) in cases::cases()? {
+        let Some(object) = case.object.clone().filter(|object| object["kind"] == "Pod") else { continue };
+        let snapshot = casefile::request::state(&case)?;
+        let scene = Scene { snapshot, case, object };
+        let decision = decide_on(&scene, scene.object.to_string().as_bytes())?;
+        if decision.is_some_and(|decision| decision.reason == Reason::Injected) {
+            return Ok(scene);
+        }
+    }
+    anyhow::bail!("no case injects anything")
+}
+
+/// The decision on a scene whose object is this text; `None` when it is refused as unreadable.
+fn decide_on(scene: &Scene, text: &[u8]) -> Result<Option<Decision>> {
+    const PLACE: &str = r#""the object""#;
+    let Ok(text) = str::from_utf8(text) else { return Ok(None) };
+    let mut review = casefile::request::review(&scene.case);
+    review["request"]["object"] = json!("the object");
+    let body = review.to_string();
+    ensure!(body.matches(PLACE).count() == 1, "the object has no place of its own");
+    let body = body.replacen(PLACE, text, 1);
+    match admission::parse(&body) {
+        Ok(review) => {
+            let decision = decide(&review.request, &scene.snapshot);
+            Ok(Some(decision).filter(|decision| decision.reason != Reason::Unreadable))
+        }
+        Err(Malformed::NotJson { .. } | Malformed::Missing("object")) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// That two decisions say the same, in any order: Go sorts the keys of what it writes.
+fn same(name: &str, ours: &Decision, theirs: &Decision) -> Result<()> {
+    let said = |decision: &Decision| {
+        let findings = decision.findings.iter();
+        let mut said: Vec<String> = findings
+            .map(|finding| format!("{} {} {}", finding.code.name, finding.pointer, finding.severity.name()))
+            .collect();
+        said.extend(decision.edits.iter().map(|edit| {
+            // A position in a list of keys that were sorted is none of the edit's own.
+            format!("{} {} {:?}", edit.op.name(), edit.pointer, edit.value)
+        }));
+        said.sort();
+        (decision.reason, said)
+    };
+    let (ours, theirs) = (said(ours), said(theirs));
+    ensure!(ours == theirs, "{name}\nours   {ours:?}\ntheirs {theirs:?}");
+    Ok(())
+}
+
+/// Writes a value with some of its keys twice, the other value before or behind, and some escaped.
+fn put(value: &Value, whole: &Value, rng: &mut impl Rng, out: &mut String) {
+    match value {
+        Value::Object(members) => {
+            out.push('{');
+            for (number, (key, member)) in members.iter().enumerate() {
+                if number > 0 {
+                    out.push(',');
+                }
+                let mut one_in = |n: u32| rng.next_u32().is_multiple_of(n);
+                let (before, behind, escaped) = (one_in(8), one_in(40), one_in(8));
+                let key = if escaped { escape(key) } else { Value::from(key.as_str()).to_string() };
+                if before {
+                    let _infallible = write!(out, "{key}:{},", other(member, whole, rng.next_u32()));
+                }
+                out.push_str(&key);
+                out.push(':');
+                put(member, whole, rng, out);
+                if behind {
+                    let _infallible = write!(out, ",{key}:{}", other(member, whole, rng.next_u32()));
+                }
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (number, item) in items.iter().enumerate() {
+                if number > 0 {
+                    out.push(',');
+                }
+                put(item, whole, rng, out);
+            }
+            out.push(']');
+        }
+        leaf => out.push_str(&leaf.to_string()),
+    }
+}
+
+/// Another value of the same type: of any other, Go's typed readers would refuse the whole object.
+fn other(member: &Value, whole: &Value, random: u32) -> String {
+    match member {
+        Value::Object(_) => return "{}".to_owned(),
+        Value::Array(_) => return "[]".to_owned(),
+        _ => {}
+    }
+    let same_type = |value: &&Value| std::mem::discriminant(*value) == std::mem::discriminant(member);
+    let all = crate::places::places(whole);
+    let alike: Vec<&Value> = all.iter().filter_map(|place| whole.pointer(place)).filter(same_type).collect();
+    alike[random as usize % alike.len()].to_string()
+}
+
+fn escape(key: &str) -> String {
+    let mut text = String::from('"');
+    for unit in key.encode_utf16() {
+        let _infallible = write!(text, "\\u{unit:04x}");
+    }
+    text.push('"');
+    text
+}

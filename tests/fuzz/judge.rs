@@ -1,0 +1,87 @@
+//! What must be true of the answer to any review.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use memgate::{
+    admission::{self, Fault, Malformed},
+    decide::decide,
+    model::{finding::Phase, snapshot::Snapshot},
+};
+use serde_json::Value;
+
+/// All warnings of an answer together, in bytes.
+const WARNINGS: usize = 4096;
+
+/// Answers a review in every way that there is; what is wrong with an answer.
+pub(crate) fn judge(body: &str, snapshot: &Snapshot) -> Result<(), String> {
+    let review = match admission::parse(body) {
+        Ok(review) => review,
+        Err(malformed) => return judge_refusal(&malformed, body),
+    };
+    let decision = decide(&review.request, snapshot);
+    if decide(&review.request, snapshot) != decision {
+        return Err("two decisions on the same request differ".to_owned());
+    }
+    for phase in [Phase::Mutate, Phase::Validate] {
+        judge_answer(admission::respond(phase, &review, &decision), body)?;
+    }
+    judge_answer(admission::review(&review, snapshot), body)?;
+    match admission::admit(&review.request, snapshot) {
+        Ok(admitted) if admitted.allowed() && !admitted.edits.is_empty() => {
+            let request = memgate::model::request::Request {
+                object: admitted.object.as_deref(),
+                ..review.request.clone()
+            };
+            let again = decide(&request, snapshot);
+            if again.edits.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("a second pass edits: {:?}", again.edits))
+            }
+        }
+        Ok(_) | Err(Fault::Unreadable) => Ok(()),
+        Err(fault) => Err(fault.to_string()),
+    }
+}
+
+fn judge_refusal(malformed: &Malformed, body: &str) -> Result<(), String> {
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok();
+    match malformed {
+        Malformed::NotJson { line, .. } if *line > body.lines().count().max(1) + 1 => {
+            Err(format!("line {line} is behind the end"))
+        }
+        Malformed::Empty if is_json => Err("a body is called empty".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn judge_answer(answer: Result<Vec<u8>, Fault>, body: &str) -> Result<(), String> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(Fault::Unreadable) => return Ok(()),
+        Err(fault) => return Err(fault.to_string()),
+    };
+    let answer: Value = serde_json::from_slice(&answer).map_err(|error| format!("the answer: {error}"))?;
+    let response = &answer["response"];
+    let warnings = response["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts: Vec<&str> = warnings.iter().filter_map(Value::as_str).collect();
+    if texts.iter().map(|text| text.len()).sum::<usize>() > WARNINGS {
+        return Err("the warnings are too long".to_owned());
+    }
+    if let Some(text) = texts.iter().find(|text| text.contains(char::is_control)) {
+        return Err(format!("a control character in a warning: {text:?}"));
+    }
+    if response.get("patch").is_some() != response.get("patchType").is_some() {
+        return Err("patch and patchType do not come together".to_owned());
+    }
+    // A depth that this reader does not go to is no fault of the answer.
+    let Ok(review) = serde_json::from_str::<Value>(body) else { return Ok(()) };
+    let Some(patch) = response["patch"].as_str() else { return Ok(()) };
+    judge_patch(patch, &review["request"]["object"])
+}
+
+fn judge_patch(patch: &str, object: &Value) -> Result<(), String> {
+    let patch = BASE64_STANDARD.decode(patch).map_err(|error| error.to_string())?;
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).map_err(|error| error.to_string())?;
+    let mut object = object.clone();
+    json_patch::patch(&mut object, &patch).map_err(|error| format!("the patch does not apply: {error}"))
+}

@@ -1,0 +1,53 @@
+//! Go programs that tests compare memgate with, or run: found, or built from `tools/`.
+
+use std::{env, path::PathBuf};
+
+use anyhow::Result;
+
+use super::{
+    assets::{Places, is_executable, on_path},
+    build::{Recipe, built},
+};
+
+/// The Helm that `tools/helm/go.mod` asks for.
+const HELM_VERSION: &str = "v4.3.1";
+
+/// Helm: the one that `HELM` names, one on the `PATH`, or one built from `tools/helm`.
+///
+/// # Errors
+/// When there is none and it cannot be built; the text names the ways to get it.
+pub(crate) fn helm() -> Result<PathBuf> {
+    let named = env::var_os("HELM").map(PathBuf::from);
+    let found = || env::var_os("PATH").and_then(|path| on_path("helm", &path));
+    if let Some(helm) = named.filter(|path| is_executable(path)).or_else(found) {
+        return Ok(helm);
+    }
+    let recipe = Recipe {
+        name: "helm",
+        version: HELM_VERSION,
+        files: &["helm/go.mod", "helm/go.sum"],
+        module: "helm",
+        package: "helm.sh/helm/v4/cmd/helm",
+        linker_flags: "-s -w".to_owned(),
+        advice: "helm is missing: set HELM to it, put it on the PATH, or install Go 1.26 or newer".to_owned(),
+    };
+    built(&recipe, &Places::from_environment())
+}
+
+/// What an apiserver's own libraries make of JSON texts and patches, built from `tools/compare`.
+///
+/// # Errors
+/// When it cannot be built; the text says what is missing.
+pub(crate) fn compare() -> Result<PathBuf> {
+    let recipe = Recipe {
+        name: "compare",
+        version: "v1",
+        files: &["compare/go.mod", "compare/go.sum", "compare/main.go"],
+        module: "compare",
+        package: ".",
+        linker_flags: "-s -w".to_owned(),
+        advice: "install Go 1.26 or newer: tests compare memgate with an apiserver's own libraries"
+            .to_owned(),
+    };
+    built(&recipe, &Places::from_environment())
+}

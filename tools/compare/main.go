@@ -1,0 +1,73 @@
+// Command compare reads JSON texts and applies JSON patches with the libraries that a
+// kube-apiserver uses, for tests that compare memgate with them.
+//
+// Each line of standard input is one task, each line of standard output its result, in order:
+//
+//	{"text":"<base64>"}                      read it
+//	{"text":"<base64>","patch":"<base64>"}   read it, then apply an RFC 6902 patch
+//
+//	{"value":<what it is>}                   or {"error":"why not"}
+package main
+
+import (
+	"bufio"
+	stdjson "encoding/json"
+	"fmt"
+	"os"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/json"
+)
+
+type task struct {
+	Text  []byte `json:"text"`
+	Patch []byte `json:"patch"`
+}
+
+type result struct {
+	Value any    `json:"value,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// longest is the longest line: two texts of 8 MiB in base64.
+const longest = 32 << 20
+
+func main() {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(make([]byte, 1<<16), longest)
+	output := bufio.NewWriter(os.Stdout)
+	for lines.Scan() {
+		answer, err := stdjson.Marshal(run(lines.Bytes()))
+		if err != nil {
+			answer = fmt.Appendf(nil, `{"error":%q}`, err.Error())
+		}
+		output.Write(append(answer, '\n'))
+		output.Flush()
+	}
+	if err := lines.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(line []byte) result {
+	var task task
+	if err := stdjson.Unmarshal(line, &task); err != nil {
+		return result{Error: "no task: " + err.Error()}
+	}
+	text := task.Text
+	if task.Patch != nil {
+		patch, err := jsonpatch.DecodePatch(task.Patch)
+		if err != nil {
+			return result{Error: "patch: " + err.Error()}
+		}
+		if text, err = patch.Apply(text); err != nil {
+			return result{Error: "apply: " + err.Error()}
+		}
+	}
+	var value any
+	if err := json.UnmarshalCaseSensitivePreserveInts(text, &value); err != nil {
+		return result{Error: "read: " + err.Error()}
+	}
+	return result{Value: value}
+}
