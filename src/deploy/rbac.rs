@@ -64,7 +64,7 @@ fn rules(kinds: impl Iterator<Item = &'static Kind>, verbs: &[&str]) -> Vec<Poli
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
         let resources = groups.entry(kind.group).or_default();
-        if !resources.iter().any(|known| *known == kind.plural) {
+        if !resources.contains(&kind.plural) {
             resources.push(kind.plural);
         }
     }
