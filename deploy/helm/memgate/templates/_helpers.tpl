@@ -1,0 +1,135 @@
+{{/* The name of everything that is installed. */}}
+{{- define "memgate.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* The name of both webhook configurations. */}}
+{{- define "memgate.configuration" -}}
+{{- printf "%s%s" .Values.webhooks.namePrefix (include "memgate.name" .) -}}
+{{- end }}
+
+{{- define "memgate.account" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "memgate.name" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end }}
+
+{{/* What selects memgate's pods; it never changes. */}}
+{{- define "memgate.selector" -}}
+app.kubernetes.io/name: {{ include "memgate.name" . }}
+{{- end }}
+
+{{- define "memgate.labels" -}}
+{{ include "memgate.selector" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "memgate.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end }}
+
+{{- define "memgate.webhookPort" -}}
+{{- ternary .Values.hostNetwork.webhookPort 10250 .Values.hostNetwork.enabled -}}
+{{- end }}
+
+{{- define "memgate.healthPort" -}}
+{{- ternary .Values.hostNetwork.healthPort 8081 .Values.hostNetwork.enabled -}}
+{{- end }}
+
+{{/* The Secret with memgate's own CA. */}}
+{{- define "memgate.caSecret" -}}
+{{- default (printf "%s-ca" (include "memgate.name" .)) .Values.certs.secretName -}}
+{{- end }}
+
+{{/* The Secret with a certificate that somebody else wrote. */}}
+{{- define "memgate.tlsSecret" -}}
+{{- default (printf "%s-tls" (include "memgate.name" .)) .Values.certs.secretName -}}
+{{- end }}
+
+{{/* The families that are switched on, each with what it adds, as JSON. */}}
+{{- define "memgate.families" -}}
+{{- $all := .Files.Get "files/families.json" | fromJson -}}
+{{- $on := list -}}
+{{- range $family := $all.families -}}
+{{- if (index $.Values.families $family.name).enabled -}}
+{{- $on = append $on $family -}}
+{{- end -}}
+{{- end -}}
+{{- dict "families" $on | toJson -}}
+{{- end }}
+
+{{/* Every namespace but those of the control plane and memgate's own, as a list. */}}
+{{- define "memgate.outsideTheSystem" -}}
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
+{{- end }}
+
+{{/*
+One entry of a webhook configuration. Arguments: root, entry (from files/families.json or a template),
+set (the values of its sort), path; mutating or not.
+*/}}
+{{- define "memgate.entry" -}}
+{{- $namespaces := concat (default list .entry.namespaces) .set.namespaceSelector -}}
+{{- $objects := concat (default list .entry.objects) .set.objectSelector -}}
+{{- $conditions := concat (default list .entry.matchConditions) .set.extraMatchConditions -}}
+- name: {{ .entry.name }}
+  clientConfig:
+    service:
+      name: {{ include "memgate.name" .root }}
+      namespace: {{ .root.Release.Namespace }}
+      path: {{ ternary "/mutate" "/validate" .mutating }}
+      {{- if ne (int .root.Values.service.port) 443 }}
+      port: {{ .root.Values.service.port }}
+      {{- end }}
+  rules: {{- toYaml (default list .entry.rules) | nindent 4 }}
+  {{- with $namespaces }}
+  namespaceSelector:
+    matchExpressions: {{- toYaml . | nindent 6 }}
+  {{- end }}
+  {{- with $objects }}
+  objectSelector:
+    matchExpressions: {{- toYaml . | nindent 6 }}
+  {{- end }}
+  {{- with $conditions }}
+  matchConditions: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  failurePolicy: {{ default .entry.failurePolicy .set.failurePolicy }}
+  timeoutSeconds: {{ default .entry.timeoutSeconds .set.timeoutSeconds }}
+  matchPolicy: Equivalent
+  {{- if .mutating }}
+  reinvocationPolicy: {{ default "IfNeeded" .set.reinvocationPolicy }}
+  {{- end }}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+{{- end }}
+
+{{/* The annotations of both webhook configurations. */}}
+{{- define "memgate.configurationAnnotations" -}}
+{{- $annotations := deepCopy .Values.webhooks.annotations -}}
+{{- if or (eq .Values.certs.mode "cert-manager") (eq .Values.certs.mode "csi") -}}
+{{- $own := printf "%s/%s-ca" .Release.Namespace (include "memgate.name" .) -}}
+{{- if .Values.certs.issuerRef -}}
+{{- with .Values.certs.injectCaFrom -}}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" . -}}
+{{- end -}}
+{{- else -}}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (default $own .Values.certs.injectCaFrom) -}}
+{{- end -}}
+{{- end -}}
+{{- with $annotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
