@@ -2,6 +2,7 @@
 //! `kubectl kustomize` makes of `deploy/kustomize`.
 //!
 //! ```text
+//! arguments   what the Deployment gives to memgate
 //! objects     sets of objects, and how they are compared
 //! generate    the tables among the files, printed by the renderer
 //! kustomize   base, families and components against the renderer
@@ -12,6 +13,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod arguments;
 mod generate;
 mod kustomize;
 mod objects;

@@ -1,0 +1,27 @@
+//! That `memgate serve` knows every flag that an installation gives it.
+
+use std::process::Command;
+
+use memgate::deploy::components::Component;
+
+use crate::objects::printed;
+
+#[test]
+fn are_known_to_memgate() {
+    for component in Component::ALL.into_iter().map(Component::name) {
+        let flags = match component {
+            "fail-closed" => vec!["--component", component, "--component", "ha"],
+            // Files alone, and no Deployment.
+            "static-manifest" => continue,
+            _ => vec!["--component", component],
+        };
+        let objects = printed(&flags);
+        let deployment = &objects["Deployment memgate-system memgate"];
+        let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        let arguments = arguments.as_array().expect("is a list").iter().filter_map(|text| text.as_str());
+        // Flags are read in order, so each of them is before help is asked for.
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
+        let output = command.args(arguments).arg("--help").env_clear().output().expect("memgate starts");
+        assert!(output.status.success(), "{component}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
