@@ -24,6 +24,10 @@ cases *FILTER:
 bless:
     BLESS=1 cargo test --locked --test ui
 
+# Write the tables among the files of deploy/kustomize anew
+generate:
+    BLESS=1 cargo test --locked --test deploy generate
+
 # Only what runs against the real kube-apiserver
 apiserver *FILTER:
     cargo test --locked --test apiserver {{FILTER}}

@@ -176,7 +176,7 @@ pub(super) fn change(objects: &mut Objects, plan: &Plan, component: Component) {
         Component::ServiceMonitor => operations::service_monitor(objects, plan),
         Component::PriorityCritical => operations::priority_critical(objects, plan),
         Component::NoEvents => operations::no_events(objects),
-        Component::FailClosed => policy::fail_closed(objects),
+        Component::FailClosed => policy::fail_closed(objects, plan),
         Component::Templates => policy::templates(objects, plan),
         Component::StaticManifest => policy::static_manifest(objects),
         Component::GitopsArgocd => operations::argo_cd(objects),

@@ -19,7 +19,8 @@ const NOT_NODE: (&str, &str) =
 /// The same, should the kubelet bear another name.
 const NOT_MIRROR: (&str, &str) = (
     "not-mirror",
-    "!has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)",
+    "object == null || !has(object.metadata.annotations) || \
+     !('kubernetes.io/config.mirror' in object.metadata.annotations)",
 );
 /// An object on its way out only has its finalizers removed.
 pub(super) const NOT_DELETING: (&str, &str) =

@@ -74,12 +74,13 @@ fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWe
     pods.push(requirement(INJECT_LABEL, "NotIn", elsewhere));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
-    let webhook = pods_webhook(plan, &format!("{}.pods", selector.name), Failure::Ignore, 2);
+    let webhook = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
     let mut conditions = webhook.match_conditions.clone().unwrap_or_default();
     conditions.extend(selector.annotation.map(|annotation| MatchCondition {
         name: "opted-in".to_owned(),
         expression: format!(
-            "has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations"
+            "object != null && has(object.metadata.annotations) && \
+             '{annotation}' in object.metadata.annotations"
         ),
     }));
     MutatingWebhook {
@@ -88,6 +89,11 @@ fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWe
         match_conditions: Some(conditions),
         ..webhook
     }
+}
+
+/// The name of the entry for agent pods of one sort.
+pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
+    format!("{}.pods", selector.name)
 }
 
 /// Objects of a kind that is mostly none of memgate's business: only those with an annotation whose

@@ -6,6 +6,7 @@
 //! assets, processes, control_plane, webhooks, stub   the cluster is what trials take it for
 //! installed                                          memgate in it, as its own commands install it
 //! manifests, access                                  what it takes, and no more
+//! deploy                                             what is installed, through its whole life
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
@@ -32,6 +33,7 @@ mod assets;
 mod cases;
 mod control_plane;
 mod crds;
+mod deploy;
 mod families;
 mod installed;
 mod manifests;
@@ -86,6 +88,7 @@ fn cases() -> Result<Vec<Case>> {
         families::cases(),
         crds::cases(),
         access::cases(),
+        deploy::cases(),
         resources::cases(),
         words::cases(),
         cases::cases()?,

@@ -14,14 +14,15 @@ use super::{
     scratch::Scratch,
 };
 
-/// The controllers that lead from a Deployment or a Job to its Pods, and the one that fills the
-/// roles `view`, `edit` and `admin`. Every other one would only cost time; without them nothing is
+/// The controllers that lead from a Deployment or a Job to its Pods, the one that fills the roles
+/// `view`, `edit` and `admin`, and the one that checks the types in policies. Every other one would only cost time; without them nothing is
 /// garbage collected, and a deleted namespace stays.
-const CONTROLLERS: [&str; 4] = [
+const CONTROLLERS: [&str; 5] = [
     "deployment-controller",
     "replicaset-controller",
     "job-controller",
     "clusterrole-aggregation-controller",
+    "validatingadmissionpolicy-status-controller",
 ];
 
 /// Stands where etcd insists on a host and port although nobody calls it there.

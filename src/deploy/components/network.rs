@@ -43,11 +43,8 @@ pub(super) fn policy(objects: &mut Objects, plan: &Plan) {
 /// `privileged` allows it, and a port is there once on a machine, so that an update has to take one
 /// replica away before it adds another.
 pub(super) fn host(objects: &mut Objects) {
-    let levels = texts(&[
-        ("pod-security.kubernetes.io/enforce", "privileged"),
-        ("pod-security.kubernetes.io/warn", "privileged"),
-    ]);
-    objects.namespace.metadata.labels.get_or_insert_default().extend(levels);
+    let level = texts(&[("pod-security.kubernetes.io/enforce", "privileged")]);
+    objects.namespace.metadata.labels.get_or_insert_default().extend(level);
     let rolling = objects.workload().strategy.get_or_insert_default().rolling_update.get_or_insert_default();
     rolling.max_unavailable = Some(IntOrString::Int(1));
     rolling.max_surge = Some(IntOrString::Int(0));

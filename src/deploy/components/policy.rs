@@ -1,14 +1,18 @@
 //! What memgate is asked about, and what becomes of it when memgate does not answer.
 
 use crate::deploy::entry::{Failure, full_name};
+use crate::deploy::families::agent_pods_name;
 use crate::deploy::objects::Objects;
 use crate::deploy::{NAME, Plan, webhooks};
 
-/// Agent pods do not start without their memory while memgate is away.
-pub(super) fn fail_closed(objects: &mut Objects) {
-    let agents = full_name("pods");
+/// Agent pods do not start without their memory while memgate is away, save where a platform makes
+/// do without.
+pub(super) fn fail_closed(objects: &mut Objects, plan: &Plan) {
+    let strict = plan.families.iter().filter(|family| family.honours_required);
+    let names: Vec<_> =
+        strict.flat_map(|family| family.pods).map(|pods| full_name(&agent_pods_name(pods))).collect();
     let entries = objects.mutating.webhooks.iter_mut().flatten();
-    for entry in entries.filter(|entry| entry.name.ends_with(&agents)) {
+    for entry in entries.filter(|entry| names.contains(&entry.name)) {
         entry.failure_policy = Some(Failure::Fail.name());
     }
 }

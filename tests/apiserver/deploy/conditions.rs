@@ -1,0 +1,266 @@
+//! Every condition of the webhook entries, evaluated by the apiserver: on objects without
+//! annotations, with none in the map, on objects that go, and both ways. It shows in whether a stub
+//! is asked; a condition that cannot be evaluated would show in the apiserver's metrics.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use axum::http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    installed::{documents, memgate},
+    request::send,
+    stub::Stub,
+    support::{control_plane::ControlPlane, wait},
+    world::{Case, World},
+};
+
+/// What the stub says to everything that it is asked.
+const ASKED: &str = "the webhook was asked";
+
+/// The key that decides, beside one that does not.
+const KEYS: [(&str, &str); 3] = [
+    ("not-mirror", "kubernetes.io/config.mirror"),
+    ("opted-in", "memgate.dev/ark-memory"),
+    ("marked", "memgate.dev/orka-memory"),
+];
+
+/// Objects by what their metadata is like. All but the last are there twice: stored, and to be.
+const OBJECTS: [&str; 6] = ["bare", "empty", "null", "other", "keyed", "going"];
+
+/// For each condition and request, whether memgate is asked: `verb stored to-be`, and by whom.
+const ROWS: [(&str, &[(&str, bool)]); 5] = [
+    (
+        "not-node",
+        &[
+            ("create bare", true),
+            ("update bare bare", true),
+            ("delete bare", true),
+            ("create bare by-node", false),
+            ("update bare bare by-node", false),
+            ("delete bare by-node", false),
+        ],
+    ),
+    (
+        "not-mirror",
+        &[
+            ("create bare", true),
+            ("create empty", true),
+            ("create null", true),
+            ("create other", true),
+            ("create keyed", false),
+            ("update bare keyed", false),
+            ("update keyed bare", true),
+            ("delete bare", true),
+            ("delete keyed", true),
+        ],
+    ),
+    (
+        "opted-in",
+        &[
+            ("create bare", false),
+            ("create empty", false),
+            ("create null", false),
+            ("create other", false),
+            ("create keyed", true),
+            ("update bare keyed", true),
+            ("update keyed bare", false),
+            ("delete bare", false),
+            ("delete keyed", false),
+        ],
+    ),
+    (
+        "marked",
+        &[
+            ("create bare", false),
+            ("create empty", false),
+            ("create null", false),
+            ("create other", false),
+            ("create keyed", true),
+            ("update bare bare", false),
+            ("update empty null", false),
+            ("update other other", false),
+            ("update bare keyed", true),
+            ("update keyed bare", true),
+            ("update keyed keyed", true),
+            ("delete bare", false),
+            ("delete keyed", true),
+        ],
+    ),
+    (
+        "not-deleting",
+        &[
+            ("create bare", true),
+            ("update bare other", true),
+            ("update going going", false),
+            ("update going bare", false),
+            ("delete bare", true),
+        ],
+    ),
+];
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("deploy::conditions_are_true_and_false_and_never_fail", hold),
+        Case::new("deploy::a_condition_that_fails_would_be_seen", failures_show),
+    ]
+}
+
+fn hold(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let printed = printed()?;
+    let rows: BTreeMap<_, _> = ROWS.into();
+    ensure!(printed.keys().map(String::as_str).eq(rows.keys().copied()), "{:?}", printed.keys());
+    let node = cluster.user_kubeconfig("system:node:one", &["system:nodes", "system:masters"])?;
+    let node = cluster.config(&node)?;
+    let node = cluster.block_on(async { Client::try_from(node) })?;
+    for (name, expression) in &printed {
+        let trial = Trial::new(cluster, name, expression, "Fail")?;
+        for (request, asked) in rows[name.as_str()] {
+            let client = if request.ends_with(" by-node") { node.clone() } else { cluster.client() };
+            ensure!(trial.asked(cluster, &client, request)? == *asked, "{name}: {request}: {expression}");
+        }
+    }
+    let errors = evaluation_errors(cluster)?;
+    ensure!(!errors.contains("memgate.dev"), "{errors}");
+    Ok(())
+}
+
+/// That the last check above could fail.
+fn failures_show(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let trial = Trial::new(cluster, "broken", "object.metadata.annotations['none'] == ''", "Ignore")?;
+    wait::until("the failure to be counted", || {
+        trial.asked(cluster, &cluster.client(), "create bare")?;
+        Ok(evaluation_errors(cluster)?.contains("broken.memgate.test").then_some(()))
+    })
+}
+
+/// Every condition by its name; entries share them.
+fn printed() -> Result<BTreeMap<String, String>> {
+    let mut conditions = BTreeMap::new();
+    for configuration in
+        documents(&memgate(&["manifests", "--only", "webhooks", "--component", "templates"])?)
+    {
+        let entries = configuration["webhooks"].as_array().cloned().unwrap_or_default();
+        for condition in entries.iter().filter_map(|entry| entry["matchConditions"].as_array()).flatten() {
+            let text = |key: &str| condition[key].as_str().map(str::to_owned);
+            let (name, expression) =
+                text("name").zip(text("expression")).context("a condition lacks a key")?;
+            let known = conditions.insert(name.clone(), expression.clone());
+            ensure!(known.is_none_or(|known| known == expression), "two conditions are called {name}");
+        }
+    }
+    Ok(conditions)
+}
+
+/// One condition, alone in a namespace, in front of a stub.
+struct Trial {
+    condition: String,
+    namespace: String,
+    _stub: Stub,
+}
+
+impl Trial {
+    fn new(cluster: &ControlPlane, name: &str, expression: &str, failure: &str) -> Result<Self> {
+        let namespace = cluster.fresh_namespace("condition")?;
+        let stub = Stub::start(|_| json!({"allowed": false, "status": {"message": ASKED}}))?;
+        let trial = Self { condition: name.to_owned(), namespace, _stub: stub };
+        for object in OBJECTS {
+            trial.store(cluster, object)?;
+        }
+        let domain = if name == "broken" { "memgate.test" } else { "memgate.dev" };
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": trial.namespace},
+            "webhooks": [{
+                "name": format!("{name}.{domain}"),
+                "clientConfig": trial._stub.endpoint().client_config("/"),
+                "rules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
+                    "resources": ["configmaps"], "scope": "Namespaced",
+                }],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": trial.namespace}},
+                // One that is always true for this name, so that a trial knows when it has begun.
+                "matchConditions": [{"name": name, "expression": format!("request.name == 'begin' || ({expression})")}],
+                "failurePolicy": failure, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            }],
+        });
+        cluster.admin().apply(&configuration.to_string())?;
+        wait::until("the webhook to be asked", || {
+            Ok(trial.asked_about(cluster, &cluster.client(), Method::POST, "begin", "bare")?.then_some(()))
+        })?;
+        Ok(trial)
+    }
+
+    /// Puts an object there before the webhook is.
+    fn store(&self, cluster: &ControlPlane, object: &str) -> Result<()> {
+        let client = cluster.client();
+        let path = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
+        let body = self.object(object, object);
+        cluster.block_on(send(&client, Method::POST, &path, Some(&body)))?.object()?;
+        if object == "going" {
+            cluster.block_on(send(&client, Method::DELETE, &format!("{path}/{object}"), None))?.object()?;
+        }
+        Ok(())
+    }
+
+    fn object(&self, name: &str, like: &str) -> Value {
+        let key =
+            KEYS.iter().find(|(condition, _)| *condition == self.condition).map_or("any", |(_, key)| key);
+        let mut metadata = json!({"name": name, "namespace": self.namespace});
+        match like {
+            "empty" => metadata["annotations"] = json!({}),
+            "null" => metadata["annotations"] = Value::Null,
+            "other" => metadata["annotations"] = json!({"memgate.dev/other": "any"}),
+            "keyed" => metadata["annotations"] = json!({"memgate.dev/other": "any", key: "any"}),
+            _ => {}
+        }
+        if name == "going" {
+            metadata["finalizers"] = json!(["memgate.dev/held"]);
+        }
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    }
+
+    /// Whether the webhook is asked about a request of the table.
+    fn asked(&self, cluster: &ControlPlane, client: &Client, request: &str) -> Result<bool> {
+        let words: Vec<&str> = request.split(' ').filter(|word| *word != "by-node").collect();
+        match words[..] {
+            ["create", like] => self.asked_about(cluster, client, Method::POST, "new", like),
+            ["update", stored, like] => self.asked_about(cluster, client, Method::PUT, stored, like),
+            ["delete", stored] => self.asked_about(cluster, client, Method::DELETE, stored, stored),
+            _ => bail!("not a request: {request}"),
+        }
+    }
+
+    fn asked_about(
+        &self,
+        cluster: &ControlPlane,
+        client: &Client,
+        method: Method,
+        name: &str,
+        like: &str,
+    ) -> Result<bool> {
+        let base = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
+        let body = self.object(name, like);
+        let (path, body) = match method {
+            Method::POST => (base, Some(&body)),
+            Method::PUT => (format!("{base}/{name}"), Some(&body)),
+            _ => (format!("{base}/{name}"), None),
+        };
+        let answer = cluster.block_on(send(client, method, &format!("{path}?dryRun=All"), body))?;
+        match answer.webhook_message() {
+            Some(said) => Ok(said == ASKED),
+            None if answer.granted() => Ok(false),
+            None => bail!("{name} like {like}: {}", answer.message()),
+        }
+    }
+}
+
+fn evaluation_errors(cluster: &ControlPlane) -> Result<String> {
+    let metrics = cluster.kubectl(&["get", "--raw", "/metrics"])?.ok()?.stdout;
+    let errors = metrics.lines().filter(|line| line.contains("match_condition_evaluation_errors_total{"));
+    Ok(errors.collect::<Vec<_>>().join("\n"))
+}

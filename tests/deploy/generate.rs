@@ -1,0 +1,99 @@
+//! The tables among the files: what each family adds to the base, and the fence. The renderer prints
+//! them, for both kustomize and people to read; `BLESS=1 cargo test --test deploy` writes them anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::objects::{base, printed};
+
+/// The families, as components.
+pub(crate) const FAMILIES: [&str; 5] =
+    ["family-arkonis", "family-ark", "family-orloj", "family-orka", "family-sympozium"];
+
+/// Which object of the base a file of a family changes.
+const CHANGED: [(&str, &str); 4] = [
+    ("ClusterRole  memgate", "cluster-role.yaml"),
+    ("Deployment memgate-system memgate", "deployment.yaml"),
+    ("MutatingWebhookConfiguration  memgate", "mutating.yaml"),
+    ("ValidatingWebhookConfiguration  memgate", "validating.yaml"),
+];
+
+#[test]
+fn families_are_up_to_date() {
+    let base = base();
+    for family in FAMILIES {
+        let mut with = printed(&["--component", family]);
+        for (object, file) in CHANGED {
+            let with = with.remove(object).expect("the object is there");
+            let mut additions = Vec::new();
+            added(&base[object], &with, "", &mut additions);
+            let head = format!(
+                "# What {family} adds to the base. Printed by `just generate`; change nothing here.\n"
+            );
+            let text = head + &serde_saphyr::to_string(&additions).expect("can be written");
+            hold(&components().join(family).join(file), &text);
+        }
+        with.retain(|name, object| base.get(name) != Some(object));
+        assert!(with.is_empty(), "{family} changes {:?}, which no file is for", with.keys());
+    }
+}
+
+#[test]
+fn the_fence_is_up_to_date() {
+    let base = base();
+    let mut text =
+        "# The fence around memgate's own account: of its two webhook configurations it may change\n\
+         # caBundle alone. Printed by `just generate`; change nothing here.\n"
+            .to_owned();
+    for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+        let object = &base[&format!("{kind}  memgate-fence")];
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(object).expect("can be written"));
+    }
+    hold(&folder().join("base/fence.yaml"), &text);
+}
+
+/// `deploy/kustomize`.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kustomize")
+}
+
+/// Where the components are.
+pub(crate) fn components() -> PathBuf {
+    folder().join("components")
+}
+
+/// The additions that lead from one value to another, as RFC 6902. Anything but an addition fails:
+/// families come in any number and take nothing away.
+fn added(base: &Value, with: &Value, path: &str, additions: &mut Vec<Value>) {
+    match (base, with) {
+        (Value::Object(base), Value::Object(with)) => {
+            assert!(base.keys().eq(with.keys()), "{path} has other keys");
+            for (key, value) in with {
+                added(&base[key], value, &format!("{path}/{}", key.replace('/', "~1")), additions);
+            }
+        }
+        (Value::Array(base), Value::Array(with)) => {
+            assert!(base.len() <= with.len(), "{path} got shorter");
+            for (index, (base, with)) in base.iter().zip(with).enumerate() {
+                added(base, with, &format!("{path}/{index}"), additions);
+            }
+            let more = with.iter().skip(base.len());
+            additions
+                .extend(more.map(|item| json!({"op": "add", "path": format!("{path}/-"), "value": item})));
+        }
+        _ => assert_eq!(base, with, "{path} changed"),
+    }
+}
+
+/// Compares a file with what it should hold, or writes it.
+fn hold(path: &Path, text: &str) {
+    if std::env::var_os("BLESS").is_some() {
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+        fs::write(path, text).expect("the file can be written");
+    }
+    let known = fs::read_to_string(path).unwrap_or_default();
+    assert!(known == text, "{} is not what the renderer prints; run `just generate`", path.display());
+}

@@ -1,0 +1,117 @@
+//! `deploy/kustomize` against the renderer, object by object.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use memgate::deploy::components::{Component, contradiction};
+use serde_json::json;
+
+use crate::generate::{FAMILIES, components, folder};
+use crate::objects::{Objects, base, compare, printed, read};
+use crate::support::assets::{Assets, Places};
+
+/// What is no object to be applied.
+const NOT_HERE: [Component; 1] = [Component::StaticManifest];
+
+#[test]
+fn the_base_is_what_the_renderer_prints() {
+    compare("the base", base(), kustomize(&folder().join("base")));
+}
+
+#[test]
+fn the_default_is_what_the_renderer_prints() {
+    compare("the default", printed(&[]), kustomize(&folder().join("default")));
+}
+
+#[test]
+fn each_family_is_what_the_renderer_prints() {
+    for family in FAMILIES {
+        compare(family, printed(&["--component", family]), built("base", &[family]));
+    }
+}
+
+#[test]
+fn each_component_is_what_the_renderer_prints() {
+    for component in choices() {
+        holds(&[component]);
+    }
+}
+
+/// In the order in which the README lists them, components can be combined: all at once, save those
+/// that contradict each other.
+#[test]
+fn all_components_together_are_what_the_renderer_prints() {
+    let rivals = [
+        [Component::Ha, Component::CertManager],
+        [Component::SingleNode, Component::CsiDriver],
+        [Component::KindDev, Component::CertFiles],
+    ];
+    for rivals in rivals {
+        let beside = |component: &Component| {
+            rivals.contains(component) || component.decides().is_none() && *component != Component::FailClosed
+        };
+        holds(&choices().into_iter().filter(beside).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn there_is_a_component_for_each_folder() {
+    let folders = fs::read_dir(components()).expect("is a folder");
+    let mut folders: Vec<_> = folders
+        .map(|entry| entry.expect("can be read").file_name().into_string().expect("is text"))
+        .collect();
+    folders.sort();
+    let known = Component::ALL.into_iter().filter(|component| !NOT_HERE.contains(component));
+    let mut known: Vec<_> = known.map(|component| component.name().to_owned()).collect();
+    known.sort();
+    assert_eq!(folders, known);
+}
+
+#[test]
+fn the_readme_names_each_component_in_order() {
+    let readme = fs::read_to_string(folder().join("README.md")).expect("can be read");
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let named: Vec<_> = rows.skip(1).flat_map(|names| names.split(", ")).collect();
+    let known = Component::ALL.into_iter().filter(|component| !NOT_HERE.contains(component));
+    assert_eq!(named, known.map(Component::name).collect::<Vec<_>>());
+}
+
+/// Every component that is no family, in the order in which they are listed.
+fn choices() -> Vec<Component> {
+    let families = |component: &Component| !matches!(component, Component::Family(_));
+    Component::ALL.into_iter().filter(families).filter(|component| !NOT_HERE.contains(component)).collect()
+}
+
+fn holds(components: &[Component]) {
+    let mut components: BTreeSet<Component> = components.iter().copied().collect();
+    if components.contains(&Component::FailClosed) {
+        components.insert(Component::Ha);
+    }
+    assert_eq!(contradiction(&components), None);
+    let names: Vec<&str> = components.into_iter().map(Component::name).collect();
+    let flags: Vec<&str> = names.iter().flat_map(|name| ["--component", name]).collect();
+    compare(&names.join(" and "), printed(&flags), built("default", &names));
+}
+
+/// What kustomize makes of a folder and some components.
+fn built(folder: &str, names: &[&str]) -> Objects {
+    // Below the root of the repository, for a path of kustomize has to be relative.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let place = tempfile::tempdir_in(target).expect("a folder can be made");
+    let steps = place.path().strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("target is in the repository");
+    let root = "../".repeat(steps.iter().count()) + "deploy/kustomize";
+    let components: Vec<_> = names.iter().map(|name| format!("{root}/components/{name}")).collect();
+    let kustomization = json!({"resources": [format!("{root}/{folder}")], "components": components});
+    fs::write(place.path().join("kustomization.yaml"), kustomization.to_string()).expect("can be written");
+    kustomize(place.path())
+}
+
+fn kustomize(folder: &Path) -> Objects {
+    let kubectl = Assets::find(&Places::from_environment()).expect("there is a kubectl").kubectl;
+    let output = Command::new(kubectl).arg("kustomize").arg(folder).env_clear().output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{}: {said}", folder.display());
+    read(&String::from_utf8(output.stdout).expect("is text"))
+}
