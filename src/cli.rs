@@ -5,8 +5,10 @@
 
 pub mod certs;
 pub mod check;
+pub mod cluster;
 pub mod completions;
 pub mod crds;
+pub mod duration;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;

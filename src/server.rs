@@ -9,10 +9,12 @@
 //! ```
 //!
 //! This module knows nothing of any family; what to decide it leaves to [`crate::decide`]. It
-//! never reads a Secret, and calls nobody but the apiserver.
+//! reads no Secret but the one that [`certs`] keeps its own CA in, and calls nobody but the
+//! apiserver.
 
 mod body;
-mod clock;
+pub mod certs;
+pub mod clock;
 mod connection;
 mod deadline;
 mod drain;
@@ -46,6 +48,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::server::certs::keeper::Keeper;
 use crate::server::connection::House;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::{Drain, Signals, drained};
@@ -126,7 +129,11 @@ impl Server {
     /// # Errors
     /// When the certificate is no good or an address is taken.
     pub fn bind(options: Options, state: State) -> Result<Self, Error> {
-        let certificate = Arc::new(Certificate::obtain(&options.tls)?);
+        if let (tls::Source::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
+            return Err(Error::Tls(tls::Error::NoCluster));
+        }
+        let callers = options.callers.as_ref();
+        let certificate = Arc::new(Certificate::obtain(&options.tls, callers, &options.clock)?);
         let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);
         let client = match &state {
@@ -181,6 +188,7 @@ impl Server {
         let mut tasks = JoinSet::new();
         beat(&mut tasks, &self.health);
         keep_certificate(&mut tasks, &self.health, &timers);
+        keep_own(&mut tasks, &self.health, self.client.clone(), &self.options);
         watch_cluster(&mut tasks, &self.health, self.client, &timers);
         accept(&mut tasks, self.listener, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
@@ -262,6 +270,15 @@ fn beat(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
 fn keep_certificate(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
     let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
     tasks.spawn(certificate.keep_current(timers.reload, metrics));
+}
+
+/// Keeps certificates of memgate's own making, if that is what is served.
+fn keep_own(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
+    let (tls::Source::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
+    let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
+    let (builtin, clock) = (builtin.clone(), options.clock.clone());
+    let keeper = Keeper::new(builtin, client, clock, &options.timers, metrics, certificate);
+    tasks.spawn(Box::pin(keeper.keep()));
 }
 
 fn watch_cluster(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Timers) {

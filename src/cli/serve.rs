@@ -1,16 +1,19 @@
 //! `memgate serve`: the webhook.
 
+mod certs;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
+use crate::cli::cluster::Cluster;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
+use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
@@ -28,8 +31,9 @@ const FIXED_GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  memgate serve                                     in a cluster, with a CA of its own
   memgate serve --tls-cert tls.crt --tls-key tls.key
-  memgate serve --self-signed --kubeconfig ~/.kube/config
+  memgate serve --certs self-signed --kubeconfig ~/.kube/config
   memgate serve --state manifests/                  without a cluster, with a certificate of its own
   memgate serve --state manifests/ --listen 127.0.0.1:9443
 
@@ -59,31 +63,8 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value_t = any(HEALTH_PORT), help_heading = "Network")]
     health: SocketAddr,
 
-    /// The certificate with its chain, PEM; read again when it changes
-    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Network")]
-    tls_cert: Option<PathBuf>,
-
-    /// The private key of the certificate, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Network")]
-    tls_key: Option<PathBuf>,
-
-    /// Make a CA and a certificate at the start; so it is with --state when none is given
-    #[arg(long, conflicts_with = "tls_cert", help_heading = "Network")]
-    self_signed: bool,
-
-    /// Where to write the CA of the certificate that is made
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "memgate-ca.crt",
-        conflicts_with = "tls_cert",
-        help_heading = "Network"
-    )]
-    tls_ca_out: PathBuf,
-
-    /// A further name or address in the certificate that is made; can be repeated
-    #[arg(long = "tls-name", value_name = "NAME", conflicts_with = "tls_cert", help_heading = "Network")]
-    tls_names: Vec<String>,
+    #[command(flatten)]
+    certs: CertArgs,
 
     /// How many seconds to go on serving, at most, once it is to end; 1 with --state
     #[arg(long, value_name = "SECONDS", help_heading = "Network")]
@@ -121,32 +102,27 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = Runtime::new().context("failed to start the runtime")?;
-    let certificate = args.tls_cert.is_some() || args.self_signed || !args.state.is_empty();
-    anyhow::ensure!(
-        certificate,
-        "no certificate; give --tls-cert and --tls-key, or --self-signed to make one"
-    );
+    let options = options(args)?;
     let settings = args.settings.settings()?;
     let state = if args.state.is_empty() {
-        runtime.block_on(cluster(args, settings))?
+        let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        State::Cluster { client: runtime.block_on(cluster.client())?, settings }
     } else {
         match fixed(args, settings, terminal)? {
             Some(state) => state,
             None => return Ok(ExitStatus::Failed),
         }
     };
-    let ended = runtime.block_on(serve(options(args), state, args, terminal));
+    let ended = runtime.block_on(serve(options, state, terminal));
     runtime.shutdown_background();
     ended?;
     Ok(ExitStatus::Clean)
 }
 
-fn options(args: &Args) -> Options {
-    let source = match (&args.tls_cert, &args.tls_key) {
-        (Some(cert), Some(key)) => tls::Source::Files { cert: cert.clone(), key: key.clone() },
-        _ => tls::Source::SelfSigned { names: args.tls_names.clone(), ca: args.tls_ca_out.clone() },
-    };
+fn options(args: &Args) -> anyhow::Result<Options> {
+    let source = args.certs.source(!args.state.is_empty())?;
     let mut options = Options { listen: args.listen, health: args.health, ..Options::new(source) };
+    options.callers = args.certs.callers();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
@@ -154,7 +130,7 @@ fn options(args: &Args) -> Options {
     if let Some(seconds) = args.drain {
         options.timers.drain_grace = Duration::from_secs(seconds);
     }
-    options
+    Ok(options)
 }
 
 /// The state from files; `None` when one of them cannot be read, which is told.
@@ -169,42 +145,16 @@ fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<
     Ok(input.errors.is_empty().then_some(State::Fixed(input.snapshot)))
 }
 
-async fn cluster(args: &Args, settings: Settings) -> anyhow::Result<State> {
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    let config = match (&args.kubeconfig, &args.context) {
-        (Some(path), _) => {
-            let failed = || format!("failed to use the kubeconfig {}", path.display());
-            let kubeconfig = Kubeconfig::read_from(path).map_err(said).with_context(failed)?;
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-            config.map_err(said).with_context(failed)?
-        }
-        (None, Some(context)) => {
-            let config = kube::Config::from_kubeconfig(&options).await;
-            config.map_err(said).with_context(|| format!("failed to use the context {context}"))?
-        }
-        (None, None) => {
-            let config = kube::Config::infer().await;
-            config
-                .map_err(said)
-                .context("found no cluster; give --kubeconfig, or --state to do without one")?
-        }
+async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {
+    let self_signed = match &options.tls {
+        tls::Source::SelfSigned { ca, .. } => Some(ca.clone()),
+        tls::Source::Files { .. } | tls::Source::Builtin(_) => None,
     };
-    let client = kube::Client::try_from(config).context("failed to make a client of the cluster")?;
-    Ok(State::Cluster { client, settings })
-}
-
-/// The text of an error that repeats its causes in it.
-fn said(error: impl std::error::Error) -> anyhow::Error {
-    anyhow::Error::msg(error.to_string())
-}
-
-async fn serve(options: Options, state: State, args: &Args, terminal: Terminal) -> anyhow::Result<()> {
-    let self_signed = args.tls_cert.is_none();
     let server = Server::bind(options, state)?;
     let addresses = server.addresses().context("failed to learn the addresses")?;
     tracing::info!(webhook = %addresses.webhook, health = %addresses.health, "serving");
-    if self_signed {
-        let (port, ca) = (addresses.webhook.port(), args.tls_ca_out.display());
+    if let Some(ca) = self_signed {
+        let (port, ca) = (addresses.webhook.port(), ca.display());
         terminal.note(&format!(
             "Serving on https://127.0.0.1:{port} with a certificate of its own; its CA is in {ca}.\n\
              To have a cluster on this machine call it:\n  \

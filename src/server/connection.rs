@@ -70,11 +70,17 @@ async fn shake_hands_and_serve(house: &House, stream: TcpStream, seat: &Seat) {
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, "a TLS handshake failed");
-            Handshake::Failed
+            if is_refusal(&error) { Handshake::ClientRefused } else { Handshake::Failed }
         }
         Err(_) => Handshake::TimedOut,
     };
     house.metrics.shook_hands(handshake);
+}
+
+/// Whether a handshake failed of what the caller showed, or did not show.
+fn is_refusal(error: &std::io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
 }
 
 async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(house: &House, stream: S, seat: &Seat) {

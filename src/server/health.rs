@@ -17,10 +17,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::server::clock;
 use crate::server::connection::seats::Seats;
 use crate::server::drain::Drain;
-use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
+use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, CertKind, Metrics};
 use crate::server::router::App;
 use crate::server::tls::Certificate;
 
@@ -29,10 +28,6 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// After so long without a beat the runtime counts as stuck; a review takes microseconds.
 const STUCK: Duration = Duration::from_secs(10);
-
-/// How long the certificate must still be valid, in seconds: callers shall go elsewhere before
-/// handshakes fail.
-const VALID: i64 = 600;
 
 /// What the state of health is read from.
 #[derive(Debug)]
@@ -124,9 +119,7 @@ impl Health {
         if self.drain.has_begun() {
             missing.push("shutting down".to_owned());
         }
-        if self.certificate.not_after() < clock::unix_now() + VALID {
-            missing.push("the certificate is about to expire, or has expired".to_owned());
-        }
+        missing.extend(self.certificate.missing().map(str::to_owned));
         let cold = self.app.desk.store.cold();
         missing.extend(cold.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)));
         missing
@@ -136,7 +129,12 @@ impl Health {
     fn measure(&self) {
         self.metrics.set_bytes_in_flight(self.app.gate.bytes());
         self.metrics.connections.set(i64::try_from(self.seats.taken()).unwrap_or(i64::MAX));
-        self.metrics.cert_not_after.set(self.certificate.not_after());
+        if let Some(not_after) = self.certificate.not_after() {
+            self.metrics.set_not_after(CertKind::Leaf, not_after);
+        }
+        if let Some(not_after) = self.certificate.callers_not_after() {
+            self.metrics.set_not_after(CertKind::ClientCa, not_after);
+        }
         for (family, objects, age) in self.app.desk.store.measure() {
             self.metrics.set_store(family, objects, age);
         }

@@ -16,6 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::model::settings::Family;
+use crate::server::certs::registration::Which;
 use crate::server::limits::Shed;
 
 /// The content type of [`Metrics::text`].
@@ -69,8 +70,48 @@ pub(super) enum Handshake {
     Done,
     /// The two could not agree.
     Failed,
+    /// The caller showed no certificate, or none that is asked for.
+    ClientRefused,
     /// It took too long.
     TimedOut,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByKind {
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Rotation {
+    kind: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Repair {
+    webhook_config: &'static str,
+    result: &'static str,
+}
+
+/// What a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CertKind {
+    /// It is shown to callers.
+    Leaf,
+    /// It signs those.
+    Ca,
+    /// It signs what callers show.
+    ClientCa,
+}
+
+impl CertKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Leaf => "leaf",
+            Self::Ca => "ca",
+            Self::ClientCa => "client-ca",
+        }
+    }
 }
 
 /// How a lookup at the apiserver ended.
@@ -102,8 +143,9 @@ pub(super) struct Metrics {
     lookups: Labelled<ByResult, Counter>,
     handshakes: Labelled<ByResult, Counter>,
     pub(super) connections: Gauge,
-    pub(super) cert_not_after: Gauge<i64, AtomicI64>,
-    cert_rotations: Labelled<ByResult, Counter>,
+    cert_not_after: Labelled<ByKind, Gauge<i64, AtomicI64>>,
+    cert_rotations: Labelled<Rotation, Counter>,
+    cabundle_repairs: Labelled<Repair, Counter>,
     patch_operations: Histogram,
 }
 
@@ -123,8 +165,9 @@ impl Metrics {
             lookups: Labelled::default(),
             handshakes: Labelled::default(),
             connections: Gauge::default(),
-            cert_not_after: Gauge::default(),
+            cert_not_after: Labelled::default(),
             cert_rotations: Labelled::default(),
+            cabundle_repairs: Labelled::default(),
             patch_operations: Histogram::new(OPERATIONS),
         };
         metrics.register_admission();
@@ -169,10 +212,15 @@ impl Metrics {
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "cert_not_after_seconds",
-            "When the served certificate expires, in seconds since 1970",
+            "When a certificate expires, in seconds since 1970",
             self.cert_not_after.clone(),
         );
-        registry.register("cert_rotations", "Certificates read anew", self.cert_rotations.clone());
+        registry.register("cert_rotations", "Certificates made or read anew", self.cert_rotations.clone());
+        registry.register(
+            "cabundle_repairs",
+            "Writes of caBundle into a webhook configuration",
+            self.cabundle_repairs.clone(),
+        );
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
     }
@@ -200,6 +248,7 @@ impl Metrics {
         let result = match handshake {
             Handshake::Done => "ok",
             Handshake::Failed => "failed",
+            Handshake::ClientRefused => "client-refused",
             Handshake::TimedOut => "timeout",
         };
         self.handshakes.get_or_create(&ByResult { result }).inc();
@@ -216,10 +265,21 @@ impl Metrics {
         self.lookups.get_or_create(&ByResult { result }).inc();
     }
 
-    /// Counts new certificate files, and whether they could be used.
-    pub(super) fn rotated(&self, usable: bool) {
-        let result = if usable { "ok" } else { "failed" };
-        self.cert_rotations.get_or_create(&ByResult { result }).inc();
+    /// Counts a certificate that was made or read anew, and whether it can be used.
+    pub(super) fn rotated(&self, kind: CertKind, usable: bool) {
+        let rotation = Rotation { kind: kind.name(), result: if usable { "ok" } else { "failed" } };
+        self.cert_rotations.get_or_create(&rotation).inc();
+    }
+
+    /// Counts a write of `caBundle`.
+    pub(super) fn repaired(&self, which: Which, done: bool) {
+        let repair = Repair { webhook_config: which.name(), result: if done { "ok" } else { "failed" } };
+        self.cabundle_repairs.get_or_create(&repair).inc();
+    }
+
+    /// Sets when a certificate expires.
+    pub(super) fn set_not_after(&self, kind: CertKind, not_after: i64) {
+        self.cert_not_after.get_or_create(&ByKind { kind: kind.name() }).set(not_after);
     }
 
     /// Sets what is measured only when somebody asks.

@@ -10,6 +10,7 @@ use crate::decide::decide;
 use crate::model::decision::Decision;
 use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
+use crate::server::clock::Clock;
 use crate::server::tls;
 
 /// The port of the webhook: GKE's control plane may reach 10250 on nodes and pods without a
@@ -29,6 +30,10 @@ pub struct Options {
     pub health: SocketAddr,
     /// Where the certificate comes from.
     pub tls: tls::Source,
+    /// Whose calls are answered. Default: everybody's.
+    pub callers: Option<tls::Callers>,
+    /// What tells the date. Default: the machine's clock.
+    pub clock: Clock,
     /// How much is taken in at once.
     pub limits: Limits,
     /// How long things may take.
@@ -45,6 +50,8 @@ impl Options {
             listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)),
             health: SocketAddr::from((Ipv6Addr::UNSPECIFIED, HEALTH_PORT)),
             tls,
+            callers: None,
+            clock: Clock::default(),
             limits: Limits::default(),
             timers: Timers::default(),
             work: Work::default(),
@@ -146,6 +153,11 @@ pub struct Timers {
     pub drain_quiet: Duration,
     /// How often a resource that the apiserver does not serve is asked for again.
     pub absent_kind: Duration,
+    /// How often the Secret of the CA is looked at, and the date.
+    pub ca_poll: Duration,
+    /// How long webhook configurations must have trusted a CA before it signs: the time in which
+    /// every apiserver learns of a change.
+    pub propagation: Duration,
 }
 
 impl Default for Timers {
@@ -161,6 +173,8 @@ impl Default for Timers {
             drain_grace: Duration::from_secs(100),
             drain_quiet: Duration::from_secs(5),
             absent_kind: Duration::from_secs(3),
+            ca_poll: Duration::from_secs(2),
+            propagation: Duration::from_secs(10),
         }
     }
 }

@@ -2,17 +2,20 @@
 //!
 //! TLS 1.2 and 1.3, HTTP/1.1 only, and one certificate whatever name is asked for. Which one it
 //! is can change at any time; a handshake takes the one that is current. Sessions are not
-//! resumed: an apiserver does not ask for it, and keeps its connections.
+//! resumed: an apiserver does not ask for it, and keeps its connections, and so each connection is
+//! one whose caller was looked at.
 
+mod callers;
 mod files;
 mod made;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -21,7 +24,15 @@ use rustls::sign::CertifiedKey;
 use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
-use crate::server::metrics::Metrics;
+use crate::server::certs::Builtin;
+use crate::server::clock::Clock;
+use crate::server::metrics::{CertKind, Metrics};
+pub use crate::server::tls::callers::Callers;
+use crate::server::tls::callers::Gate;
+
+/// How long a certificate must still be valid, in seconds: callers shall go elsewhere before
+/// handshakes fail. No more than a tenth of its life.
+const VALID: i64 = 600;
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
@@ -41,6 +52,8 @@ pub enum Source {
         /// Where the certificate of the CA is written for callers.
         ca: PathBuf,
     },
+    /// Certificates of memgate's own making, and the `caBundle` with them; needs a cluster.
+    Builtin(Builtin),
 }
 
 /// Why there is no certificate.
@@ -82,6 +95,12 @@ pub enum Error {
     /// The certificate can no longer be used.
     #[error("the certificate has expired")]
     Expired,
+    /// There is no cluster to keep a CA in.
+    #[error("a CA of memgate's own is kept in a Secret, and there is no cluster to keep it in")]
+    NoCluster,
+    /// The CAs of callers cannot be used.
+    #[error("the client CA cannot be used")]
+    ClientCa(#[source] rustls::server::VerifierBuilderError),
     /// A certificate could not be made.
     #[error("failed to make a certificate")]
     Make(#[source] rcgen::Error),
@@ -102,65 +121,114 @@ pub enum Error {
 /// The certificate that is shown now, and where the next one comes from.
 #[derive(Debug)]
 pub(super) struct Certificate {
-    current: ArcSwap<Pair>,
+    current: ArcSwapOption<Pair>,
     files: Option<files::Files>,
+    callers: Option<Gate>,
+    clock: Clock,
+    /// Whether callers have been seen to trust it; nobody looks where it is not memgate's to care.
+    trusted: AtomicBool,
 }
 
 /// A certificate with its key.
 #[derive(Debug)]
-struct Pair {
+pub(super) struct Pair {
     key: Arc<CertifiedKey>,
+    /// From when on it is valid, in seconds since 1970.
+    not_before: i64,
     /// When it expires, in seconds since 1970.
     not_after: i64,
 }
 
 impl Certificate {
-    /// Reads or makes the certificate to start with.
-    pub(super) fn obtain(source: &Source) -> Result<Self, Error> {
-        match source {
-            Source::Files { cert, key } => {
-                let mut files = files::Files::new(cert.clone(), key.clone());
-                let pair = files.read()?;
-                Ok(Self { current: ArcSwap::from_pointee(pair), files: Some(files) })
-            }
+    /// Reads or makes the certificate to start with, if there is one to start with.
+    pub(super) fn obtain(source: &Source, callers: Option<&Callers>, clock: &Clock) -> Result<Self, Error> {
+        let mut files = None;
+        let current = match source {
+            Source::Files { cert, key } => Some(files.insert(files::Files::new(cert, key)).read()?),
             Source::SelfSigned { names, ca } => {
-                let made = made::make(names)?;
+                let made = made::make(names, clock.unix_now()).map_err(Error::Make)?;
                 std::fs::write(ca, made.ca_pem)
                     .map_err(|source| Error::Write { path: ca.clone(), source })?;
-                Ok(Self { current: ArcSwap::from_pointee(made.pair), files: None })
+                Some(Pair::new(made.leaf.chain, made.leaf.key)?)
             }
-        }
+            Source::Builtin(_) => None,
+        };
+        Ok(Self {
+            trusted: AtomicBool::new(!matches!(source, Source::Builtin(_))),
+            current: ArcSwapOption::from_pointee(current),
+            files,
+            callers: callers.map(Gate::open).transpose()?,
+            clock: clock.clone(),
+        })
     }
 
     /// Looks for new files every now and then; never ends.
     pub(super) async fn keep_current(self: Arc<Self>, period: Duration, metrics: Arc<Metrics>) {
-        let Some(mut files) = self.files.clone() else { return std::future::pending().await };
+        let (mut files, mut callers) = (self.files.clone(), self.callers.clone());
+        if files.is_none() && callers.is_none() {
+            return std::future::pending().await;
+        }
         loop {
             tokio::time::sleep(period).await;
             let looked = tokio::task::spawn_blocking(move || {
-                let changed = files.read_if_changed();
-                (files, changed)
+                let pair = files.as_mut().and_then(files::Files::read_if_changed);
+                let roots = callers.as_mut().and_then(Gate::read_if_changed);
+                (files, pair, callers, roots)
             });
-            let Ok((returned, changed)) = looked.await else { return };
-            files = returned;
-            if let Some(read) = changed {
-                metrics.rotated(self.replace(read));
+            let Ok(looked) = looked.await else { return };
+            let (pair, roots);
+            (files, pair, callers, roots) = looked;
+            if let Some(read) = pair {
+                metrics.rotated(CertKind::Leaf, self.replace(read));
+            }
+            if let Some(usable) = roots {
+                metrics.rotated(CertKind::ClientCa, usable);
             }
         }
     }
 
+    /// Takes a pair into use.
+    pub(super) fn install(&self, pair: Pair) {
+        self.current.store(Some(Arc::new(pair)));
+    }
+
+    /// Remembers that callers have been seen to trust it.
+    pub(super) fn note_trusted(&self) {
+        self.trusted.store(true, Ordering::Release);
+    }
+
     /// When the current certificate expires, in seconds since 1970.
-    pub(super) fn not_after(&self) -> i64 {
-        self.current.load().not_after
+    pub(super) fn not_after(&self) -> Option<i64> {
+        self.current.load().as_ref().map(|pair| pair.not_after)
+    }
+
+    /// When the first of the CAs of callers expires, in seconds since 1970.
+    pub(super) fn callers_not_after(&self) -> Option<i64> {
+        self.callers.as_ref().and_then(Gate::not_after)
+    }
+
+    /// What is missing before callers should be sent here.
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        let current = self.current.load();
+        let Some(pair) = current.as_ref() else { return Some("there is no certificate yet") };
+        let margin = VALID.min(pair.not_after.saturating_sub(pair.not_before) / 10);
+        if pair.not_after < self.clock.unix_now().saturating_add(margin) {
+            return Some("the certificate is about to expire, or has expired");
+        }
+        let trusted = self.trusted.load(Ordering::Acquire);
+        (!trusted).then_some("the webhook configurations do not trust the certificate yet")
     }
 
     /// The configuration of handshakes with whatever certificate is current.
     pub(super) fn config(self: Arc<Self>) -> Result<ServerConfig, Error> {
-        let mut config = ServerConfig::builder_with_provider(provider())
+        let builder = ServerConfig::builder_with_details(provider(), Arc::new(self.clock.clone()))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(Error::Versions)?
-            .with_no_client_auth()
-            .with_cert_resolver(self);
+            .map_err(Error::Versions)?;
+        let builder = match &self.callers {
+            Some(gate) => builder.with_client_cert_verifier(Arc::new(gate.clone())),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(self);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -169,10 +237,10 @@ impl Certificate {
 
     /// Takes a pair into use if it is good; whether it is. A bad one changes nothing.
     fn replace(&self, read: Result<Pair, Error>) -> bool {
-        match read.and_then(Pair::if_valid) {
+        match read.and_then(|pair| pair.if_valid(self.clock.unix_now())) {
             Ok(pair) => {
                 tracing::info!(not_after = pair.not_after, "a new certificate is in use");
-                self.current.store(Arc::new(pair));
+                self.install(pair);
                 true
             }
             Err(error) => {
@@ -186,21 +254,26 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.load().key))
+        self.current.load().as_ref().map(|pair| Arc::clone(&pair.key))
     }
 }
 
 impl Pair {
-    fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
+    /// A chain with its key, which must fit.
+    pub(super) fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, Error> {
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::Pair)?;
         let leaf = key.end_entity_cert().map_err(Error::Pair)?;
         let (_, certificate) = parse_x509_certificate(leaf).map_err(Error::Parse)?;
-        let not_after = certificate.validity().not_after.timestamp();
-        Ok(Self { key: Arc::new(key), not_after })
+        let validity = certificate.validity();
+        let (not_before, not_after) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+        Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
-    fn if_valid(self) -> Result<Self, Error> {
-        if self.not_after > super::clock::unix_now() { Ok(self) } else { Err(Error::Expired) }
+    fn if_valid(self, now: i64) -> Result<Self, Error> {
+        if self.not_after > now { Ok(self) } else { Err(Error::Expired) }
     }
 }
 

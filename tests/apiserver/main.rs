@@ -10,13 +10,14 @@
 //! cases                                              every case of tests/cases
 //! pods, resources, words, crds                       scenarios of several steps
 //! families                                           scenarios of each platform
+//! certs                                              certificates of memgate's own making
 //! request, scene                                     what they are written with
 //! ```
 //!
 //! To add a trial, write a function `fn name(world: &World) -> anyhow::Result<()>` in one of the
 //! modules, or a new one, and name it in that module's `cases`. A trial works in a namespace of
 //! its own ([`World::namespace`] if memgate is to be asked about it) and leaves everything else
-//! alone; one that cannot is a [`Case::alone`].
+//! alone; one that cannot is a [`Case::alone`], and one that takes minutes a [`Case::soak`].
 
 #![allow(
     clippy::expect_used,
@@ -31,6 +32,7 @@ mod support;
 mod access;
 mod assets;
 mod cases;
+mod certs;
 mod control_plane;
 mod crds;
 mod deploy;
@@ -91,14 +93,14 @@ fn cases() -> Result<Vec<Case>> {
         deploy::cases(),
         resources::cases(),
         words::cases(),
+        certs::cases(),
         cases::cases()?,
     ];
     Ok(modules.into_iter().flatten().collect())
 }
 
 fn trial(case: Case, world: &Arc<World>) -> Trial {
-    let world = Arc::clone(world);
-    Trial::test(case.name.clone(), move || {
-        world.run(case).map_err(|error| Failed::from(format!("{error:#}")))
-    })
+    let (world, name, soak) = (Arc::clone(world), case.name.clone(), case.soak);
+    let run = move || world.run(case).map_err(|error| Failed::from(format!("{error:#}")));
+    Trial::test(name, run).with_ignored_flag(soak)
 }

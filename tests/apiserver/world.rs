@@ -26,6 +26,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     run: Run,
     alone: bool,
+    /// Whether it runs only when it is asked for: it takes minutes.
+    pub(crate) soak: bool,
 }
 
 impl Case {
@@ -34,7 +36,15 @@ impl Case {
         name: impl Into<String>,
         run: impl FnOnce(&World) -> Result<()> + Send + 'static,
     ) -> Self {
-        Self { name: name.into(), run: Box::new(run), alone: false }
+        Self { name: name.into(), run: Box::new(run), alone: false, soak: false }
+    }
+
+    /// A trial of minutes, which runs with `--ignored` alone.
+    pub(crate) fn soak(
+        name: impl Into<String>,
+        run: impl FnOnce(&World) -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self { soak: true, ..Self::new(name, run) }
     }
 
     /// A trial during which no other runs, since it disturbs the whole cluster.

@@ -20,6 +20,7 @@ pub(crate) struct Serve {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     at: Option<Addresses>,
+    own_certificate: bool,
 }
 
 /// Where a webhook listens.
@@ -54,6 +55,12 @@ impl Serve {
         self.arg("--kubeconfig").arg(path)
     }
 
+    /// Let it find a certificate by itself; nobody knows its CA then.
+    pub(crate) fn own_certificate(mut self) -> Self {
+        self.own_certificate = true;
+        self
+    }
+
     /// Listen where another one did, rather than on free ports.
     pub(crate) fn at(mut self, addresses: Addresses) -> Self {
         self.at = Some(addresses);
@@ -86,13 +93,13 @@ impl Serve {
         let scratch = Scratch::new("webhook")?;
         let authority = Authority::new("memgate test webhook")?;
         let (cert, key) = authority.server("memgate")?.write(&scratch, "tls")?;
+        let files = [Path::new("--tls-cert"), &cert, Path::new("--tls-key"), &key];
         let mut command = Command::new(&self.program);
         command
             .arg("serve")
             .args(["--listen", &addresses.listen.to_string()])
             .args(["--health", &addresses.health.to_string()])
-            .args([Path::new("--tls-cert"), &cert])
-            .args([Path::new("--tls-key"), &key])
+            .args(files.iter().filter(|_| !self.own_certificate))
             .args(&self.args)
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(scratch.path());
@@ -100,7 +107,7 @@ impl Serve {
         Ok(Webhook {
             process: Process::start("memgate serve", &command, &log)?,
             addresses,
-            ca: authority.pem(),
+            ca: if self.own_certificate { String::new() } else { authority.pem() },
             _scratch: scratch,
         })
     }
@@ -186,14 +193,18 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// For whoever listens there with a certificate of this authority.
+    /// For whoever listens there with a certificate of this authority; an empty text is none.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str) -> Self {
         Self { base: format!("https://{address}"), ca_bundle: BASE64_STANDARD.encode(ca_pem) }
     }
 
     /// The `clientConfig` for a path that begins with a slash.
     pub(crate) fn client_config(&self, path: &str) -> Value {
-        json!({"url": format!("{}{path}", self.base), "caBundle": self.ca_bundle})
+        let url = format!("{}{path}", self.base);
+        if self.ca_bundle.is_empty() {
+            return json!({"url": url});
+        }
+        json!({"url": url, "caBundle": self.ca_bundle})
     }
 
     /// Turns a webhook configuration made for a cluster into one for a test: each webhook in it is

@@ -119,7 +119,7 @@ fn is_not_found(error: &kube::Error) -> bool {
 }
 
 /// The duration give or take a fifth, so that replicas and kinds do not all ask at once.
-pub(super) fn spread(duration: Duration) -> Duration {
+pub(in crate::server) fn spread(duration: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish() % 400;
     let permille = 800 + u32::try_from(random).unwrap_or_default();
     duration * permille / 1000

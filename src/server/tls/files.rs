@@ -32,8 +32,8 @@ struct Text {
 
 impl Files {
     /// Two files that were not read yet.
-    pub(super) fn new(cert: PathBuf, key: PathBuf) -> Self {
-        Self { cert, key, last: None }
+    pub(super) fn new(cert: &Path, key: &Path) -> Self {
+        Self { cert: cert.to_owned(), key: key.to_owned(), last: None }
     }
 
     /// The pair that the files hold now.
@@ -72,7 +72,8 @@ impl Files {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
+/// The bytes of a file that is not too long.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))

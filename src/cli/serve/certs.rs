@@ -1,0 +1,187 @@
+//! What can be typed about the certificate of `memgate serve`, and what is meant by it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::cluster::own_namespace;
+use crate::cli::duration;
+use crate::server::certs::{Builtin, KeyKind, Terms, service_names};
+use crate::server::tls::{Callers, Source};
+
+/// Where `memgate manifests` mounts a certificate.
+const CERT: &str = "/etc/memgate/tls/tls.crt";
+/// Where it mounts the key.
+const KEY: &str = "/etc/memgate/tls/tls.key";
+
+/// The certificate of the webhook.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Certificates")]
+pub(super) struct CertArgs {
+    /// Where the certificate comes from; without it files with --tls-cert, self-signed with --state,
+    /// else builtin
+    #[arg(long, value_name = "MODE", value_enum)]
+    certs: Option<Mode>,
+
+    /// The certificate with its chain, PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Where to write the CA of a self-signed certificate
+    #[arg(long, value_name = "FILE", default_value = "memgate-ca.crt", conflicts_with = "tls_cert")]
+    tls_ca_out: PathBuf,
+
+    /// A further name or address in a certificate that is made; can be repeated
+    #[arg(long = "tls-name", value_name = "NAME", conflicts_with = "tls_cert")]
+    tls_names: Vec<String>,
+
+    /// The namespace of memgate's Service and of the CA Secret; without it the service account's,
+    /// else memgate-system
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// The Service that the apiserver calls
+    #[arg(long, value_name = "NAME", default_value = "memgate")]
+    service: String,
+
+    /// The name of both webhook configurations, whose caBundle is kept
+    #[arg(long, value_name = "NAME", default_value = "memgate")]
+    webhook_configuration: String,
+
+    /// The Secret that holds the CA
+    #[arg(long, value_name = "NAME", default_value = "memgate-ca")]
+    ca_secret: String,
+
+    /// How long a CA is valid
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "8760h")]
+    ca_validity: Duration,
+
+    /// How long the certificate of a replica is valid
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "168h")]
+    leaf_validity: Duration,
+
+    /// After which part of its life a certificate is replaced: 0.1 to 0.9
+    #[arg(long, value_name = "FRACTION", value_parser = percent, default_value = "0.66")]
+    renew_fraction: u8,
+
+    /// The keys of certificates that are made: ECDSA over P-256 or P-384
+    #[arg(long, value_name = "KEY", value_enum, default_value = "p256")]
+    key_algorithm: KeyAlgorithm,
+
+    /// Answer only callers with a certificate of this CA, PEM; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+
+    /// A name that callers must bear: common name, DNS name or URI; can be repeated
+    #[arg(long = "client-name", value_name = "NAME", requires = "client_ca")]
+    client_names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    /// memgate's own CA, kept in a Secret, and caBundle with it
+    Builtin,
+    /// The files of --tls-cert and --tls-key, else those below /etc/memgate/tls
+    Files,
+    /// Such files from cert-manager, which keeps caBundle too
+    CertManager,
+    /// A CA and a certificate made at the start
+    SelfSigned,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum KeyAlgorithm {
+    P256,
+    P384,
+}
+
+impl CertArgs {
+    /// Where the certificate comes from, on a fixed state or in a cluster.
+    ///
+    /// # Errors
+    /// When the arguments contradict each other.
+    pub(super) fn source(&self, fixed: bool) -> anyhow::Result<Source> {
+        let mode = self.certs.unwrap_or(match (&self.tls_cert, fixed) {
+            (Some(_), _) => Mode::Files,
+            (None, true) => Mode::SelfSigned,
+            (None, false) => Mode::Builtin,
+        });
+        let files = matches!(mode, Mode::Files | Mode::CertManager);
+        anyhow::ensure!(
+            files || self.tls_cert.is_none(),
+            "this certificate is made, not read; leave out --tls-cert and --tls-key, or give --certs files"
+        );
+        Ok(match mode {
+            Mode::Files | Mode::CertManager => Source::Files {
+                cert: self.tls_cert.clone().unwrap_or_else(|| CERT.into()),
+                key: self.tls_key.clone().unwrap_or_else(|| KEY.into()),
+            },
+            Mode::SelfSigned => {
+                Source::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
+            }
+            Mode::Builtin => Source::Builtin(self.builtin()?),
+        })
+    }
+
+    /// Whose calls are answered.
+    #[must_use]
+    pub(super) fn callers(&self) -> Option<Callers> {
+        let ca = self.client_ca.clone()?;
+        Some(Callers { ca, names: self.client_names.clone() })
+    }
+
+    fn builtin(&self) -> anyhow::Result<Builtin> {
+        anyhow::ensure!(
+            self.leaf_validity <= self.ca_validity,
+            "no certificate outlives its CA; give a --ca-validity that is longer than --leaf-validity"
+        );
+        let namespace = self.namespace.clone().unwrap_or_else(own_namespace);
+        let mut names = service_names(&self.service, &namespace);
+        names.extend(self.tls_names.iter().cloned());
+        Ok(Builtin {
+            namespace,
+            secret: self.ca_secret.clone(),
+            configuration: self.webhook_configuration.clone(),
+            names,
+            terms: Terms {
+                ca: self.ca_validity,
+                leaf: self.leaf_validity,
+                renew_percent: self.renew_fraction,
+                key: match self.key_algorithm {
+                    KeyAlgorithm::P256 => KeyKind::P256,
+                    KeyAlgorithm::P384 => KeyKind::P384,
+                },
+            },
+        })
+    }
+}
+
+/// A fraction such as 0.66 in hundredths.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is between 10 and 90"
+)]
+fn percent(text: &str) -> Result<u8, String> {
+    let fraction = text.parse::<f64>().ok().filter(|fraction| (0.1..=0.9).contains(fraction));
+    let fraction = fraction.ok_or("give a number between 0.1 and 0.9")?;
+    Ok((fraction * 100.0).round() as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_fractions() {
+        assert_eq!(percent("0.66"), Ok(66));
+        assert_eq!(percent("0.1"), Ok(10));
+        assert_eq!(percent(".9"), Ok(90));
+        for text in ["", "0", "0.95", "1", "-0.5", "NaN", "x"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! An apiserver with one Secret and two webhook configurations, for tests of the keeper: it compares
+//! resourceVersions, patches, and watches, and fails when it is told to.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::body::{Body, Bytes};
+use axum::http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use json_patch::Patch;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::server::certs::Builtin;
+use crate::server::certs::anchor;
+use crate::server::certs::registration::Which;
+
+/// The whole cluster.
+#[derive(Clone, Default)]
+pub(super) struct Cluster(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    /// How many writes each path has had.
+    writes: BTreeMap<String, usize>,
+    /// What is refused, by the beginning of `METHOD path`, and with which status.
+    refused: Vec<(String, u16)>,
+}
+
+/// The path of the Secret.
+pub(super) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
+
+/// The path of a configuration.
+pub(super) fn path(which: Which) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", which.name())
+}
+
+/// The options of a keeper in this cluster.
+pub(super) fn builtin() -> Builtin {
+    Builtin {
+        namespace: "home".to_owned(),
+        secret: "memgate-ca".to_owned(),
+        configuration: "memgate".to_owned(),
+        names: vec!["memgate.home.svc".to_owned()],
+        terms: super::Terms::default(),
+    }
+}
+
+impl Cluster {
+    /// A cluster with both configurations, and no Secret.
+    pub(super) fn new() -> Self {
+        let cluster = Self::default();
+        for which in Which::ALL {
+            let webhooks: Vec<_> = ["a.memgate.dev", "b.memgate.dev"]
+                .map(|name| json!({"name": name, "clientConfig": {"service": {"name": "memgate"}}}))
+                .to_vec();
+            let uid = format!("uid-{}", which.name());
+            let object = json!({"metadata": {"name": "memgate", "uid": uid}, "webhooks": webhooks});
+            cluster.put(&path(which), object);
+        }
+        cluster
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().expect("no panic")
+    }
+
+    /// Puts an object in place, as anybody might.
+    pub(super) fn put(&self, path: &str, object: Value) {
+        self.inner().put(path, object);
+    }
+
+    /// Takes an object away.
+    pub(super) fn remove(&self, path: &str) {
+        self.inner().objects.remove(path);
+    }
+
+    /// An object.
+    pub(super) fn get(&self, path: &str) -> Option<Value> {
+        self.inner().objects.get(path).cloned()
+    }
+
+    /// Changes an object.
+    pub(super) fn change(&self, path: &str, change: impl FnOnce(&mut Value)) {
+        let mut object = self.get(path).expect("an object");
+        change(&mut object);
+        self.put(path, object);
+    }
+
+    /// How many writes a path has had.
+    pub(super) fn writes(&self, path: &str) -> usize {
+        self.inner().writes.get(path).copied().unwrap_or_default()
+    }
+
+    /// From now on what begins so is refused; a status of 0 takes that back.
+    pub(super) fn refuse(&self, beginning: &str, status: u16) {
+        let refused = &mut self.inner().refused;
+        refused.retain(|(other, _)| other != beginning);
+        if status != 0 {
+            refused.push((beginning.to_owned(), status));
+        }
+    }
+
+    /// The certificates that an entry of a configuration trusts.
+    pub(super) fn trusted(&self, which: Which) -> Vec<anchor::Anchor> {
+        let object = self.get(&path(which)).expect("a configuration");
+        let read = super::registration::Registration::read(&serde_json::from_value(object).expect("an object"));
+        let [(_, first), (_, second)] = read.entries.as_slice() else { panic!("two entries") };
+        assert_eq!(first, second);
+        first.anchors.clone()
+    }
+
+    /// A client of it.
+    pub(super) fn client(&self) -> Client {
+        let cluster = self.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let cluster = cluster.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+                // Others get a turn between any two requests.
+                tokio::task::yield_now().await;
+                let query = head.uri.query().unwrap_or_default();
+                if query.contains("watch=") {
+                    let never = futures::stream::pending::<Result<Bytes, Infallible>>();
+                    return Ok::<_, String>(Response::new(Body::from_stream(never)));
+                }
+                let (status, object) = cluster.inner().answer(&head.method, head.uri.path(), &body);
+                let response = Response::builder().status(status).body(Body::from(object.to_string()));
+                Ok(response.expect("a response"))
+            }
+        });
+        Client::new(service, "default")
+    }
+}
+
+impl Inner {
+    fn put(&mut self, path: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        object
+    }
+
+    fn answer(&mut self, method: &Method, path: &str, body: &[u8]) -> (u16, Value) {
+        let line = format!("{method} {path}");
+        if let Some((_, status)) = self.refused.iter().find(|(beginning, _)| line.starts_with(beginning)) {
+            return failure(*status);
+        }
+        let found = self.objects.get(path).cloned();
+        let sent = || serde_json::from_slice::<Value>(body).expect("JSON");
+        match (method, found) {
+            (&Method::GET, Some(object)) => (200, object),
+            (&Method::POST, _) => self.create(path, sent()),
+            (&Method::PUT, Some(object)) => {
+                let sent = sent();
+                if sent["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {
+                    return failure(409);
+                }
+                (200, self.write(path, sent))
+            }
+            (&Method::PATCH, Some(mut object)) => {
+                let patch: Patch = serde_json::from_slice(body).expect("a JSON patch");
+                match json_patch::patch(&mut object, &patch) {
+                    Ok(()) => (200, self.write(path, object)),
+                    Err(_) => failure(422),
+                }
+            }
+            _ => failure(404),
+        }
+    }
+
+    fn create(&mut self, path: &str, object: Value) -> (u16, Value) {
+        let path = format!("{path}/{}", object["metadata"]["name"].as_str().expect("a name"));
+        if self.objects.contains_key(&path) { failure(409) } else { (201, self.write(&path, object)) }
+    }
+
+    fn write(&mut self, path: &str, object: Value) -> Value {
+        *self.writes.entry(path.to_owned()).or_default() += 1;
+        self.put(path, object)
+    }
+}
+
+fn failure(status: u16) -> (u16, Value) {
+    let reason = if status == 404 { "NotFound" } else { "Refused" };
+    let text = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "refused", "reason": reason,
+        "code": status,
+    });
+    (status, text)
+}

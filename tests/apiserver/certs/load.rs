@@ -1,0 +1,249 @@
+//! Reviews without a pause while certificates are replaced: callers that trust what the live
+//! configurations say, as an apiserver does, and the apiserver itself.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use kube::{Client, Config};
+use memgate::model::settings::Settings;
+use memgate::server::certs::{Builtin, Terms, service_names};
+use memgate::server::options::Options;
+use memgate::server::{Server, State, tls::Source};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::{
+    certs::scene::{SECRET, Scene},
+    support::{control_plane::ControlPlane, wait, webhook::Endpoint},
+};
+
+/// How many reviews a caller sends on one connection: as many handshakes as there can be are what
+/// is to be seen, but an apiserver keeps its connections too.
+const ON_ONE_CONNECTION: u32 = 5;
+
+/// A caller that gets no answer for so long has lost it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is to happen.
+pub(crate) struct Plan {
+    pub(crate) terms: Terms,
+    pub(crate) replicas: usize,
+    /// Reviews a second, all replicas together.
+    pub(crate) per_second: u32,
+    /// It ends when so many CAs and leaves were made after the first ones.
+    pub(crate) cas: u64,
+    pub(crate) leaves: u64,
+    /// It fails when that takes longer.
+    pub(crate) longest: Duration,
+}
+
+/// What happened.
+pub(crate) struct Report {
+    cas: u64,
+    leaves: u64,
+    calls: u64,
+    handshakes: u64,
+    asked: u64,
+    failures: Vec<String>,
+    took: Duration,
+}
+
+#[derive(Default)]
+struct Counts {
+    calls: AtomicU64,
+    handshakes: AtomicU64,
+}
+
+/// The parts of a running load.
+pub(crate) struct Load;
+
+impl Load {
+    /// Runs replicas in this process against the real apiserver, and calls them until enough
+    /// certificates were made.
+    pub(crate) fn run(cluster: &ControlPlane, plan: &Plan) -> Result<Report> {
+        let scene = Scene::new(cluster, "rotated")?;
+        let config = cluster.config(&scene.kubeconfig)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let started = Instant::now();
+        let replicas: Result<Vec<_>> =
+            (0..plan.replicas).map(|_| start(&runtime, &config, &scene.home, &plan.terms)).collect();
+        let replicas = replicas?;
+        let first = replicas.first().context("there is a replica")?;
+        scene.register(&Endpoint::new(first.webhook, ""))?;
+        for replica in &replicas {
+            wait::until("a replica to be ready", || {
+                let answer = wait::http_get(replica.health, "/readyz");
+                Ok(answer.filter(|(status, _)| *status == 200).map(|_| ()))
+            })?;
+        }
+        scene.wait_until_asked()?;
+
+        let (bundles, trusted) = watch::channel(trusted(&scene)?);
+        let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
+        let counts = Arc::new(Counts::default());
+        let callers = plan.replicas * 4;
+        let pause = Duration::from_secs(1) * u32::try_from(callers)? / plan.per_second;
+        for number in 0..callers {
+            let address = replicas[number % replicas.len()].webhook;
+            let caller = Caller { address, trusted: trusted.clone(), counts: Arc::clone(&counts) };
+            runtime.spawn(caller.call(pause, failed.clone()));
+        }
+        let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
+        let mut report = Report {
+            cas: 0, leaves: 0, calls: 0, handshakes: 0, asked: 0, failures: Vec::new(), took: Duration::ZERO,
+        };
+        while report.failures.is_empty() && (report.cas < plan.cas || report.leaves < plan.leaves) {
+            ensure!(started.elapsed() < plan.longest, "only {report}");
+            bundles.send_replace(self::trusted(&scene)?);
+            if !scene.is_asked()? {
+                report.failures.push("the apiserver got no answer".to_owned());
+            }
+            report.asked += 1;
+            report.cas = made(&replicas, "ca")? - before.0;
+            report.leaves = made(&replicas, "leaf")? - before.1;
+            report.failures.extend(std::iter::from_fn(|| failures.try_recv().ok()));
+            report.calls = counts.calls.load(Relaxed);
+            report.handshakes = counts.handshakes.load(Relaxed);
+            report.took = started.elapsed();
+        }
+        runtime.shutdown_background();
+        Ok(report)
+    }
+}
+
+impl Report {
+    /// # Errors
+    /// When a call or a handshake failed.
+    pub(crate) fn nothing_lost(&self) -> Result<()> {
+        let Some(first) = self.failures.first() else { return Ok(()) };
+        bail!("{} failed, the first of them: {first}", self.failures.len())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cas, leaves, calls, handshakes, asked, failures, took } = self;
+        write!(
+            f,
+            "{cas} CAs and {leaves} leaves replaced in {took:.0?}: {calls} calls on {handshakes} connections, \
+             {asked} by the apiserver, {} failed",
+            failures.len()
+        )
+    }
+}
+
+fn start(
+    runtime: &Runtime,
+    config: &Config,
+    home: &str,
+    terms: &Terms,
+) -> Result<memgate::server::Addresses> {
+    let _within = runtime.enter();
+    let mut names = service_names("memgate", home);
+    names.push("127.0.0.1".to_owned());
+    let mut options = Options::new(Source::Builtin(Builtin {
+        namespace: home.to_owned(),
+        secret: SECRET.to_owned(),
+        configuration: home.to_owned(),
+        names,
+        terms: terms.clone(),
+    }));
+    (options.listen, options.health) = (([127, 0, 0, 1], 0).into(), ([127, 0, 0, 1], 0).into());
+    options.timers.ca_poll = Duration::from_millis(300);
+    options.timers.propagation = Duration::from_secs(2);
+    let client = Client::try_from(config.clone()).context("failed to make a client")?;
+    let server = Server::bind(options, State::Cluster { client, settings: Settings::default() })?;
+    let addresses = server.addresses()?;
+    runtime.spawn(server.run(std::future::pending()));
+    Ok(addresses)
+}
+
+/// How many certificates of a kind the replicas have made.
+fn made(replicas: &[memgate::server::Addresses], kind: &str) -> Result<u64> {
+    let series = format!("memgate_cert_rotations_total{{kind=\"{kind}\",result=\"ok\"}} ");
+    let mut sum = 0;
+    for replica in replicas {
+        let (_, metrics) = wait::http_get(replica.health, "/metrics").context("there are metrics")?;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&series));
+        sum += line.map_or(Ok(0), str::parse::<u64>)?;
+    }
+    Ok(sum)
+}
+
+/// What an apiserver would trust now: the bundle that both configurations agree on.
+fn trusted(scene: &Scene<'_>) -> Result<String> {
+    let bundles = scene.bundles()?;
+    Ok(bundles.into_iter().min_by_key(String::len).unwrap_or_default())
+}
+
+struct Caller {
+    address: SocketAddr,
+    trusted: watch::Receiver<String>,
+    counts: Arc<Counts>,
+}
+
+impl Caller {
+    async fn call(self, pause: Duration, failed: tokio::sync::mpsc::UnboundedSender<String>) {
+        let mut pace = tokio::time::interval(pause);
+        let mut connection = None;
+        let mut used = 0;
+        loop {
+            pace.tick().await;
+            let answered = tokio::time::timeout(PATIENCE, self.once(&mut connection)).await;
+            if let Err(error) = answered.map_err(anyhow::Error::from).and_then(|answered| answered) {
+                connection = None;
+                let _nobody_listens = failed.send(format!("{error:#}"));
+            }
+            used += 1;
+            if used % ON_ONE_CONNECTION == 0 {
+                connection = None;
+            }
+        }
+    }
+
+    async fn once(&self, connection: &mut Option<TlsStream<TcpStream>>) -> Result<()> {
+        let stream = match connection {
+            Some(stream) => stream,
+            None => connection.insert(self.connect().await.context("a handshake failed")?),
+        };
+        let head = "POST /mutate HTTP/1.1\r\nhost: memgate\r\ncontent-type: application/json\r\n";
+        let request = format!("{head}content-length: {}\r\n\r\n{REVIEW}", REVIEW.len());
+        stream.write_all(request.as_bytes()).await.context("a call failed")?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            ensure!(stream.read_buf(&mut answer).await? > 0, "a call was cut off");
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        ensure!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"allowed\":true"), "{answer}");
+        self.counts.calls.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        let bundle = self.trusted.borrow().clone();
+        for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+            roots.add(certificate?)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(self.address).await?;
+        let stream = TlsConnector::from(Arc::new(config)).connect("127.0.0.1".try_into()?, stream).await?;
+        self.counts.handshakes.fetch_add(1, Relaxed);
+        Ok(stream)
+    }
+}
+
+const REVIEW: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","namespace":"team","name":"p","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"a"}]}},"dryRun":false}}"#;

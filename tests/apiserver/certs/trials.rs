@@ -1,0 +1,266 @@
+//! One replica, two of them, and everybody who is in their way.
+
+use anyhow::{Context, Result, ensure};
+use memgate::server::certs::{KeyKind, Terms};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::{
+    certs::{
+        load::{Load, Plan},
+        scene::{CONFIGURATIONS, SECRET, Scene},
+        wipes,
+    },
+    support::{certs::Authority, wait, webhook::Webhook},
+    world::{Case, World},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("certs::builtin_serves_what_the_apiserver_trusts", builtin),
+        Case::new("certs::a_damaged_secret_is_written_again", damaged_secret),
+        Case::new("certs::an_applied_configuration_may_lose_an_entry", applied_without_an_entry),
+        Case::new("certs::two_replicas_share_one_ca", two_replicas),
+        Case::new("certs::without_rights_it_lives_on_and_says_why", without_rights),
+        Case::new("certs::rotations_lose_no_call", rotations),
+        Case::new("certs::wipes_are_repaired", wipes),
+        Case::soak("certs::soak_rotations", soak_rotations),
+        Case::soak("certs::soak_wipes", soak_wipes),
+    ]
+}
+
+/// From nothing to an answered review, with the rights of the service account alone.
+fn builtin(world: &World) -> Result<()> {
+    let scene = Scene::new(world.cluster()?, "builtin")?;
+    let mut memgate = scene.serve().live()?;
+    // There is a CA already, but nobody to trust it.
+    wait::until("a CA", || Ok((!scene.secret("ca.crt")?.is_empty()).then_some(())))?;
+    wait::until("a reason", || {
+        let (status, text) = memgate.probe("/readyz").unwrap_or_default();
+        ensure!(status != 200, "ready before anybody trusts it");
+        Ok(text.contains("do not trust the certificate").then_some(()))
+    })?;
+    scene.register(&memgate.endpoint())?;
+    memgate.wait_until_ready()?;
+    scene.wait_until_repaired()?;
+    scene.wait_until_asked()?;
+    for kind in CONFIGURATIONS {
+        owns_ca_bundle_alone(&scene.configuration(kind)?)?;
+    }
+
+    scene.overwrite_bundles(None)?;
+    scene.wait_until_repaired()?;
+    let stranger = Authority::new("a stranger")?.pem();
+    scene.overwrite_bundles(Some(&stranger))?;
+    scene.wait_until_repaired()?;
+    scene.wait_until_asked()?;
+    let log = memgate.log();
+    ensure!(!log.contains("forbidden"), "{log}");
+    Ok(())
+}
+
+fn owns_ca_bundle_alone(configuration: &Value) -> Result<()> {
+    let managers = configuration["metadata"]["managedFields"].as_array().context("there are managers")?;
+    let own: Vec<_> = managers.iter().filter(|entry| entry["manager"] == "memgate-cabundle").collect();
+    let [own] = own.as_slice() else { anyhow::bail!("{managers:?}") };
+    let fields = own["fieldsV1"].to_string();
+    ensure!(fields.contains("f:caBundle"), "{fields}");
+    for other in ["f:rules", "f:url", "f:name", "\".\"", "f:failurePolicy", "f:metadata"] {
+        ensure!(!fields.contains(other), "{other} in {fields}");
+    }
+    Ok(())
+}
+
+/// Whatever becomes of the Secret, what is served stays trusted, and the CA is the same afterwards.
+fn damaged_secret(world: &World) -> Result<()> {
+    let scene = Scene::new(world.cluster()?, "damaged")?;
+    let mut memgate = scene.serve().live()?;
+    scene.register(&memgate.endpoint())?;
+    memgate.wait_until_ready()?;
+    scene.wait_until_asked()?;
+    let (cert, key) = (scene.secret("ca.crt")?, scene.secret("ca.key")?);
+    let (other_cert, other_key) = expired_ca()?;
+    let (half_cert, half_key) = (&cert[..cert.len() / 2], &key[..key.len() / 2]);
+    let garbage = "\u{fffd}\u{0} hello ".repeat(50_000);
+    let rows: [(&str, Vec<(&str, &str)>); 7] = [
+        ("deleted", Vec::new()),
+        ("emptied", vec![("ca.crt", ""), ("ca.key", ""), ("bundle.crt", "")]),
+        ("half a certificate", vec![("ca.crt", half_cert)]),
+        ("half a key", vec![("ca.key", half_key)]),
+        ("another's key", vec![("ca.key", &other_key)]),
+        ("an expired CA", vec![("ca.crt", &other_cert), ("ca.key", &other_key)]),
+        ("a garbage bundle", vec![("bundle.crt", &garbage)]),
+    ];
+    for (name, entries) in rows {
+        if entries.is_empty() {
+            scene.cluster.kubectl(&["delete", "secret", SECRET, "-n", &scene.home])?.ok()?;
+        } else {
+            scene.write_secret(&entries)?;
+        }
+        wait::until(&format!("the Secret to be repaired: {name}"), || {
+            ensure!(scene.is_asked()?, "{name}: the apiserver got no answer");
+            let same = scene.secret("ca.crt")? == cert && scene.secret("ca.key")? == key;
+            Ok((same && scene.secret("bundle.crt")? == cert).then_some(()))
+        })?;
+    }
+    ensure!(rotations_of(&memgate, "leaf") == Some(1), "callers noticed something\n{}", memgate.log());
+    ensure!(rotations_of(&memgate, "ca") == Some(1), "there is a second CA\n{}", memgate.log());
+    Ok(())
+}
+
+fn expired_ca() -> Result<(String, String)> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_after = date_time_ymd(2020, 1, 1);
+    Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+/// How many certificates of a kind were made, by memgate's own word.
+fn rotations_of(memgate: &Webhook, kind: &str) -> Option<u64> {
+    let (_, metrics) = memgate.probe("/metrics")?;
+    let series = format!("memgate_cert_rotations_total{{kind=\"{kind}\",result=\"ok\"}} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&series))?.parse().ok()
+}
+
+/// A tool that installs by server-side apply can drop an entry that memgate wrote into, and bring it
+/// back. If memgate applied its field instead of patching it, the first would be refused.
+fn applied_without_an_entry(world: &World) -> Result<()> {
+    let scene = Scene::new(world.cluster()?, "applied")?;
+    let mut memgate = scene.serve().live()?;
+    scene.register(&memgate.endpoint())?;
+    let kind = CONFIGURATIONS[1];
+    let whole = bare(&scene.configuration(kind)?);
+    scene.cluster.kubectl(&["delete", kind, &scene.home])?.ok()?;
+    apply_as(&scene, "gitops", &whole)?.ok()?;
+    memgate.wait_until_ready()?;
+    scene.wait_until_repaired()?;
+
+    let mut less = whole.clone();
+    let entries = less["webhooks"].as_array_mut().context("there are webhooks")?;
+    let (count, dropped) = (entries.len(), entries.remove(0));
+    apply_as(&scene, "gitops", &less)?.ok()?;
+    let left = scene.configuration(kind)?;
+    let names: Vec<_> = left["webhooks"].as_array().into_iter().flatten().map(|entry| &entry["name"]).collect();
+    ensure!(names.len() == count - 1 && !names.contains(&&dropped["name"]), "{names:?}");
+    apply_as(&scene, "gitops", &whole)?.ok()?;
+    scene.wait_until_repaired()?;
+    owns_ca_bundle_alone(&scene.configuration(kind)?)?;
+
+    // Had it been applied: the remains of the entry are no webhook, and the tool is refused.
+    let applied = json!({
+        "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": {"name": scene.home},
+        "webhooks": [{"name": dropped["name"], "clientConfig": {"caBundle": "aGVsbG8="}}],
+    });
+    apply_as(&scene, "somebody-else", &applied)?.ok()?;
+    let refusal = apply_as(&scene, "gitops", &less)?.refusal()?;
+    ensure!(refusal.contains("exactly one of url or service is required"), "{refusal}");
+    Ok(())
+}
+
+fn apply_as(scene: &Scene<'_>, manager: &str, object: &Value) -> Result<crate::support::kubectl::Output> {
+    let manager = format!("--field-manager={manager}");
+    let apply = ["apply", "--server-side", "--force-conflicts", &manager, "-f", "-"];
+    scene.cluster.admin().run_with_input(&apply, &object.to_string())
+}
+
+/// A configuration as somebody keeps it in Git.
+fn bare(configuration: &Value) -> Value {
+    let mut bare = configuration.clone();
+    bare["metadata"] = json!({"name": configuration["metadata"]["name"]});
+    for webhook in bare["webhooks"].as_array_mut().into_iter().flatten() {
+        if let Some(config) = webhook["clientConfig"].as_object_mut() {
+            config.remove("caBundle");
+        }
+    }
+    bare
+}
+
+/// Both start at the same moment, and the apiserver calls one for each kind of configuration.
+fn two_replicas(world: &World) -> Result<()> {
+    let scene = Scene::new(world.cluster()?, "twins")?;
+    let (first, second) = (scene.serve().live()?, scene.serve().live()?);
+    scene.register(&first.endpoint())?;
+    let url = second.endpoint().client_config("/validate")["url"].clone();
+    let configuration = scene.configuration(CONFIGURATIONS[1])?;
+    let entries = configuration["webhooks"].as_array().map_or(0, Vec::len);
+    let path = |index| format!("/webhooks/{index}/clientConfig/url");
+    let moves: Vec<_> =
+        (0..entries).map(|index| json!({"op": "replace", "path": path(index), "value": url})).collect();
+    let moves = json!(moves).to_string();
+    scene.cluster.kubectl(&["patch", CONFIGURATIONS[1], &scene.home, "--type=json", "-p", &moves])?.ok()?;
+    for mut memgate in [first, second] {
+        memgate.wait_until_ready()?;
+        let made = rotations_of(&memgate, "ca").unwrap_or_default();
+        ensure!(made <= 1, "{}", memgate.log());
+        ensure!(!memgate.log().contains("forbidden"), "{}", memgate.log());
+        scene.wait_until_repaired()?;
+        ensure!(scene.secret("bundle.crt")? == scene.secret("ca.crt")?, "more than one CA");
+        if made == 1 {
+            ensure!(!scene.secret("ca.crt")?.is_empty());
+        }
+    }
+    Ok(())
+}
+
+/// Neither the Secret nor the configurations may be touched: no crash, and one line for each cause.
+fn without_rights(world: &World) -> Result<()> {
+    let scene = Scene::without_own_rights(world.cluster()?, "poor")?;
+    let memgate = scene.serve().live()?;
+    wait::until("the log to tell", || {
+        let log = memgate.log();
+        let told = log.contains("failed to read the CA Secret") && log.contains("forbidden");
+        Ok(told.then_some(()))
+    })?;
+    let (status, text) = memgate.probe("/readyz").context("it answers")?;
+    ensure!(status == 503 && text.contains("there is no certificate yet"), "{text}");
+    // It needs no restart once it may.
+    scene.grant()?;
+    scene.register(&memgate.endpoint())?;
+    let mut memgate = memgate;
+    memgate.wait_until_ready()?;
+    scene.wait_until_asked()?;
+    let log = memgate.log();
+    ensure!(log.matches("failed to read the CA Secret").count() == 1, "{log}");
+    ensure!(log.contains("could read the CA Secret again"), "{log}");
+    Ok(())
+}
+
+/// Two CAs and several leaves later no caller has noticed.
+fn rotations(world: &World) -> Result<()> {
+    let terms = Terms {
+        ca: Duration::from_secs(30),
+        leaf: Duration::from_secs(12),
+        renew_percent: 50,
+        key: KeyKind::P256,
+    };
+    let plan = Plan { terms, replicas: 2, per_second: 50, cas: 2, leaves: 6, longest: Duration::from_secs(150) };
+    let report = Load::run(world.cluster()?, &plan)?;
+    println!("{report}");
+    report.nothing_lost()
+}
+
+/// 1,000 leaves and 50 CAs at 500 reviews a second, in about ten minutes.
+fn soak_rotations(world: &World) -> Result<()> {
+    let terms = Terms {
+        ca: Duration::from_secs(90),
+        leaf: Duration::from_secs(12),
+        renew_percent: 20,
+        key: KeyKind::P256,
+    };
+    let longest = Duration::from_secs(wipes::number("MEMGATE_SOAK_SECONDS", 700));
+    let plan = Plan { terms, replicas: 3, per_second: 500, cas: 50, leaves: 1000, longest };
+    let report = Load::run(world.cluster()?, &plan)?;
+    println!("{report}");
+    report.nothing_lost()
+}
+
+fn wipes(world: &World) -> Result<()> {
+    wipes::run(world.cluster()?, 6)
+}
+
+/// Once a second for ten minutes.
+fn soak_wipes(world: &World) -> Result<()> {
+    wipes::run(world.cluster()?, wipes::number("MEMGATE_SOAK_WIPES", 600))
+}

@@ -1,0 +1,59 @@
+//! A tool that keeps taking `caBundle` away, and how soon it is back.
+
+use std::env;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    certs::scene::Scene,
+    support::{certs::Authority, control_plane::ControlPlane, webhook::Webhook},
+};
+
+/// How often it is taken away, in seconds.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A number from the environment, for runs longer or shorter than usual.
+pub(crate) fn number(variable: &str, usual: u64) -> u64 {
+    env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Wipes or overwrites all entries so many times, with two replicas that repair them.
+pub(crate) fn run(cluster: &ControlPlane, times: u64) -> Result<()> {
+    let scene = Scene::new(cluster, "wiped")?;
+    let (mut first, second) = (scene.serve().live()?, scene.serve().live()?);
+    scene.register(&first.endpoint())?;
+    first.wait_until_ready()?;
+    scene.wait_until_repaired()?;
+    let before = writes(&first)? + writes(&second)?;
+    let stranger = Authority::new("a stranger")?.pem();
+    let (mut slowest, started) = (Duration::ZERO, Instant::now());
+    for turn in 0..times {
+        let wiped = Instant::now();
+        scene.overwrite_bundles(Some(&stranger).filter(|_| turn % 2 == 0).map(String::as_str))?;
+        scene.wait_until_repaired()?;
+        slowest = slowest.max(wiped.elapsed());
+        thread::sleep(EVERY.saturating_sub(wiped.elapsed()));
+    }
+    let (took, written) = (started.elapsed(), writes(&first)? + writes(&second)? - before);
+    println!("{times} wipes of both in {took:.0?}: slowest repair {slowest:.1?}, {written} writes by two replicas");
+    scene.wait_until_asked()?;
+    // Two configurations for each wipe, and now and then both replicas are equally polite.
+    let most = 2 * 2 * (took.as_secs() + 1);
+    ensure!(written >= 2 * times && written <= most, "{written} writes for {times} wipes");
+    for memgate in [&first, &second] {
+        let log = memgate.log();
+        ensure!(!log.contains("panicked"), "{log}");
+        ensure!(memgate.probe("/readyz").is_some_and(|(status, _)| status == 200), "not ready any more");
+    }
+    Ok(())
+}
+
+/// How often a replica has written `caBundle`.
+fn writes(memgate: &Webhook) -> Result<u64> {
+    let (_, metrics) = memgate.probe("/metrics").context("there are metrics")?;
+    let lines = metrics.lines().filter(|line| line.starts_with("memgate_cabundle_repairs_total{"));
+    let lines = lines.filter(|line| line.contains("result=\"ok\""));
+    Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+}
