@@ -20,7 +20,8 @@ mod tests {
 
     #[test]
     fn reads_what_people_type() {
-        for (text, seconds) in [("5s", 5), ("10m", 600), ("168h", 604_800), ("1h30m", 5400), ("8760h", 31_536_000)]
+        for (text, seconds) in
+            [("5s", 5), ("10m", 600), ("168h", 604_800), ("1h30m", 5400), ("8760h", 31_536_000)]
         {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
         }

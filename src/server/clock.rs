@@ -25,7 +25,10 @@ impl Clock {
 
     /// The time now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the clock module that the lint sends everybody to")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock module that the lint sends everybody to"
+    )]
     pub fn now(&self) -> SystemTime {
         let (now, seconds) = (SystemTime::now(), self.0.load(Ordering::Relaxed));
         let shift = Duration::from_secs(seconds.unsigned_abs());

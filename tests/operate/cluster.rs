@@ -20,7 +20,7 @@ const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigur
 /// A cluster with a network for its Services and a stand-in for a kubelet.
 pub(crate) struct Cluster {
     // Dropped in this order: processes, then what they talk to.
-    _kubelet: Kubelet,
+    kubelet: Kubelet,
     control_plane: Arc<ControlPlane>,
     _network: Network,
     programs: Scratch,
@@ -40,8 +40,10 @@ impl Cluster {
         ] {
             std::os::unix::fs::symlink(program, programs.path().join(name))?;
         }
-        let cluster = Self { _kubelet: kubelet, control_plane, _network: network, programs };
-        cluster.sh("memgate crds | kubectl apply -f - && kubectl wait --for=condition=Established crd --all")?.ok()?;
+        let cluster = Self { kubelet, control_plane, _network: network, programs };
+        cluster
+            .sh("memgate crds | kubectl apply -f - && kubectl wait --for=condition=Established crd --all")?
+            .ok()?;
         Ok(cluster)
     }
 
@@ -70,14 +72,18 @@ impl Cluster {
         })
     }
 
-    /// Takes away whatever there is of memgate.
+    /// Takes away whatever there is of memgate, without waiting for callers to leave.
     pub(crate) fn clear(&self) -> Result<()> {
+        let _hurry = self.kubelet.hurry();
         let names = self.control_plane.kubectl(&["get", INSTALLED, "-o", "name"])?.ok()?.stdout;
         for name in names.lines().filter(|name| name.contains("/memgate")) {
             self.control_plane.kubectl(&["delete", name, "--ignore-not-found"])?.ok()?;
         }
-        let everything = "deployments,pods,services,poddisruptionbudgets,serviceaccounts,roles,rolebindings,secrets,configmaps,networkpolicies";
-        self.control_plane.kubectl(&["delete", everything, "--all", "-n", NAMESPACE, "--wait=false", "--ignore-not-found"])?.ok()?;
+        // Nothing here collects what belongs to something that is gone.
+        let everything = "deployments,replicasets,pods,services,poddisruptionbudgets,roles,rolebindings,secrets,\
+            configmaps,networkpolicies,resourcequotas,serviceaccounts";
+        let delete = ["delete", everything, "--all", "-n", NAMESPACE, "--wait=false", "--ignore-not-found"];
+        self.control_plane.kubectl(&delete)?.ok()?;
         wait::until("memgate's pods to go", || {
             let pods = self.control_plane.kubectl(&["get", "pods", "-n", NAMESPACE, "-o", "name"])?.ok()?;
             Ok(pods.stdout.trim().is_empty().then_some(()))
@@ -86,8 +92,20 @@ impl Cluster {
 
     /// Installs memgate as its own command does, and waits until it answers.
     pub(crate) fn install(&self) -> Result<()> {
-        self.sh("memgate manifests | kubectl apply -f - && memgate wait --timeout 120s")?.ok()?;
+        self.sh("memgate manifests | kubectl apply -f -")?.ok()?;
+        self.wait()?;
         Ok(())
+    }
+
+    /// Waits until memgate answers the apiserver.
+    pub(crate) fn wait(&self) -> Result<()> {
+        let pod = "kubectl run probe --image=example.org/none --labels=memgate.dev/inject=required --restart=Never --dry-run=server";
+        let mut last = String::new();
+        let answered = wait::until("memgate to answer", || {
+            last = self.sh(pod)?.stderr;
+            Ok(last.contains("the pod requires its memory").then_some(()))
+        });
+        answered.with_context(|| format!("kubectl says: {last}"))
     }
 
     /// That nothing of memgate is left that could get into the way of a pod.
@@ -100,7 +118,12 @@ impl Cluster {
 
     /// What there is, for the text of a failure.
     pub(crate) fn state(&self) -> String {
-        let seen = self.control_plane.kubectl(&["get", "deployments,pods,mutatingwebhookconfigurations,events.v1.", "-n", NAMESPACE]);
+        let seen = self.control_plane.kubectl(&[
+            "get",
+            "deployments,pods,mutatingwebhookconfigurations,events.v1.",
+            "-n",
+            NAMESPACE,
+        ]);
         seen.map_or_else(|error| format!("{error:#}"), |output| output.stdout)
     }
 }

@@ -36,7 +36,17 @@ const LOOK: Duration = Duration::from_millis(250);
 /// A running stand-in, ended on drop, with all processes that it has started.
 pub(crate) struct Kubelet {
     stop: Arc<AtomicBool>,
+    hurry: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// See [`Kubelet::hurry`].
+pub(crate) struct Hurry(Arc<AtomicBool>);
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// One pod that runs.
@@ -53,11 +63,12 @@ impl Kubelet {
     /// Runs what there is, from now on, and tells `endpoints` what is ready.
     pub(crate) fn start(cluster: Arc<ControlPlane>, endpoints: Endpoints) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let hurry = Arc::new(AtomicBool::new(false));
+        let (stopped, hurried) = (Arc::clone(&stop), Arc::clone(&hurry));
         let run = move || {
             let mut running = BTreeMap::new();
             while !stopped.load(Ordering::Acquire) {
-                if let Err(error) = look(&cluster, &mut running) {
+                if let Err(error) = look(&cluster, &mut running, hurried.load(Ordering::Acquire)) {
                     eprintln!("the stand-in for a kubelet: {error:#}");
                 }
                 let ready = running.values().filter(|pod: &&Running| pod.ready && !pod.ending);
@@ -65,7 +76,13 @@ impl Kubelet {
                 thread::sleep(LOOK);
             }
         };
-        Self { stop, thread: Some(thread::spawn(run)) }
+        Self { stop, hurry, thread: Some(thread::spawn(run)) }
+    }
+
+    /// For as long as this is kept, pods that are deleted are killed.
+    pub(crate) fn hurry(&self) -> Hurry {
+        self.hurry.store(true, Ordering::Release);
+        Hurry(Arc::clone(&self.hurry))
     }
 }
 
@@ -79,35 +96,60 @@ impl Drop for Kubelet {
     }
 }
 
-fn look(cluster: &ControlPlane, running: &mut BTreeMap<String, Running>) -> Result<()> {
-    let list = cluster.kubectl(&["get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=memgate", "-o", "json"])?;
+fn look(cluster: &ControlPlane, running: &mut BTreeMap<String, Running>, hurry: bool) -> Result<()> {
+    let list = cluster.kubectl(&[
+        "get",
+        "pods",
+        "-n",
+        NAMESPACE,
+        "-l",
+        "app.kubernetes.io/name=memgate",
+        "-o",
+        "json",
+    ])?;
     let list: Value = serde_json::from_str(&list.ok()?.stdout)?;
     let pods = list["items"].as_array().context("no list")?;
     for pod in pods {
-        let name = pod["metadata"]["name"].as_str().context("a pod without a name")?;
-        let deleted = pod["metadata"].get("deletionTimestamp").is_some();
-        match running.get_mut(name) {
-            None if deleted => gone(cluster, name)?,
-            None => {
-                bind(cluster, pod, name)?;
-                running.insert(name.to_owned(), run(cluster, pod)?);
-            }
-            Some(known) if deleted => {
-                if !known.ending {
-                    known.ending = true;
-                    known.process.signal("TERM")?;
-                }
-                if known.process.exited()?.is_some() {
-                    gone(cluster, name)?;
-                    running.remove(name);
-                }
-            }
-            Some(known) => probe(cluster, known, name)?,
+        // What is wrong with one pod is none of the others' business; a real kubelet tries again, too.
+        if let Err(error) = attend(cluster, running, pod, hurry) {
+            eprintln!("the stand-in for a kubelet: {error:#}");
         }
     }
     let names: Vec<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
     running.retain(|name, _| names.contains(&name.as_str()));
     Ok(())
+}
+
+fn attend(
+    cluster: &ControlPlane,
+    running: &mut BTreeMap<String, Running>,
+    pod: &Value,
+    hurry: bool,
+) -> Result<()> {
+    let name = pod["metadata"]["name"].as_str().context("a pod without a name")?;
+    let deleted = pod["metadata"].get("deletionTimestamp").is_some();
+    match running.get_mut(name) {
+        None if deleted => gone(cluster, name),
+        None => {
+            let started = run(cluster, pod)?;
+            running.insert(name.to_owned(), started);
+            bind(cluster, pod, name)
+        }
+        Some(known) if deleted => {
+            if hurry {
+                known.process.kill()?;
+            } else if !known.ending {
+                known.ending = true;
+                known.process.signal("TERM")?;
+            }
+            if known.process.exited()?.is_some() {
+                gone(cluster, name)?;
+                running.remove(name);
+            }
+            Ok(())
+        }
+        Some(known) => probe(cluster, known, name),
+    }
 }
 
 /// Puts a pod on the machine: only then does its deletion wait for it.
@@ -125,7 +167,17 @@ fn bind(cluster: &ControlPlane, pod: &Value, name: &str) -> Result<()> {
 }
 
 fn gone(cluster: &ControlPlane, name: &str) -> Result<()> {
-    let delete = ["delete", "pod", name, "-n", NAMESPACE, "--grace-period=0", "--force", "--ignore-not-found", "--wait=false"];
+    let delete = [
+        "delete",
+        "pod",
+        name,
+        "-n",
+        NAMESPACE,
+        "--grace-period=0",
+        "--force",
+        "--ignore-not-found",
+        "--wait=false",
+    ];
     cluster.kubectl(&delete)?.ok()?;
     Ok(())
 }
@@ -162,21 +214,25 @@ fn mounts(cluster: &ControlPlane, spec: &Value, files: &Scratch) -> Result<Vec<(
     let mut mounts = Vec::new();
     for mount in spec["containers"][0]["volumeMounts"].as_array().into_iter().flatten() {
         let volumes = spec["volumes"].as_array().into_iter().flatten();
-        let volume = volumes.into_iter().find(|volume| volume["name"] == mount["name"]).context("no volume")?;
+        let volume =
+            volumes.into_iter().find(|volume| volume["name"] == mount["name"]).context("no volume")?;
         let source = volume.pointer("/secret/secretName").map(|name| ("secret", name));
-        let Some((kind, name)) = source.or_else(|| Some(("configmap", volume.pointer("/configMap/name")?))) else {
+        let Some((kind, name)) = source.or_else(|| Some(("configmap", volume.pointer("/configMap/name")?)))
+        else {
             continue;
         };
         let name = name.as_str().context("a volume without a name")?;
         let object = wait::until("what is mounted", || {
-            let object = cluster.kubectl(&["get", kind, name, "-n", NAMESPACE, "-o", "json", "--ignore-not-found"])?;
+            let object =
+                cluster.kubectl(&["get", kind, name, "-n", NAMESPACE, "-o", "json", "--ignore-not-found"])?;
             Ok(serde_json::from_str::<Value>(&object.ok()?.stdout).ok())
         })?;
         let directory = files.path().join(name);
         std::fs::create_dir_all(&directory)?;
         for (key, value) in object["data"].as_object().into_iter().flatten() {
             let text = value.as_str().context("no text")?;
-            let bytes = if kind == "secret" { BASE64_STANDARD.decode(text)? } else { text.as_bytes().to_vec() };
+            let bytes =
+                if kind == "secret" { BASE64_STANDARD.decode(text)? } else { text.as_bytes().to_vec() };
             std::fs::write(directory.join(key), bytes)?;
         }
         let at = mount["mountPath"].as_str().context("a mount without a path")?;
@@ -212,7 +268,17 @@ fn probe(cluster: &ControlPlane, pod: &mut Running, name: &str) -> Result<()> {
             "restartCount": 0, "state": {"running": {"startedAt": "2020-01-01T00:00:00Z"}},
         }],
     }});
-    let patch = ["patch", "pod", name, "-n", NAMESPACE, "--subresource=status", "--type=merge", "-p", &status.to_string()];
+    let patch = [
+        "patch",
+        "pod",
+        name,
+        "-n",
+        NAMESPACE,
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        &status.to_string(),
+    ];
     cluster.kubectl(&patch)?.ok()?;
     pod.ready = ready;
     Ok(())

@@ -1,6 +1,6 @@
 //! The sections of the documents, what each starts on, and what is true when it is done.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::cluster::Cluster;
 use crate::document::{Section, commands, fits, sections};
@@ -75,9 +75,7 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
 
 /// memgate answers the apiserver, and nothing is wrong with it.
 fn answers(cluster: &Cluster) -> Result<()> {
-    let output = cluster.sh("memgate wait --timeout 90s")?;
-    ensure!(output.status.success(), "memgate does not answer: {}{}", output.stdout, output.stderr);
-    Ok(())
+    cluster.wait()
 }
 
 /// Nothing is left, and pods come up.

@@ -56,11 +56,7 @@ pub(crate) struct ApiServerFiles {
 
 impl ApiServerFiles {
     /// Writes them all.
-    pub(crate) fn write(
-        scratch: &Scratch,
-        authority: &Authority,
-        proxy: Option<SocketAddr>,
-    ) -> Result<Self> {
+    pub(crate) fn write(scratch: &Scratch, authority: &Authority, proxy: Option<SocketAddr>) -> Result<Self> {
         let (cert, key) = authority.server("kube-apiserver")?.write(scratch, "apiserver")?;
         let (private, public) = certs::token_keys()?;
         Ok(Self {

@@ -89,8 +89,8 @@ pub(in crate::server) fn certificate_pem(der: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::certs::ca::Ca;
     use crate::server::certs::Terms;
+    use crate::server::certs::ca::Ca;
 
     fn anchors() -> Vec<Anchor> {
         [0, 1].map(|now| Ca::make(now, &Terms::default()).expect("a CA").anchor.clone()).to_vec()

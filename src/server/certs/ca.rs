@@ -84,7 +84,8 @@ impl Ca {
         }
         let der = CertificateDer::from_pem_slice(certificate).map_err(|_| Broken::Certificate)?;
         let anchor = Anchor::new(&der).ok_or(Broken::Certificate)?;
-        let key_pem = std::str::from_utf8(key).ok().filter(|text| text.len() <= LONGEST).ok_or(Broken::Key)?;
+        let key_pem =
+            std::str::from_utf8(key).ok().filter(|text| text.len() <= LONGEST).ok_or(Broken::Key)?;
         let key = KeyPair::from_pem(key_pem).map_err(|_| Broken::Key)?;
         let (_, parsed) = parse_x509_certificate(&anchor.der).map_err(|_| Broken::Certificate)?;
         let usage = parsed.key_usage().ok().flatten();

@@ -160,11 +160,7 @@ impl Keeper {
         };
         let signed = ca.sign(&self.builtin.names, now, terms);
         let made = signed.map_err(crate::server::tls::Error::Make).and_then(|leaf| {
-            let held = Held {
-                signer: leaf.signer,
-                not_before: leaf.not_before,
-                not_after: leaf.not_after,
-            };
+            let held = Held { signer: leaf.signer, not_before: leaf.not_before, not_after: leaf.not_after };
             Pair::new(leaf.chain, leaf.key).map(|pair| (held, pair))
         });
         self.metrics.rotated(CertKind::Leaf, made.is_ok());

@@ -278,13 +278,7 @@ fn replace(place: &mut Seen, seen: Seen) -> bool {
 }
 
 /// Keeps what is known of a configuration up to date; never ends.
-pub(super) async fn follow(
-    client: Client,
-    which: Which,
-    name: String,
-    live: Sender<Live>,
-    pause: Duration,
-) {
+pub(super) async fn follow(client: Client, which: Which, name: String, live: Sender<Live>, pause: Duration) {
     loop {
         match look(client.clone(), which, &name, &live).await {
             Ok(Seen::There(registration)) => {

@@ -107,7 +107,8 @@ impl Cluster {
     /// The certificates that an entry of a configuration trusts.
     pub(super) fn trusted(&self, which: Which) -> Vec<anchor::Anchor> {
         let object = self.get(&path(which)).expect("a configuration");
-        let read = super::registration::Registration::read(&serde_json::from_value(object).expect("an object"));
+        let read =
+            super::registration::Registration::read(&serde_json::from_value(object).expect("an object"));
         let [(_, first), (_, second)] = read.entries.as_slice() else { panic!("two entries") };
         assert_eq!(first, second);
         first.anchors.clone()

@@ -51,11 +51,7 @@ impl Gate {
     pub(super) fn open(callers: &Callers) -> Result<Self, Error> {
         let text = files::read(&callers.ca)?;
         let roots = roots(callers, &text)?;
-        Ok(Self {
-            callers: callers.clone(),
-            roots: Arc::new(ArcSwap::from_pointee(roots)),
-            last: Some(text),
-        })
+        Ok(Self { callers: callers.clone(), roots: Arc::new(ArcSwap::from_pointee(roots)), last: Some(text) })
     }
 
     /// Takes a changed file into use; whether it is good, or `None` when it says what it said.

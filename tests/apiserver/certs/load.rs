@@ -99,7 +99,13 @@ impl Load {
         }
         let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
         let mut report = Report {
-            cas: 0, leaves: 0, calls: 0, handshakes: 0, asked: 0, failures: Vec::new(), took: Duration::ZERO,
+            cas: 0,
+            leaves: 0,
+            calls: 0,
+            handshakes: 0,
+            asked: 0,
+            failures: Vec::new(),
+            took: Duration::ZERO,
         };
         while report.failures.is_empty() && (report.cas < plan.cas || report.leaves < plan.leaves) {
             ensure!(started.elapsed() < plan.longest, "only {report}");

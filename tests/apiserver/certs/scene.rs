@@ -75,8 +75,7 @@ impl<'w> Scene<'w> {
 
     /// Registers both configurations, without a `caBundle`.
     pub(crate) fn register(&self, endpoint: &Endpoint) -> Result<()> {
-        let only =
-            json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [self.home]});
+        let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [self.home]});
         register(self.cluster, endpoint, &self.home, &only)
     }
 
@@ -95,7 +94,8 @@ impl<'w> Scene<'w> {
 
     /// A configuration as it is.
     pub(crate) fn configuration(&self, kind: &str) -> Result<Value> {
-        let output = self.cluster.kubectl(&["get", kind, &self.home, "-o", "json", "--show-managed-fields"])?;
+        let output =
+            self.cluster.kubectl(&["get", kind, &self.home, "-o", "json", "--show-managed-fields"])?;
         Ok(serde_json::from_str(&output.ok()?.stdout)?)
     }
 

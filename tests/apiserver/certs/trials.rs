@@ -142,7 +142,8 @@ fn applied_without_an_entry(world: &World) -> Result<()> {
     let (count, dropped) = (entries.len(), entries.remove(0));
     apply_as(&scene, "gitops", &less)?.ok()?;
     let left = scene.configuration(kind)?;
-    let names: Vec<_> = left["webhooks"].as_array().into_iter().flatten().map(|entry| &entry["name"]).collect();
+    let names: Vec<_> =
+        left["webhooks"].as_array().into_iter().flatten().map(|entry| &entry["name"]).collect();
     ensure!(names.len() == count - 1 && !names.contains(&&dropped["name"]), "{names:?}");
     apply_as(&scene, "gitops", &whole)?.ok()?;
     scene.wait_until_repaired()?;
@@ -235,7 +236,8 @@ fn rotations(world: &World) -> Result<()> {
         renew_percent: 50,
         key: KeyKind::P256,
     };
-    let plan = Plan { terms, replicas: 2, per_second: 50, cas: 2, leaves: 6, longest: Duration::from_secs(150) };
+    let plan =
+        Plan { terms, replicas: 2, per_second: 50, cas: 2, leaves: 6, longest: Duration::from_secs(150) };
     let report = Load::run(world.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()

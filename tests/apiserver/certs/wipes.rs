@@ -37,7 +37,9 @@ pub(crate) fn run(cluster: &ControlPlane, times: u64) -> Result<()> {
         thread::sleep(EVERY.saturating_sub(wiped.elapsed()));
     }
     let (took, written) = (started.elapsed(), writes(&first)? + writes(&second)? - before);
-    println!("{times} wipes of both in {took:.0?}: slowest repair {slowest:.1?}, {written} writes by two replicas");
+    println!(
+        "{times} wipes of both in {took:.0?}: slowest repair {slowest:.1?}, {written} writes by two replicas"
+    );
     scene.wait_until_asked()?;
     // Two configurations for each wipe, and now and then both replicas are equally polite.
     let most = 2 * 2 * (took.as_secs() + 1);

@@ -79,7 +79,8 @@ async fn several_that_begin_at_once_agree_on_one_ca() {
         let mut keepers: Vec<_> = (0..count).map(|_| keeper(&cluster)).collect();
         join_all(keepers.iter_mut().map(settle_down)).await;
         assert_eq!(cluster.writes(SECRET), 1, "one CA wins");
-        let signers: Vec<_> = keepers.iter().map(|keeper| &keeper.held.as_ref().expect("a leaf").signer).collect();
+        let signers: Vec<_> =
+            keepers.iter().map(|keeper| &keeper.held.as_ref().expect("a leaf").signer).collect();
         assert!(signers.iter().all(|signer| *signer == signers[0]), "{count}");
         assert!(keepers.iter().all(|keeper| serves(keeper, &cluster)), "{count}");
     }
@@ -252,8 +253,7 @@ async fn without_rights_on_the_configurations_it_serves_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_short_life_is_lived_by_the_same_rules() {
     let (cluster, clock) = (Cluster::new(), Clock::default());
-    let terms =
-        Terms { ca: Duration::from_secs(60), leaf: Duration::from_secs(20), ..Terms::default() };
+    let terms = Terms { ca: Duration::from_secs(60), leaf: Duration::from_secs(20), ..Terms::default() };
     let mut keeper = keeper_with(&cluster, &clock, Builtin { terms, ..builtin() });
     settle_down(&mut keeper).await;
     for _ in 0..100 {

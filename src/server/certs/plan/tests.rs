@@ -102,15 +102,36 @@ fn a_damaged_secret_is_written_again_from_memory() {
     let half = |key: &str| text(&good, key)[..text(&good, key).len() / 2].to_vec();
     let expired = ca(START - 2 * YEAR);
     let rows: [(&str, Vec<(&str, Option<Vec<u8>>)>, Change); 13] = [
-        ("empty", [CA_CERTIFICATE, CA_KEY, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, BUNDLE].map(|key| (key, None)).into(), Change::Repaired(Broken::Missing)),
+        (
+            "empty",
+            [CA_CERTIFICATE, CA_KEY, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, BUNDLE]
+                .map(|key| (key, None))
+                .into(),
+            Change::Repaired(Broken::Missing),
+        ),
         ("no CA", vec![(CA_CERTIFICATE, None), (CA_KEY, None)], Change::Repaired(Broken::Missing)),
         ("no certificate", vec![(CA_CERTIFICATE, None)], Change::Repaired(Broken::Certificate)),
         ("no key", vec![(CA_KEY, None)], Change::Repaired(Broken::Key)),
-        ("half a certificate", vec![(CA_CERTIFICATE, Some(half(CA_CERTIFICATE)))], Change::Repaired(Broken::Certificate)),
+        (
+            "half a certificate",
+            vec![(CA_CERTIFICATE, Some(half(CA_CERTIFICATE)))],
+            Change::Repaired(Broken::Certificate),
+        ),
         ("half a key", vec![(CA_KEY, Some(half(CA_KEY)))], Change::Repaired(Broken::Key)),
         ("another's key", vec![(CA_KEY, Some(text(&other, CA_KEY)))], Change::Repaired(Broken::OtherKey)),
-        ("an expired CA", vec![(CA_CERTIFICATE, Some(expired.certificate_pem().into())), (CA_KEY, Some(expired.key_pem.clone().into()))], Change::Repaired(Broken::NotValid)),
-        ("too much", vec![(CA_CERTIFICATE, Some(vec![b'x'; 1 << 20]))], Change::Repaired(Broken::Certificate)),
+        (
+            "an expired CA",
+            vec![
+                (CA_CERTIFICATE, Some(expired.certificate_pem().into())),
+                (CA_KEY, Some(expired.key_pem.clone().into())),
+            ],
+            Change::Repaired(Broken::NotValid),
+        ),
+        (
+            "too much",
+            vec![(CA_CERTIFICATE, Some(vec![b'x'; 1 << 20]))],
+            Change::Repaired(Broken::Certificate),
+        ),
         ("a garbage bundle", vec![(BUNDLE, Some(b"\xff\xfe hello".to_vec()))], Change::Completed),
         ("half a bundle", vec![(BUNDLE, Some(half(BUNDLE)))], Change::Completed),
         ("no previous key", vec![(PREVIOUS_KEY, None)], Change::Completed),
