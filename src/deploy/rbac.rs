@@ -30,7 +30,7 @@ pub(super) fn cluster_role() -> ClusterRole {
 
 /// Events about pods that are admitted without their memory.
 pub(super) fn events() -> PolicyRule {
-    rule("events.k8s.io", &["events"], &["create", "patch"])
+    rule("events.k8s.io", &["events"], &["create"])
 }
 
 /// Its own two webhook configurations, of which a policy leaves it the `caBundle` alone.

@@ -1,6 +1,7 @@
 //! The command lines of the three components. Everything listens on loopback or on a socket file.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -49,11 +50,13 @@ pub(crate) struct ApiServerFiles {
     audit_policy: PathBuf,
     /// One JSON object a line, `audit.k8s.io/v1` Event.
     pub(crate) audit_log: PathBuf,
+    /// Through whom the apiserver calls webhooks that are not on loopback.
+    proxy: Option<SocketAddr>,
 }
 
 impl ApiServerFiles {
     /// Writes them all.
-    pub(crate) fn write(scratch: &Scratch, authority: &Authority) -> Result<Self> {
+    pub(crate) fn write(scratch: &Scratch, authority: &Authority, proxy: Option<SocketAddr>) -> Result<Self> {
         let (cert, key) = authority.server("kube-apiserver")?.write(scratch, "apiserver")?;
         let (private, public) = certs::token_keys()?;
         Ok(Self {
@@ -65,6 +68,7 @@ impl ApiServerFiles {
             token_public: scratch.write("token.pub", &public)?,
             audit_policy: scratch.write("audit-policy.json", AUDIT_POLICY)?,
             audit_log: scratch.path().join("audit.log"),
+            proxy,
         })
     }
 }
@@ -108,6 +112,9 @@ pub(crate) fn apiserver(assets: &Assets, files: &ApiServerFiles, port: u16) -> C
         .arg("--endpoint-reconciler-type=none")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .args(["--allow-privileged=true", "--profiling=false"]);
+    if let Some(proxy) = files.proxy {
+        command.env("HTTPS_PROXY", format!("http://{proxy}"));
+    }
     command
 }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -53,14 +54,24 @@ impl ControlPlane {
     /// # Errors
     /// When a program is missing, or one does not come up; the text ends with the end of its log.
     pub(crate) fn start() -> Result<Self> {
-        let assets = Assets::find(&Places::from_environment())?;
-        wait::with_free_ports(|[port]| Self::start_at(&assets, port))
+        Self::start_with(None)
     }
 
-    fn start_at(assets: &Assets, port: u16) -> Result<Self> {
+    /// The same with an apiserver that reaches Services through a proxy for HTTPS: there is no network
+    /// for them here.
+    pub(crate) fn start_behind(proxy: SocketAddr) -> Result<Self> {
+        Self::start_with(Some(proxy))
+    }
+
+    fn start_with(proxy: Option<SocketAddr>) -> Result<Self> {
+        let assets = Assets::find(&Places::from_environment())?;
+        wait::with_free_ports(|[port]| Self::start_at(&assets, port, proxy))
+    }
+
+    fn start_at(assets: &Assets, port: u16, proxy: Option<SocketAddr>) -> Result<Self> {
         let scratch = Scratch::new("cluster")?;
         let authority = Authority::new("memgate test cluster")?;
-        let files = ApiServerFiles::write(&scratch, &authority)?;
+        let files = ApiServerFiles::write(&scratch, &authority, proxy)?;
         let kubeconfig = |name: &str, user: &str, groups: &[&str]| {
             let pair = authority.client(user, groups)?;
             let credential = Credential::Certificate(&pair);

@@ -71,7 +71,7 @@ fn write_configurations(scratch: &Scratch, webhook: &Webhook) -> Result<()> {
 fn agents_get_their_memory(assets: &Assets, outer: &Scratch, port: u16) -> Result<()> {
     let scratch = Scratch::new("files")?;
     let authority = Authority::new("memgate test cluster")?;
-    let files = ApiServerFiles::write(&scratch, &authority)?;
+    let files = ApiServerFiles::write(&scratch, &authority, None)?;
     let pair = authority.client("test-admin", &["system:masters"])?;
     let url = format!("https://127.0.0.1:{port}");
     let admin = kubeconfig::write(&scratch, "admin", &url, &authority.pem(), Credential::Certificate(&pair))?;

@@ -1,0 +1,124 @@
+//! A cluster in which memgate is installed as a user would.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::kubelet::{Kubelet, MEMGATE, NAMESPACE};
+use crate::network::Network;
+use crate::support::control_plane::ControlPlane;
+use crate::support::kubectl::Output;
+use crate::support::scratch::Scratch;
+use crate::support::{tools, wait};
+
+/// Everything that memgate installs in a cluster, by kind.
+const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+    validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
+
+/// A cluster with a network for its Services and a stand-in for a kubelet.
+pub(crate) struct Cluster {
+    // Dropped in this order: processes, then what they talk to.
+    kubelet: Kubelet,
+    control_plane: Arc<ControlPlane>,
+    _network: Network,
+    programs: Scratch,
+}
+
+impl Cluster {
+    /// Starts it, with the CRDs of all platforms.
+    pub(crate) fn start() -> Result<Self> {
+        let network = Network::start()?;
+        let control_plane = Arc::new(ControlPlane::start_behind(network.address)?);
+        let kubelet = Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone());
+        let programs = Scratch::new("programs")?;
+        for (name, program) in [
+            ("memgate", PathBuf::from(MEMGATE)),
+            ("kubectl", control_plane.admin().program),
+            ("helm", tools::helm()?),
+        ] {
+            std::os::unix::fs::symlink(program, programs.path().join(name))?;
+        }
+        let cluster = Self { kubelet, control_plane, _network: network, programs };
+        cluster
+            .sh("memgate crds | kubectl apply -f - && kubectl wait --for=condition=Established crd --all")?
+            .ok()?;
+        Ok(cluster)
+    }
+
+    /// Runs a script as a user would type it, in a copy of the repository's directory.
+    pub(crate) fn sh(&self, script: &str) -> Result<Output> {
+        let home = self.programs.path().join("home");
+        std::fs::create_dir_all(&home)?;
+        let output = Command::new("/bin/bash")
+            .args(["-euo", "pipefail", "-c", script])
+            .env_clear()
+            .env("HOME", &home)
+            .env("KUBECONFIG", self.control_plane.admin_kubeconfig())
+            .env("PATH", format!("{}:/usr/bin:/bin", self.programs.path().display()))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .context("failed to start bash")?;
+        Ok(Output {
+            status: output.status,
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+
+    /// Takes away whatever there is of memgate, without waiting for callers to leave.
+    pub(crate) fn clear(&self) -> Result<()> {
+        let _hurry = self.kubelet.hurry();
+        let names = self.control_plane.kubectl(&["get", INSTALLED, "-o", "name"])?.ok()?.stdout;
+        for name in names.lines().filter(|name| name.contains("/memgate")) {
+            self.control_plane.kubectl(&["delete", name, "--ignore-not-found"])?.ok()?;
+        }
+        // Nothing here collects what belongs to something that is gone.
+        let everything = "deployments,replicasets,pods,services,poddisruptionbudgets,roles,rolebindings,secrets,\
+            configmaps,networkpolicies,resourcequotas,serviceaccounts";
+        let delete = ["delete", everything, "--all", "-n", NAMESPACE, "--wait=false", "--ignore-not-found"];
+        self.control_plane.kubectl(&delete)?.ok()?;
+        wait::until("memgate's pods to go", || {
+            let pods = self.control_plane.kubectl(&["get", "pods", "-n", NAMESPACE, "-o", "name"])?.ok()?;
+            Ok(pods.stdout.trim().is_empty().then_some(()))
+        })
+    }
+
+    /// Installs memgate as its own command does, and waits until it answers.
+    pub(crate) fn install(&self) -> Result<()> {
+        self.sh("memgate manifests | kubectl apply -f -")?.ok()?;
+        self.wait()?;
+        Ok(())
+    }
+
+    /// Waits until memgate answers the apiserver.
+    pub(crate) fn wait(&self) -> Result<()> {
+        let pod = "kubectl run probe --image=example.org/none --labels=memgate.dev/inject=required --restart=Never --dry-run=server";
+        let mut last = String::new();
+        let answered = wait::until("memgate to answer", || {
+            last = self.sh(pod)?.stderr;
+            Ok(last.contains("the pod requires its memory").then_some(()))
+        });
+        answered.with_context(|| format!("kubectl says: {last}"))
+    }
+
+    /// That nothing of memgate is left that could get into the way of a pod.
+    pub(crate) fn ensure_nothing_is_left(&self) -> Result<()> {
+        let names = self.control_plane.kubectl(&["get", INSTALLED, "-o", "name"])?.ok()?.stdout;
+        let left: Vec<&str> = names.lines().filter(|name| name.contains("/memgate")).collect();
+        ensure!(left.is_empty(), "there is {left:?}");
+        Ok(())
+    }
+
+    /// What there is, for the text of a failure.
+    pub(crate) fn state(&self) -> String {
+        let seen = self.control_plane.kubectl(&[
+            "get",
+            "deployments,pods,mutatingwebhookconfigurations,events.v1.",
+            "-n",
+            NAMESPACE,
+        ]);
+        seen.map_or_else(|error| format!("{error:#}"), |output| output.stdout)
+    }
+}

@@ -1,0 +1,88 @@
+//! The sections of the documents, what each starts on, and what is true when it is done.
+
+use anyhow::{Context, Result, bail};
+
+use crate::cluster::Cluster;
+use crate::document::{Section, commands, fits, sections};
+
+const OPERATE: &str = include_str!("../../docs/operate.md");
+const README: &str = include_str!("../../README.md");
+
+/// What a section starts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    /// A cluster without memgate.
+    Bare,
+    /// A cluster with memgate as `memgate manifests` installs it.
+    Installed,
+}
+
+/// What must be true afterwards.
+type After = fn(&Cluster) -> Result<()>;
+
+/// Every section with commands, of both documents.
+const SECTIONS: &[(&str, Ground, After)] = &[
+    ("Install", Ground::Bare, answers),
+    ("With kubectl", Ground::Bare, answers),
+    ("With kustomize", Ground::Bare, answers),
+    ("With Helm", Ground::Bare, answers),
+    ("With Argo CD or Flux", Ground::Bare, answers),
+    ("Check", Ground::Installed, answers),
+    ("Roll out", Ground::Installed, answers),
+    ("Upgrade", Ground::Installed, answers),
+    ("Certificates", Ground::Installed, answers),
+    ("Break glass", Ground::Installed, answers),
+    ("Uninstall", Ground::Installed, is_gone),
+];
+
+/// One trial for each section of docs/operate.md, and for README's section on installing.
+pub(crate) fn trials() -> Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>)> {
+    let mut trials: Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>)> = Vec::new();
+    let mut add = |document: &str, section: Section| {
+        let name = format!("{document}: {}", section.title);
+        trials.push((name, Box::new(move |cluster: &Cluster| run(cluster, &section))));
+    };
+    sections(OPERATE).into_iter().for_each(|section| add("operate", section));
+    let readme = sections(README).into_iter().filter(|section| section.title == "Install");
+    readme.for_each(|section| add("readme", section));
+    trials
+}
+
+fn run(cluster: &Cluster, section: &Section) -> Result<()> {
+    let known = SECTIONS.iter().find(|(title, ..)| *title == section.title);
+    let (_, ground, after) = known.context("the section is not in the table of tests/operate/sections.rs")?;
+    cluster.clear()?;
+    if *ground == Ground::Installed {
+        cluster.install()?;
+    }
+    for block in &section.blocks {
+        for (command, shown) in commands(block) {
+            eprintln!("$ {command}");
+            let output = cluster.sh(&command)?;
+            if !output.status.success() {
+                bail!("{command}\nends with {}\n{}{}", output.status, output.stdout, output.stderr);
+            }
+            let printed: Vec<&str> = output.stdout.lines().collect();
+            if let Some(shown) = shown
+                && !fits(&shown, &printed)
+            {
+                bail!("{command}\nprints\n{}", output.stdout);
+            }
+        }
+    }
+    after(cluster)
+}
+
+/// memgate answers the apiserver, and nothing is wrong with it.
+fn answers(cluster: &Cluster) -> Result<()> {
+    cluster.wait()
+}
+
+/// Nothing is left, and pods come up.
+fn is_gone(cluster: &Cluster) -> Result<()> {
+    cluster.ensure_nothing_is_left()?;
+    let pod = "kubectl run probe --image=example.org/none --labels=memgate.dev/inject=required --restart=Never \
+               && kubectl delete pod probe --now";
+    cluster.sh(pod)?.ok()?;
+    Ok(())
+}
