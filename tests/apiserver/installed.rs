@@ -60,8 +60,7 @@ impl Installed {
         let serve = ["orloj", JOBS]
             .into_iter()
             .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
-        // The printed role allows no Events yet; `events` has a memgate that may write them.
-        let webhook = serve.arg("--no-events").kubeconfig(&kubeconfig).ready()?;
+        let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let stager = stager(cluster)?;
         let installed = Self { webhook, kubeconfig, stager };
         let only = json!({"key": GUARDED.0, "operator": "Exists"});

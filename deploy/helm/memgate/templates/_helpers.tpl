@@ -120,13 +120,14 @@ set (the values of its sort), path; mutating or not.
 {{- define "memgate.configurationAnnotations" -}}
 {{- $annotations := deepCopy .Values.webhooks.annotations -}}
 {{- if or (eq .Values.certs.mode "cert-manager") (eq .Values.certs.mode "csi") -}}
-{{- $own := printf "%s/%s-ca" .Release.Namespace (include "memgate.name" .) -}}
-{{- if .Values.certs.issuerRef -}}
-{{- with .Values.certs.injectCaFrom -}}
-{{- $_ := set $annotations "cert-manager.io/inject-ca-from" . -}}
+{{- /* The CA that signs: cert-manager writes it into the Secret of what it has signed, too. */ -}}
+{{- $name := ternary (printf "%s-ca" (include "memgate.name" .)) (include "memgate.name" .) (eq .Values.certs.mode "csi") -}}
+{{- $from := .Values.certs.injectCaFrom -}}
+{{- if or (not .Values.certs.issuerRef) (eq .Values.certs.mode "cert-manager") -}}
+{{- $from = default (printf "%s/%s" .Release.Namespace $name) $from -}}
 {{- end -}}
-{{- else -}}
-{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (default $own .Values.certs.injectCaFrom) -}}
+{{- with $from -}}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" . -}}
 {{- end -}}
 {{- end -}}
 {{- with $annotations }}

@@ -118,7 +118,7 @@ volumes:
         csi.cert-manager.io/dns-names: {{ include "memgate.name" . }}.{{ .Release.Namespace }}.svc
         csi.cert-manager.io/key-algorithm: ECDSA
         csi.cert-manager.io/key-size: "256"
-        csi.cert-manager.io/key-usages: server auth
+        csi.cert-manager.io/key-usages: digital signature,server auth
         csi.cert-manager.io/fs-group: "65532"
   {{- else if ne .Values.certs.mode "builtin" }}
   - name: tls
