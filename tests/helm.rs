@@ -53,6 +53,13 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["hostNetwork.enabled=true"], &["--component=host-network"]),
     (&["metrics.serviceMonitor.enabled=true"], &["--component=service-monitor"]),
     (&["webhooks.templates.enabled=true"], &["--component=templates"]),
+    (&["metrics.rules.enabled=true"], &["--component=alerts"]),
+    (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
+    (
+        &["policyTwins.vap=true", "families.orloj.enabled=false"],
+        &["--component=vap", "--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium"],
+    ),
+    (&["policyTwins.map=true"], &["--component=map"]),
     (
         &["inject.orloj.jobNamespaces={agents,jobs}", "inject.sympozium.memoryMode=sidecar"],
         &["--orloj-job-namespace=agents", "--orloj-job-namespace=jobs", "--sympozium-memory-mode=sidecar"],
@@ -339,6 +346,29 @@ fn the_tables_are_memgates() {
         all.iter().filter(|object| object["metadata"]["name"] == "memgate-fence").collect();
     assert_eq!(fence.len(), 2);
     bless("files/fence.json", &json!({"objects": fence}));
+}
+
+#[test]
+fn what_comes_from_elsewhere_is_as_it_is_there() {
+    for twin in ["vap", "map"] {
+        let mut objects = Vec::new();
+        for family in FAMILIES {
+            let args = ["--only=policies", &format!("--component={twin}"), &format!("--family={family}")];
+            // A family of which it has nothing to say is refused.
+            let printed = Command::new(env!("CARGO_BIN_EXE_memgate")).arg("manifests").args(args).output();
+            let printed = String::from_utf8(printed.expect("memgate starts").stdout).expect("text");
+            let own = self::objects(&printed)
+                .into_iter()
+                .filter(|object| object["metadata"]["name"] != "memgate-fence");
+            objects.extend(own.map(|object| json!({"family": family, "object": object})));
+        }
+        assert!(!objects.is_empty());
+        bless(&format!("files/{twin}.json"), &json!({"objects": objects}));
+    }
+    let all = printed(&["--component=alerts", "--component=dashboards"]);
+    let find = |kind: &str| all.iter().find(|object| object["kind"] == kind).expect("an object");
+    bless("files/alerts.json", &find("PrometheusRule")["spec"]);
+    bless("files/dashboard.json", &find("ConfigMap")["data"]);
 }
 
 /// What one family adds.

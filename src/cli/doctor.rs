@@ -87,6 +87,10 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
+    /// The most pods without their memory to list
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    show: usize,
+
     /// The form of the result
     #[arg(short, long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Output")]
     output: Form,
@@ -143,11 +147,17 @@ async fn look(args: &Args, chosen: Settings) -> anyhow::Result<Vec<Check>> {
     let (place, name) = (&args.dry_run_namespace, &args.webhook_configuration);
     let answers = round(&reader.client, &probes, place, name, end).await;
     let agents = agents::agents(&reader, &found, settings).await;
-    Ok(judge(&found, &agents, &wanted, &answers))
+    Ok(judge(&found, &agents, &wanted, &answers, args.show))
 }
 
 /// Every check there is.
-fn judge(found: &Installation, agents: &Agents, wanted: &Expected, answers: &[Outcome]) -> Vec<Check> {
+fn judge(
+    found: &Installation,
+    agents: &Agents,
+    wanted: &Expected,
+    answers: &[Outcome],
+    show: usize,
+) -> Vec<Check> {
     let pods = missed::judge(&agents.pods, &agents.snapshot);
     let imagined = missed::judge(&agents.imagined, &agents.snapshot);
     let mut checks = answers::checks(answers);
@@ -158,7 +168,7 @@ fn judge(found: &Installation, agents: &Agents, wanted: &Expected, answers: &[Ou
     checks.extend(neighbours::checks(found));
     checks.extend(platform::checks(found, &agents.snapshot.settings.families));
     checks.extend(namespaces::checks(found, agents));
-    checks.extend(missed::checks(found, agents, &pods));
+    checks.extend(missed::checks(found, agents, &pods, show));
     checks.extend(room::checks(found, agents, pods.iter().chain(&imagined)));
     checks
 }

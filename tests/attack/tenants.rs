@@ -287,7 +287,7 @@ fn s14_answers_hold_nothing_of_the_status_of_others() {
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there, or
 /// the rule says so to help whoever mistook the namespace.
-const ACROSS: [&str; 18] = [
+const ACROSS: [&str; 19] = [
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
     "accepts-headers-to-a-known-service-of-another-namespace",
     "finds-a-service-of-another-namespace",
@@ -312,6 +312,7 @@ const ACROSS: [&str; 18] = [
     "warns-of-an-agent-whose-memory-is-in-another-namespace",
     // ark: who uses a Memory that is deleted, wherever it is.
     "warns-of-queries-in-sort-order",
+    "warns-of-the-end-of-a-memory-that-another-namespace-uses",
 ];
 
 /// A name in another namespace must not change the answer: or a tenant could ask who is there. The

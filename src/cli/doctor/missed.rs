@@ -20,9 +20,6 @@ use crate::report::counted;
 
 const ID: &str = "missed-pods";
 
-/// The most pods that are told one by one.
-const SHOWN: usize = 20;
-
 /// What the apiserver, the scheduler and the kubelet write into a pod once it is there.
 const LATER: [&str; 6] =
     ["managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"];
@@ -78,18 +75,22 @@ pub fn open(agents: &Agents) -> Vec<Reference> {
     open
 }
 
-/// Judges the pods.
+/// Judges the pods; of those with something wrong, so many are told one by one.
 #[must_use]
-pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>]) -> Vec<Check> {
+pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>], show: usize) -> Vec<Check> {
     let mut checks: Vec<Check> =
         agents.gaps.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
     let mut wrong = judged.iter().filter_map(|judged| {
         if judged.missed { Some(missed(found, agents, judged)) } else { without(judged) }
     });
-    checks.extend(wrong.by_ref().take(SHOWN));
+    checks.extend(wrong.by_ref().take(show));
     let more = wrong.count();
     if more > 0 {
-        checks.push(Check::warn(ID, "Pods", format!("{more} more agent pods run without their memory")));
+        checks.push(Check::warn(
+            ID,
+            "Pods",
+            format!("{more} more agent pods run without their memory; --show has more of them listed"),
+        ));
     }
     if checks.is_empty() {
         let out = judged.iter().filter(|judged| judged.decision.reason == Reason::OptedOut).count();
@@ -300,7 +301,7 @@ mod tests {
             mutating: Seen::Found(Listed { items: vec![config], cut: false }),
             ..Installation::default()
         };
-        let checks = checks(&found, agents, &judge(&agents.pods, &agents.snapshot));
+        let checks = checks(&found, agents, &judge(&agents.pods, &agents.snapshot), 20);
         checks.into_iter().map(|check| (check.status, check.message)).collect()
     }
 

@@ -198,7 +198,9 @@ mod tests {
     #[test]
     fn names_a_loop() {
         let checks = beside(other("a-policy", &json!({})), |own| {
-            let webhook = &mut own.webhooks.as_mut().expect("webhooks")[0];
+            let mut webhooks = own.webhooks.iter_mut().flatten();
+            let webhook =
+                webhooks.find(|webhook| webhook.name == "arkonis.pods.memgate.dev").expect("an entry");
             webhook.failure_policy = Some("Fail".to_owned());
             webhook.object_selector = None;
         });

@@ -160,7 +160,13 @@ mod tests {
 
     fn first_mutator(found: &mut Installation) -> &mut Vec<MutatingWebhook> {
         match &mut found.mutating {
-            Seen::Found(listed) => listed.items[0].webhooks.as_mut().expect("webhooks"),
+            Seen::Found(listed) => {
+                let webhooks = listed.items[0].webhooks.as_mut().expect("webhooks");
+                // Those of families stand behind those that every installation has.
+                let first = webhooks.iter().position(|webhook| webhook.name.starts_with("arkonis."));
+                webhooks.rotate_left(first.expect("an entry"));
+                webhooks
+            }
             _ => panic!("it was found"),
         }
     }
