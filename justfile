@@ -44,10 +44,6 @@ soak *ARGS:
 envtest:
     cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
 
-# What takes too long for a test: `just soak` lists the scenarios, `just soak NAME KEY=VALUE…` runs one
-soak *SCENARIO:
-    cargo test --release --locked --test soak -- run {{SCENARIO}}
-
 # The documentation of the crate
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items

@@ -46,7 +46,7 @@ pub(super) enum Shed {
 impl Shed {
     /// Every cause.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 3] = [Self::Requests, Self::Bytes, Self::Connections];
+    pub(super) const ALL: [Self; 5] = [Self::Requests, Self::Bytes, Self::Slow, Self::Lag, Self::Connections];
 
     /// The name in metrics.
     pub(super) const fn name(self) -> &'static str {

@@ -13,7 +13,7 @@ use libtest_mimic::Failed;
 use proptest::{
     prelude::any,
     sample::Index,
-    test_runner::{Config, TestCaseError, TestError, TestRunner},
+    test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
 
 use crate::damage::{damaged, damages};
@@ -44,22 +44,27 @@ pub(crate) fn fuzz(target: &Target) -> Result<(), Failed> {
         seeds.push(fs::read(path)?);
     }
     let Some(time) = env::var("MEMGATE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()) else {
-        return batch(target, &seeds);
+        // The same damage in every run: whoever changes something else shall not meet a new fault.
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        return batch(target, &seeds, TestRunner::new_with_rng(config(), rng));
     };
     let end = Instant::now() + Duration::from_secs(time);
     let mut rounds = 0;
     while Instant::now() < end {
-        batch(target, &seeds)?;
+        batch(target, &seeds, TestRunner::new(config()))?;
         rounds += ROUNDS;
     }
     eprintln!("{}: {rounds} damaged inputs in {time} s", target.name);
     Ok(())
 }
 
-fn batch(target: &Target, seeds: &[Vec<u8>]) -> Result<(), Failed> {
-    let config = Config { cases: ROUNDS, failure_persistence: None, ..Config::default() };
+fn config() -> Config {
+    Config { cases: ROUNDS, failure_persistence: None, ..Config::default() }
+}
+
+fn batch(target: &Target, seeds: &[Vec<u8>], mut runner: TestRunner) -> Result<(), Failed> {
     let input = |(seed, damage): &(Index, Vec<_>)| damaged(&seeds[seed.index(seeds.len())], damage, seeds);
-    let result = TestRunner::new(config).run(&(any::<Index>(), damages()), |choice| {
+    let result = runner.run(&(any::<Index>(), damages()), |choice| {
         judge(target, &input(&choice)).map_err(TestCaseError::fail)
     });
     match result {

@@ -17,6 +17,9 @@ use crate::support::{tools, wait};
 const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
     validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
 
+/// The longest that a script may take, in seconds.
+const PATIENCE: &str = "300";
+
 /// A cluster with a network for its Services and a stand-in for a kubelet.
 pub(crate) struct Cluster {
     // Dropped in this order: processes, then what they talk to.
@@ -51,8 +54,8 @@ impl Cluster {
     pub(crate) fn sh(&self, script: &str) -> Result<Output> {
         let home = self.programs.path().join("home");
         std::fs::create_dir_all(&home)?;
-        let output = Command::new("/bin/bash")
-            .args(["-euo", "pipefail", "-c", script])
+        let output = Command::new("timeout")
+            .args(["--kill-after=10", PATIENCE, "/bin/bash", "-euo", "pipefail", "-c", script])
             .env_clear()
             .env("HOME", &home)
             .env("KUBECONFIG", self.control_plane.admin_kubeconfig())

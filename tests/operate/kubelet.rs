@@ -2,8 +2,8 @@
 //! process with the Deployment's own arguments and the account's own token, ready when its probe says
 //! so, ended by SIGTERM when the pod is deleted, and gone when the process is.
 //!
-//! What differs: it listens on loopback, finds the cluster by a kubeconfig, and what would be mounted
-//! lies in a directory of its own.
+//! What differs: it listens on loopback, finds the cluster by a kubeconfig, what would be mounted lies in
+//! a directory of its own, and it has less time to end.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -32,6 +32,10 @@ pub(crate) const NAMESPACE: &str = "memgate-system";
 const NODE: &str = "stand-in";
 /// How often it looks; a real one learns of changes at once, and probes every few seconds.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How long a pod may take to end. A real one has two minutes, as the last calls come on connections
+/// that an apiserver keeps for 90 s; `tests/apiserver/faults` counts those.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A running stand-in, ended on drop, with all processes that it has started.
 pub(crate) struct Kubelet {
@@ -55,7 +59,8 @@ struct Running {
     listen: SocketAddr,
     health: SocketAddr,
     ready: bool,
-    ending: bool,
+    /// Since when it has been told to end.
+    ending: Option<Instant>,
     _files: Scratch,
 }
 
@@ -71,7 +76,7 @@ impl Kubelet {
                 if let Err(error) = look(&cluster, &mut running, hurried.load(Ordering::Acquire)) {
                     eprintln!("the stand-in for a kubelet: {error:#}");
                 }
-                let ready = running.values().filter(|pod: &&Running| pod.ready && !pod.ending);
+                let ready = running.values().filter(|pod: &&Running| pod.ready && pod.ending.is_none());
                 endpoints.set(ready.map(|pod| pod.listen).collect());
                 thread::sleep(LOOK);
             }
@@ -136,11 +141,14 @@ fn attend(
             bind(cluster, pod, name)
         }
         Some(known) if deleted => {
-            if hurry {
-                known.process.kill()?;
-            } else if !known.ending {
-                known.ending = true;
-                known.process.signal("TERM")?;
+            let since = known.ending.map(|since| since.elapsed());
+            match since {
+                None if !hurry => {
+                    known.ending = Some(Instant::now());
+                    known.process.signal("TERM")?;
+                }
+                Some(since) if !hurry && since < GRACE => {}
+                _ => drop(known.process.kill()?),
             }
             if known.process.exited()?.is_some() {
                 gone(cluster, name)?;
@@ -206,7 +214,7 @@ fn run(cluster: &ControlPlane, pod: &Value) -> Result<Running> {
         process.until("memgate to answer probes", || Ok(wait::http_get(health, "/livez")))?;
         Ok((process, listen, health))
     })?;
-    Ok(Running { process, listen, health, ready: false, ending: false, _files: files })
+    Ok(Running { process, listen, health, ready: false, ending: None, _files: files })
 }
 
 /// The directories that stand for those of the pod: what Secrets and ConfigMaps hold, in files.

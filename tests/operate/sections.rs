@@ -43,6 +43,10 @@ pub(crate) fn trials() -> Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send
         trials.push((name, Box::new(move |cluster: &Cluster| run(cluster, &section))));
     };
     sections(OPERATE).into_iter().for_each(|section| add("operate", section));
+    let found: Vec<String> = sections(OPERATE).into_iter().map(|section| section.title).collect();
+    let known: Vec<&str> =
+        SECTIONS.iter().map(|(title, ..)| *title).filter(|title| *title != "Install").collect();
+    assert_eq!(found, known, "the sections of docs/operate.md with commands");
     let readme = sections(README).into_iter().filter(|section| section.title == "Install");
     readme.for_each(|section| add("readme", section));
     trials

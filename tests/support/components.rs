@@ -25,6 +25,9 @@ const CONTROLLERS: [&str; 5] = [
     "validatingadmissionpolicy-status-controller",
 ];
 
+/// Those that let go of what is deleted: with a namespace, what is in it; with a Deployment, its pods.
+pub(crate) const COLLECTORS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
+
 /// Stands where etcd insists on a host and port although nobody calls it there.
 const NOBODY: &str = "http://localhost:1";
 
@@ -120,11 +123,12 @@ pub(crate) fn apiserver(assets: &Assets, files: &ApiServerFiles, port: u16) -> C
 
 /// The controller manager. Its controllers act as their own service accounts, as in a real
 /// cluster, so a webhook sees the user names that it would see there.
-pub(crate) fn controller_manager(assets: &Assets, kubeconfig: &Path) -> Command {
+pub(crate) fn controller_manager(assets: &Assets, kubeconfig: &Path, more: &[&str]) -> Command {
+    let controllers = [&CONTROLLERS[..], more].concat();
     let mut command = Command::new(&assets.controller_manager);
     command
         .arg(flag("--kubeconfig", kubeconfig))
-        .arg(format!("--controllers={}", CONTROLLERS.join(",")))
+        .arg(format!("--controllers={}", controllers.join(",")))
         .args(["--use-service-account-credentials", "--leader-elect=false"])
         .args(["--secure-port=0", "--profiling=false"]);
     command

@@ -57,8 +57,8 @@ impl ControlPlane {
         Self::start_with(None)
     }
 
-    /// The same with an apiserver that reaches Services through a proxy for HTTPS: there is no network
-    /// for them here.
+    /// The same with an apiserver that reaches Services through a proxy for HTTPS, since there is no
+    /// network for them here, and with controllers that collect what belongs to what is deleted.
     pub(crate) fn start_behind(proxy: SocketAddr) -> Result<Self> {
         Self::start_with(Some(proxy))
     }
@@ -84,9 +84,10 @@ impl ControlPlane {
         let mut apiserver = start_apiserver(assets, &files, &scratch, port)?;
         let connection = Connection::new(&admin)?;
         connection.wait_until_ready(&mut apiserver)?;
+        let collectors = if proxy.is_some() { &components::COLLECTORS[..] } else { &[] };
         let controller_manager = Process::start(
             "kube-controller-manager",
-            &components::controller_manager(assets, &controllers),
+            &components::controller_manager(assets, &controllers, collectors),
             &scratch.path().join("kube-controller-manager.log"),
         )?;
         Ok(Self {
