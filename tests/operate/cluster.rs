@@ -5,8 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
-use crate::kubelet::{Kubelet, MEMGATE, NAMESPACE};
+use crate::kubelet::{Kubelet, MEMGATE, NAMESPACE, NODE};
 use crate::network::Network;
 use crate::support::control_plane::ControlPlane;
 use crate::support::kubectl::Output;
@@ -44,6 +45,8 @@ impl Cluster {
             std::os::unix::fs::symlink(program, programs.path().join(name))?;
         }
         let cluster = Self { kubelet, control_plane, _network: network, programs };
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
+        cluster.control_plane.admin().apply(&node.to_string())?;
         cluster
             .sh("memgate crds | kubectl apply -f - && kubectl wait --for=condition=Established crd --all")?
             .ok()?;

@@ -29,7 +29,7 @@ pub(crate) const MEMGATE: &str = env!("CARGO_BIN_EXE_memgate");
 /// The namespace whose pods it runs.
 pub(crate) const NAMESPACE: &str = "memgate-system";
 /// The machine that pods are on.
-const NODE: &str = "stand-in";
+pub(crate) const NODE: &str = "stand-in";
 /// How often it looks; a real one learns of changes at once, and probes every few seconds.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -268,8 +268,10 @@ fn probe(cluster: &ControlPlane, pod: &mut Running, name: &str) -> Result<()> {
         return Ok(());
     }
     let condition = |kind: &str| json!({"type": kind, "status": if ready { "True" } else { "False" }, "lastTransitionTime": "2020-01-01T00:00:00Z"});
+    // No two pods of one cluster have the same; nobody ever connects there.
+    let address = format!("10.1.{}.{}", pod.health.port() >> 8, pod.health.port() & 0xff);
     let status = json!({"status": {
-        "phase": "Running",
+        "phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
         "conditions": [condition("Ready"), condition("ContainersReady"), {"type": "PodScheduled", "status": "True"}],
         "containerStatuses": [{
             "name": "memgate", "image": "memgate", "imageID": "", "ready": ready, "started": true,

@@ -58,7 +58,7 @@ impl ControlPlane {
     }
 
     /// The same with an apiserver that reaches Services through a proxy for HTTPS, since there is no
-    /// network for them here, and with controllers that collect what belongs to what is deleted.
+    /// network for them here, and with the controllers that let things come and go as in a real one.
     pub(crate) fn start_behind(proxy: SocketAddr) -> Result<Self> {
         Self::start_with(Some(proxy))
     }
@@ -84,10 +84,10 @@ impl ControlPlane {
         let mut apiserver = start_apiserver(assets, &files, &scratch, port)?;
         let connection = Connection::new(&admin)?;
         connection.wait_until_ready(&mut apiserver)?;
-        let collectors = if proxy.is_some() { &components::COLLECTORS[..] } else { &[] };
+        let further = if proxy.is_some() { &components::FURTHER[..] } else { &[] };
         let controller_manager = Process::start(
             "kube-controller-manager",
-            &components::controller_manager(assets, &controllers, collectors),
+            &components::controller_manager(assets, &controllers, further),
             &scratch.path().join("kube-controller-manager.log"),
         )?;
         Ok(Self {
