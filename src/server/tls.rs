@@ -194,9 +194,9 @@ impl Certificate {
         self.current.store(Some(Arc::new(pair)));
     }
 
-    /// Remembers that callers have been seen to trust it.
-    pub(super) fn note_trusted(&self) {
-        self.trusted.store(true, Ordering::Release);
+    /// Remembers whether callers are to be sent here for all that is known of their trust.
+    pub(super) fn set_trusted(&self, trusted: bool) {
+        self.trusted.store(trusted, Ordering::Release);
     }
 
     /// When the current certificate expires, in seconds since 1970.
