@@ -79,10 +79,10 @@ impl Kubelet {
                 let ready = running.values().filter(|pod: &&Running| pod.ready && pod.ending.is_none());
                 let ready: Vec<SocketAddr> = ready.map(|pod| pod.listen).collect();
                 if ready != known {
-                    if let Err(error) = publish(&cluster, &ready) {
-                        eprintln!("the stand-in for a kubelet: {error:#}");
+                    match publish(&cluster, &ready) {
+                        Ok(()) => known.clone_from(&ready),
+                        Err(error) => eprintln!("the stand-in for a kubelet: {error:#}"),
                     }
-                    known.clone_from(&ready);
                 }
                 endpoints.set(ready);
                 thread::sleep(LOOK);

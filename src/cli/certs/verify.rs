@@ -21,8 +21,8 @@ const SOON: i64 = 7 * 24 * 3600;
 /// Tell whether the live webhook configurations trust memgate's certificate
 ///
 /// Reads both configurations, and the certificate from the server that each entry leads to, from
-/// --url, or from a file. A Service is not asked, as it is reached from within the cluster only:
-/// without --url or --cert it is compared what its entries trust. No Secret is read.
+/// --url, or from a file. A Service is reached from within the cluster only: without --url or
+/// --cert it is not asked, and only what its entries trust is looked at. No Secret is read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,9 +32,9 @@ Examples:
   memgate certs verify --cert tls.crt -o json
 
 Exit codes:
-  0  every certificate that was seen is trusted, and where none was asked for, every caBundle holds a
-     CA that is valid, and all entries trust the same; what expires soon is warned about
-  1  one is not trusted, has expired, or a caBundle is empty
+  0  every certificate that was seen is trusted; of a Service that was not asked, every caBundle
+     holds a valid CA and all entries trust the same; what expires soon is warned about
+  1  one is not trusted, has expired, or a caBundle holds no valid CA
   2  a server does not answer, its entries differ, or nothing could be found out")]
 pub(super) struct Verify {
     /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
