@@ -180,6 +180,21 @@ fn whoever_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
     assert_eq!(bundle, [newest.anchor.clone(), previous.anchor.clone(), known.newest.anchor.clone()]);
 }
 
+#[test]
+fn a_ca_that_is_superseded_stays_trusted_whatever_else_there_is() {
+    let (first, mut data) = fresh();
+    let many: Vec<_> = (0..MOST).map(|_| ca(START).anchor.clone()).collect();
+    for bundle in [Vec::new(), many] {
+        data.insert(BUNDLE.to_owned(), ByteString(anchor::pem(&bundle).into_bytes()));
+        for (data, known) in [(Some(&data), None), (None, Some(&first)), (Some(&data), Some(&first))] {
+            let made = settled(data, known, START + 2 * YEAR);
+            assert!(matches!(made.change, Some(Change::Made(_))));
+            assert!(made.authorities.bundle.contains(&first.newest.anchor));
+            assert!(made.authorities.bundle.len() <= MOST);
+        }
+    }
+}
+
 /// How an installation changes over from another way without losing a call.
 #[test]
 fn a_bundle_that_was_there_before_any_ca_goes_on_being_trusted() {
