@@ -161,7 +161,7 @@ pub fn runtime() -> io::Result<Runtime> {
 }
 
 impl Server {
-    /// Gets a certificate and binds both sockets.
+    /// Binds both sockets and gets a certificate.
     ///
     /// # Errors
     /// When the certificate is no good or an address is taken.
@@ -171,9 +171,10 @@ impl Server {
         }
         options.limits = descriptors::fitted(&options.limits);
         let callers = options.callers.as_ref();
-        let certificate = Arc::new(Certificate::obtain(&options.tls, callers, &options.clock)?);
         let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);
+        // Who gets no port may be one too many, and must not write over the CA of another.
+        let certificate = Arc::new(Certificate::obtain(&options.tls, callers, &options.clock)?);
         let client = match &state {
             State::Fixed(_) => None,
             State::Cluster { client, .. } => Some(client.clone()),

@@ -290,7 +290,7 @@ fn serve_takes_every_flag_that_it_can_pass() {
         .map(|rest| rest.split(['=', '\n', ' ']).next().unwrap_or_default().to_owned())
         .filter(|flag| !flag.contains('{') && !flag.ends_with('-'))
         .collect();
-    let listed = args.split("dict ").skip(1).flat_map(|rest| rest.split(" }}").next());
+    let listed = args.split("dict ").skip(1).filter_map(|rest| rest.split(" }}").next());
     flags
         .extend(listed.flat_map(|pairs| pairs.split('"').skip(1).step_by(2)).map(|name| format!("--{name}")));
     assert!(flags.len() > 20, "{flags:?}");

@@ -4,14 +4,34 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// The duration that a text says.
+/// The longest that anything is waited for.
+pub const LONGEST: Duration = Duration::from_hours(24);
+
+/// The shortest and the longest life of a certificate.
+const LIVES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_hours(876_000));
+
+/// The duration that a text says, of up to a day.
 ///
 /// # Errors
-/// When it says none, or one that is not positive.
+/// When it says none, or one that is not positive, or too long.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let said = || "give a duration such as 5s, 10m or 168h".to_owned();
-    let duration: SignedDuration = text.parse().map_err(|_| said())?;
-    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(said)
+    read(text)
+        .filter(|duration| !duration.is_zero() && *duration <= LONGEST)
+        .ok_or_else(|| "give a duration such as 5s or 10m, at most 24h".to_owned())
+}
+
+/// How long a certificate is to be valid.
+///
+/// # Errors
+/// When it is no duration, or one that no certificate can have.
+pub fn life(text: &str) -> Result<Duration, String> {
+    read(text)
+        .filter(|duration| (LIVES.0..=LIVES.1).contains(duration))
+        .ok_or_else(|| "give a duration such as 168h, from 10s to 876000h (a hundred years)".to_owned())
+}
+
+fn read(text: &str) -> Option<Duration> {
+    Duration::try_from(text.parse::<SignedDuration>().ok()?).ok()
 }
 
 #[cfg(test)]
@@ -20,14 +40,23 @@ mod tests {
 
     #[test]
     fn reads_what_people_type() {
-        for (text, seconds) in
-            [("5s", 5), ("10m", 600), ("168h", 604_800), ("1h30m", 5400), ("8760h", 31_536_000)]
-        {
+        for (text, seconds) in [("5s", 5), ("10m", 600), ("24h", 86_400), ("1h30m", 5400)] {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
-        for text in ["", "5", "0s", "-5s", "five", "5x"] {
+        for text in ["", "5", "0s", "-5s", "five", "5x", "86401s", "9223372036854775807s"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn takes_only_lives_that_can_be_lived() {
+        for (text, hours) in [("168h", 168), ("8760h", 8760), ("876000h", 876_000)] {
+            assert_eq!(life(text), Ok(Duration::from_hours(hours)), "{text}");
+        }
+        assert_eq!(life("10s"), Ok(Duration::from_secs(10)));
+        for text in ["", "365", "500ms", "9999ms", "876001h", "99999999h"] {
+            assert!(life(text).is_err(), "{text}");
         }
     }
 }

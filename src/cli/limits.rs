@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
+use crate::cli::duration::LONGEST;
 use crate::server::options::{Limits, Options, Timers};
 use crate::server::quantity;
 
@@ -113,8 +114,8 @@ impl LimitArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let duration = quantity::duration(text).filter(|duration| !duration.is_zero());
-    duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s".to_owned())
+    let duration = quantity::duration(text).filter(|duration| !duration.is_zero() && *duration <= LONGEST);
+    duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
 fn size(text: &str) -> Result<usize, String> {
@@ -183,6 +184,7 @@ mod tests {
             ("--timeout-head=5", "such as 5s"),
             ("--timeout-body=0s", "above zero"),
             ("--timeout-idle=9s", "--timeout-head (10s)"),
+            ("--timeout-idle=10000000000000000000s", "at most 24h"),
         ] {
             let error = options(&[flag]).expect_err(flag);
             assert!(error.contains(says), "{flag}: {error}");

@@ -72,7 +72,8 @@ pub struct Args {
     no_events: bool,
 
     /// How many seconds to go on serving, at most, once it is to end; 1 with --state
-    #[arg(long, value_name = "SECONDS", help_heading = "Network")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400),
+        help_heading = "Network")]
     drain: Option<u64>,
 
     #[command(flatten)]

@@ -13,7 +13,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::http::Method;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use k8s_openapi::jiff::SignedDuration;
 use kube::Client;
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cli::ExitStatus;
 use crate::cli::apiserver::{ClusterArgs, ask, said};
+use crate::cli::duration;
 use crate::cli::entry::{entries, leaves_out};
 use crate::cli::families::FamilyArgs;
 use crate::cli::output::Form;
@@ -57,7 +57,7 @@ It takes the right to create pods, and the memory resources of the platforms, in
 Exit codes: 0 memgate answers, 1 it does not in time, 2 wrong usage or a fault.")]
 pub struct Args {
     /// How long to wait, such as 30s or 5m
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "60s")]
     timeout: Duration,
 
     /// The namespace of the dry runs; without it that of the context
@@ -77,13 +77,6 @@ pub struct Args {
 
     #[command(flatten)]
     cluster: ClusterArgs,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<SignedDuration>().ok().and_then(|duration| Duration::try_from(duration).ok());
-    duration
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| "durations are such as 30s or 5m".to_owned())
 }
 
 /// A namespace in which memgate can be asked about pods.

@@ -21,6 +21,7 @@ pub(super) mod registration;
 pub(super) mod secret;
 #[cfg(test)]
 mod stub;
+mod troubles;
 pub mod verify;
 
 use std::time::Duration;

@@ -95,6 +95,9 @@ pub enum Error {
     /// The certificate can no longer be used.
     #[error("the certificate has expired")]
     Expired,
+    /// The certificate cannot be used yet.
+    #[error("the certificate is not valid yet")]
+    NotYetValid,
     /// There is no cluster to keep a CA in.
     #[error("a CA of memgate's own is kept in a Secret, and there is no cluster to keep it in")]
     NoCluster,
@@ -170,6 +173,7 @@ impl Certificate {
         if files.is_none() && callers.is_none() {
             return std::future::pending().await;
         }
+        let mut pending = None;
         loop {
             tokio::time::sleep(period).await;
             let looked = tokio::task::spawn_blocking(move || {
@@ -180,8 +184,9 @@ impl Certificate {
             let Ok(looked) = looked.await else { return };
             let (pair, roots);
             (files, pair, callers, roots) = looked;
-            if let Some(read) = pair {
-                metrics.rotated(CertKind::Leaf, self.replace(read));
+            let its_time_has_come = |pair: &mut Pair| pair.is_dated(self.clock.unix_now()).is_ok();
+            if let Some(read) = pair.or_else(|| pending.take_if(its_time_has_come).map(Ok)) {
+                metrics.rotated(CertKind::Leaf, self.replace(read, &mut pending));
             }
             if let Some(usable) = roots {
                 metrics.rotated(CertKind::ClientCa, usable);
@@ -194,9 +199,9 @@ impl Certificate {
         self.current.store(Some(Arc::new(pair)));
     }
 
-    /// Remembers that callers have been seen to trust it.
-    pub(super) fn note_trusted(&self) {
-        self.trusted.store(true, Ordering::Release);
+    /// Remembers whether callers are to be sent here for all that is known of their trust.
+    pub(super) fn set_trusted(&self, trusted: bool) {
+        self.trusted.store(trusted, Ordering::Release);
     }
 
     /// When the current certificate expires, in seconds since 1970.
@@ -213,8 +218,12 @@ impl Certificate {
     pub(super) fn missing(&self) -> Option<&'static str> {
         let current = self.current.load();
         let Some(pair) = current.as_ref() else { return Some("there is no certificate yet") };
+        let now = self.clock.unix_now();
+        if pair.not_before > now {
+            return Some("the certificate is not valid yet");
+        }
         let margin = VALID.min(pair.not_after.saturating_sub(pair.not_before) / 10);
-        if pair.not_after < self.clock.unix_now().saturating_add(margin) {
+        if pair.not_after < now.saturating_add(margin) {
             return Some("the certificate is about to expire, or has expired");
         }
         let trusted = self.trusted.load(Ordering::Acquire);
@@ -237,9 +246,18 @@ impl Certificate {
         Ok(config)
     }
 
-    /// Takes a pair into use if it is good; whether it is. A bad one changes nothing.
-    fn replace(&self, read: Result<Pair, Error>) -> bool {
-        match read.and_then(|pair| pair.if_valid(self.clock.unix_now())) {
+    /// Takes a pair into use if it is good; whether it is. A bad one changes nothing; one with nothing
+    /// but its dates against it is kept, since the clock may be wrong, or the time may come.
+    fn replace(&self, read: Result<Pair, Error>, pending: &mut Option<Pair>) -> bool {
+        *pending = None;
+        let judged = read.and_then(|pair| match pair.is_dated(self.clock.unix_now()) {
+            Ok(()) => Ok(pair),
+            Err(error) => {
+                *pending = Some(pair);
+                Err(error)
+            }
+        });
+        match judged {
             Ok(pair) => {
                 tracing::info!(not_after = pair.not_after, "a new certificate is in use");
                 self.install(pair);
@@ -274,8 +292,13 @@ impl Pair {
         Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
-    fn if_valid(self, now: i64) -> Result<Self, Error> {
-        if self.not_after > now { Ok(self) } else { Err(Error::Expired) }
+    /// Whether it is valid at a time.
+    fn is_dated(&self, now: i64) -> Result<(), Error> {
+        match now {
+            _ if now >= self.not_after => Err(Error::Expired),
+            _ if now < self.not_before => Err(Error::NotYetValid),
+            _ => Ok(()),
+        }
     }
 }
 

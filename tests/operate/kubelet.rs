@@ -71,13 +71,20 @@ impl Kubelet {
         let hurry = Arc::new(AtomicBool::new(false));
         let (stopped, hurried) = (Arc::clone(&stop), Arc::clone(&hurry));
         let run = move || {
-            let mut running = BTreeMap::new();
+            let (mut running, mut known) = (BTreeMap::new(), Vec::new());
             while !stopped.load(Ordering::Acquire) {
                 if let Err(error) = look(&cluster, &mut running, hurried.load(Ordering::Acquire)) {
                     eprintln!("the stand-in for a kubelet: {error:#}");
                 }
                 let ready = running.values().filter(|pod: &&Running| pod.ready && pod.ending.is_none());
-                endpoints.set(ready.map(|pod| pod.listen).collect());
+                let ready: Vec<SocketAddr> = ready.map(|pod| pod.listen).collect();
+                if ready != known {
+                    match publish(&cluster, &ready) {
+                        Ok(()) => known.clone_from(&ready),
+                        Err(error) => eprintln!("the stand-in for a kubelet: {error:#}"),
+                    }
+                }
+                endpoints.set(ready);
                 thread::sleep(LOOK);
             }
         };
@@ -252,6 +259,29 @@ fn mounts(cluster: &ControlPlane, spec: &Value, files: &Scratch) -> Result<Vec<(
 fn moved(arg: &str, mounts: &[(String, PathBuf)]) -> String {
     let replace = |arg: String, (at, directory): &(String, PathBuf)| arg.replace(at, &show(directory));
     mounts.iter().fold(arg.to_owned(), replace)
+}
+
+/// Tells the cluster which pods are ready behind the Service, as a controller for EndpointSlices would.
+/// Each has an address of its own: those of loopback are refused.
+fn publish(cluster: &ControlPlane, ready: &[SocketAddr]) -> Result<()> {
+    let endpoints: Vec<Value> = (1..=ready.len())
+        .map(|number| json!({"addresses": [format!("10.0.0.{number}")], "conditions": {"ready": true}}))
+        .collect();
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {
+            "name": "memgate-stand-in", "namespace": NAMESPACE,
+            "labels": {"kubernetes.io/service-name": "memgate"},
+        },
+        "addressType": "IPv4", "endpoints": endpoints,
+        "ports": [{"name": "https", "port": 10250, "protocol": "TCP"}],
+    });
+    let namespace = cluster.kubectl(&["get", "namespace", NAMESPACE, "-o", "name", "--ignore-not-found"])?;
+    // Without its namespace there is no Service either.
+    if !namespace.ok()?.stdout.trim().is_empty() {
+        cluster.admin().run_with_input(&["apply", "-f", "-"], &slice.to_string())?.ok()?;
+    }
+    Ok(())
 }
 
 fn show(path: &Path) -> String {

@@ -20,6 +20,9 @@ enum Ground {
 /// What must be true afterwards.
 type After = fn(&Cluster) -> Result<()>;
 
+/// Runs a section.
+pub(crate) type Run = Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>;
+
 /// Every section with commands, of both documents.
 const SECTIONS: &[(&str, Ground, After)] = &[
     ("Install", Ground::Bare, answers),
@@ -36,13 +39,15 @@ const SECTIONS: &[(&str, Ground, After)] = &[
 ];
 
 /// One trial for each section of docs/operate.md, and for README's section on installing.
-pub(crate) fn trials() -> Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>)> {
-    let mut trials: Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>)> = Vec::new();
+pub(crate) fn trials() -> Vec<(String, Run)> {
+    let mut trials: Vec<(String, Run)> = Vec::new();
     let mut add = |document: &str, section: Section| {
         let name = format!("{document}: {}", section.title);
         trials.push((name, Box::new(move |cluster: &Cluster| run(cluster, &section))));
     };
-    sections(OPERATE).into_iter().for_each(|section| add("operate", section));
+    for section in sections(OPERATE) {
+        add("operate", section);
+    }
     let found: Vec<String> = sections(OPERATE).into_iter().map(|section| section.title).collect();
     let known: Vec<&str> =
         SECTIONS.iter().map(|(title, ..)| *title).filter(|title| *title != "Install").collect();

@@ -25,8 +25,13 @@ fn pair() -> Pair {
 }
 
 fn pair_until(year: i32) -> Pair {
+    pair_from(1975, year)
+}
+
+fn pair_from(first: i32, year: i32) -> Pair {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(first, 1, 1);
     params.not_after = date_time_ymd(year, 1, 1);
     let cert = params.self_signed(&key).unwrap();
     Pair { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
@@ -184,6 +189,51 @@ async fn is_not_ready_with_a_certificate_that_has_expired() {
     mount.swap("second", &good.cert, &good.key);
     let ready = || async { server.health("/readyz").await.status == 200 };
     until("a good certificate should make it ready", ready).await;
+}
+
+/// The clock of a machine is wrong for a while; nobody writes the files a second time for that.
+#[tokio::test]
+async fn a_pair_that_is_refused_for_its_dates_is_taken_when_they_are_right() {
+    let year = 365 * 24 * 3600;
+    for shift in [2000 * year, -40 * year] {
+        let (old, new) = (pair(), pair_from(2000, 3000));
+        let (mount, clock) = (Mount::new(&old), memgate::server::clock::Clock::default());
+        let server = Running::start(|options| {
+            options.tls = mount.source();
+            options.timers.reload = Duration::from_millis(20);
+            options.clock = clock.clone();
+        });
+        clock.shift(shift);
+        mount.swap("second", &new.cert, &new.key);
+        let failed = "memgate_cert_rotations_total{kind=\"leaf\",result=\"failed\"}";
+        let refused = || async { server.metric(failed).await.as_deref() == Some("1") };
+        until("the pair should be refused", refused).await;
+        assert!(shows(&server, &old).await, "{shift}");
+        clock.shift(-shift);
+        until("the pair should be taken", || shows(&server, &new)).await;
+        assert_eq!(server.metric(failed).await.as_deref(), Some("1"), "{shift}: told once");
+    }
+}
+
+#[tokio::test]
+async fn is_not_ready_with_a_certificate_that_is_not_valid_yet() {
+    let mount = Mount::new(&pair_from(3000, 4000));
+    let ready = start(&mount).health("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("not valid yet"), "{}", ready.text());
+}
+
+/// Another server may be using it.
+#[tokio::test]
+async fn a_server_that_gets_no_port_leaves_the_ca_of_another_alone() {
+    let directory = TempDir::new().unwrap();
+    let (mut options, ca) = options(&directory);
+    fs::write(&ca, "the CA of another").unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    options.health = taken.local_addr().unwrap();
+    let error = Server::bind(options, State::Fixed(Snapshot::default())).err().unwrap();
+    assert!(matches!(error, memgate::server::Error::Bind { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&ca).unwrap(), "the CA of another");
 }
 
 #[tokio::test]

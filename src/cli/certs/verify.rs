@@ -21,7 +21,8 @@ const SOON: i64 = 7 * 24 * 3600;
 /// Tell whether the live webhook configurations trust memgate's certificate
 ///
 /// Reads both configurations, and the certificate from the server that each entry leads to, from
-/// --url, or from a file. No Secret is read.
+/// --url, or from a file. A Service is reached from within the cluster only: without --url or
+/// --cert it is not asked, and only what its entries trust is looked at. No Secret is read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,9 +32,10 @@ Examples:
   memgate certs verify --cert tls.crt -o json
 
 Exit codes:
-  0  every certificate that was seen is trusted; what expires soon is warned about
-  1  one is not trusted, has expired, or a caBundle is empty
-  2  nothing could be found out")]
+  0  every certificate that was seen is trusted; of a Service that was not asked, every caBundle
+     holds a valid CA and all entries trust the same; what expires soon is warned about
+  1  one is not trusted, has expired, or a caBundle holds no valid CA
+  2  a server does not answer, its entries differ, or nothing could be found out")]
 pub(super) struct Verify {
     /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
     #[arg(long, value_name = "FILE")]
@@ -101,12 +103,27 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
         Format::Json => json::render(&result),
     };
     terminal.out(text.as_bytes())?;
-    Ok(if result.is_good() { ExitStatus::Clean } else { ExitStatus::Denied })
+    Ok(result.status())
 }
 
 impl Outcome<'_> {
-    fn is_good(&self) -> bool {
-        self.entries.iter().all(|entry| !matches!(entry.verdict, Verdict::Refused(_)))
+    /// Whether every certificate is trusted; `None` when that was not found out.
+    fn is_good(&self) -> Option<bool> {
+        let has = |wanted: fn(&Verdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
+        match () {
+            () if has(|verdict| matches!(verdict, Verdict::Refused(_))) => Some(false),
+            () if has(|verdict| !matches!(verdict, Verdict::Trusted)) => None,
+            () => Some(true),
+        }
+    }
+
+    fn status(&self) -> ExitStatus {
+        let is_open = |entry: &Entry| matches!(entry.verdict, Verdict::Unknown(_));
+        match self.is_good() {
+            Some(false) => ExitStatus::Denied,
+            None if self.entries.iter().any(is_open) => ExitStatus::Failed,
+            _ => ExitStatus::Clean,
+        }
     }
 }
 
@@ -199,7 +216,26 @@ mutating memgate
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
 ";
         assert_eq!(text::render(&outcome()), expected);
-        assert!(!outcome().is_good());
+    }
+
+    #[test]
+    fn says_good_only_of_what_it_has_seen() {
+        let (unknown, refused) = (Verdict::Unknown(String::new()), Verdict::Refused(String::new()));
+        let unasked = Verdict::Unasked(String::new());
+        for (verdicts, good, status) in [
+            (vec![Verdict::Trusted, Verdict::Trusted], Some(true), ExitStatus::Clean),
+            (vec![Verdict::Trusted, unasked.clone()], None, ExitStatus::Clean),
+            (vec![unasked.clone()], None, ExitStatus::Clean),
+            (vec![Verdict::Trusted, unknown.clone(), unasked.clone()], None, ExitStatus::Failed),
+            (vec![unknown.clone()], None, ExitStatus::Failed),
+            (vec![unknown, unasked, refused], Some(false), ExitStatus::Denied),
+        ] {
+            let mut outcome = outcome();
+            let entry = outcome.entries[0].clone();
+            outcome.entries =
+                verdicts.iter().map(|verdict| Entry { verdict: verdict.clone(), ..entry.clone() }).collect();
+            assert_eq!((outcome.is_good(), outcome.status()), (good, status), "{verdicts:?}");
+        }
     }
 
     #[test]

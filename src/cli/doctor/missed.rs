@@ -367,6 +367,9 @@ mod tests {
         let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
         let checks = judged(&agents);
         assert_eq!(checks.len(), 21);
-        assert_eq!(checks[20].1, "5 more agent pods run without their memory");
+        assert_eq!(
+            checks[20].1,
+            "5 more agent pods run without their memory; --show has more of them listed"
+        );
     }
 }

@@ -56,11 +56,11 @@ pub(super) struct CertArgs {
     ca_secret: String,
 
     /// How long a CA is valid
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "8760h")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::life, default_value = "8760h")]
     ca_validity: Duration,
 
     /// How long the certificate of a replica is valid
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "168h")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::life, default_value = "168h")]
     leaf_validity: Duration,
 
     /// After which part of its life a certificate is replaced: 0.2 to 0.9

@@ -5,7 +5,6 @@
 //! apiserver cannot be reached, and right after a clock has jumped. What fails is told once, tried
 //! again with growing pauses, and never ends the server.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::server::certs::plan::{Authorities, Change, Held, Settled, settle, signer};
 use crate::server::certs::registration::{self, Live, Which};
 use crate::server::certs::secret::{CaSecret, Written};
+use crate::server::certs::troubles::Troubles;
 use crate::server::certs::{Builtin, said};
 use crate::server::clock::Clock;
 use crate::server::metrics::{CertKind, Metrics};
@@ -39,7 +39,7 @@ const POLITENESS: Duration = Duration::from_millis(400);
 /// The least time between two rounds, however often a configuration changes.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// The least and the most time between two CAs made by one replica, whatever clocks say.
+/// The least and the most time between two changes of the CA by one replica, whatever clocks say.
 const BETWEEN_CAS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// The steps that can fail, as the log names them.
@@ -60,15 +60,17 @@ pub(in crate::server) struct Keeper {
     live: Sender<Live>,
     known: Option<Authorities>,
     held: Option<Held>,
-    /// When a CA was made last.
-    made: Option<Instant>,
+    /// When a CA last took the place of another one.
+    replaced: Option<Instant>,
     /// When each configuration was written last.
     written: [Option<Instant>; 2],
+    /// Whether both configurations have been seen to trust the leaf.
+    trusted: bool,
     troubles: Troubles,
 }
 
 /// What the next round waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     /// Time, or a change.
     Regular,
@@ -76,6 +78,16 @@ enum Next {
     Soon(Duration),
     /// More and more time: something failed.
     Later,
+}
+
+impl Next {
+    /// What to wait for after both; one that waits for less time goes first.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Soon(one), Self::Soon(other)) => Self::Soon(one.min(other)),
+            (one, other) => one.max(other),
+        }
+    }
 }
 
 impl Keeper {
@@ -99,8 +111,9 @@ impl Keeper {
             live: Sender::default(),
             known: None,
             held: None,
-            made: None,
+            replaced: None,
             written: [None; 2],
+            trusted: false,
             troubles: Troubles::default(),
         }
     }
@@ -203,7 +216,8 @@ impl Keeper {
                 self.known = Some(settled.authorities);
                 return true;
             };
-            if change.is_new_ca() && self.made.is_some_and(|made| made.elapsed() < self.between_cas()) {
+            let lately = self.replaced.is_some_and(|replaced| replaced.elapsed() < self.between_cas());
+            if change.replaces_ca() && lately {
                 return self.do_without(settled);
             }
             if let Some(done) = self.write(secret, settled, change).await {
@@ -238,10 +252,13 @@ impl Keeper {
         }
     }
 
-    /// Goes on with what the Secret says, or with what is known.
+    /// Goes on with what the Secret says, or with what is known and the bundle of both: replicas that
+    /// do not agree on a CA still want callers to trust the same ones.
     fn do_without(&mut self, settled: Settled) -> bool {
-        if let Some(unwritten) = settled.unwritten {
-            self.known = Some(unwritten);
+        let is_new = settled.change.is_some_and(Change::is_new_ca);
+        let usable = settled.unwritten.or_else(|| (!is_new).then_some(settled.authorities));
+        if let Some(usable) = usable {
+            self.known = Some(usable);
         }
         false
     }
@@ -255,8 +272,10 @@ impl Keeper {
             }
             Change::Completed => tracing::info!("completed the bundle in the CA Secret"),
         }
+        if change.replaces_ca() {
+            self.replaced = Some(Instant::now());
+        }
         if change.is_new_ca() {
-            self.made = Some(Instant::now());
             self.metrics.rotated(CertKind::Ca, true);
         }
     }
@@ -279,12 +298,11 @@ impl Keeper {
         let mut next = Next::Regular;
         for which in drifted {
             let wait = self.wait(which);
-            next = match next {
-                Next::Later => next,
-                _ if !wait.is_zero() => Next::Soon(wait),
-                _ if self.repair_one(which).await => next,
-                _ => Next::Later,
-            };
+            next = next.and(match wait.is_zero() {
+                false => Next::Soon(wait),
+                true if self.repair_one(which).await => Next::Regular,
+                true => Next::Later,
+            });
         }
         next
     }
@@ -328,14 +346,15 @@ impl Keeper {
     }
 
     /// Tells others how things are.
-    fn tell(&self) {
+    fn tell(&mut self) {
         if let Some(known) = &self.known {
             self.metrics.set_not_after(CertKind::Ca, known.newest.anchor.not_after);
         }
         let live = self.live.borrow();
-        if self.held.as_ref().is_some_and(|held| live.trusts(&held.signer)) {
-            self.certificate.note_trusted();
-        }
+        let trusts = self.held.as_ref().is_some_and(|held| live.trusts(&held.signer));
+        // Of what may not be read the best is assumed, for as long as it may not be read.
+        self.trusted |= trusts && !live.is_denied();
+        self.certificate.set_trusted(self.trusted || trusts);
     }
 }
 
@@ -343,25 +362,6 @@ impl Keeper {
 fn up_to(most: Duration) -> Duration {
     // What is spread is a fifth more or less.
     spread(most).saturating_sub(most * 4 / 5) * 5 / 2
-}
-
-/// What went wrong last at each step, so that it is told once.
-#[derive(Debug, Default)]
-struct Troubles(BTreeMap<&'static str, String>);
-
-impl Troubles {
-    fn note(&mut self, step: &'static str, text: String) {
-        if self.0.get(step) != Some(&text) {
-            tracing::warn!(error = text, "failed to {step}; going on with what is known");
-            self.0.insert(step, text);
-        }
-    }
-
-    fn over(&mut self, step: &'static str) {
-        if self.0.remove(step).is_some() {
-            tracing::info!("could {step} again");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -66,6 +66,12 @@ impl Change {
     pub(super) fn is_new_ca(self) -> bool {
         matches!(self, Self::Made(_) | Self::Rotated)
     }
+
+    /// Whether another CA takes the place of one that others may hold to be good: those whose clocks
+    /// differ could go on doing so for ever.
+    pub(super) fn replaces_ca(self) -> bool {
+        self.is_new_ca() || self == Self::Repaired(Broken::NotValid)
+    }
 }
 
 /// What the Secret is to say; with a change when it does not say so yet.
@@ -136,12 +142,15 @@ pub(super) fn settle(
             (Arc::new(Ca::make(now, terms)?), previous, Some(Change::Made(broken)))
         }
     };
-    let makes = change.is_some_and(Change::is_new_ca);
-    let damaged = change.is_some() || !stored.bundle.whole;
+    let damaged = change.is_some() || !stored.bundle.whole || stored.bundle.anchors.is_empty();
     let remembered = known.filter(|_| damaged).map(|known| known.bundle.as_slice()).unwrap_or_default();
-    let all = stored.bundle.anchors.iter().chain(remembered);
-    // Whichever clock is wrong, only a new CA makes others leave.
-    let kept = all.filter(|anchor| !makes || anchor.not_after > now);
+    // Whose place a new CA takes: that may still be good by the clocks of others.
+    let makes = matches!(change, Some(Change::Made(_)));
+    let superseded = [stored.newest.as_ref().ok(), known.map(|known| &known.newest)];
+    let superseded = superseded.into_iter().flatten().filter(|_| makes).map(|ca| &ca.anchor);
+    let all = superseded.chain(&stored.bundle.anchors).chain(remembered);
+    // Whichever clock is wrong, only a rotation makes others leave.
+    let kept = all.filter(|anchor| change != Some(Change::Rotated) || anchor.not_after > now);
     let bundle = bundle(&newest, previous.as_ref(), kept, held);
     let authorities = Authorities { newest, previous, bundle };
     let change = change.or_else(|| (!stored.says(&authorities)).then_some(Change::Completed));

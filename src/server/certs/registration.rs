@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use crate::server::certs::anchor::{self, Anchor, Bundle};
 use crate::server::certs::plan::Trust;
+use crate::server::certs::troubles::Troubles;
 use crate::server::certs::{said, within};
 use crate::server::store::watch::spread;
 
@@ -40,6 +41,9 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// How long one watch lasts. Then the object is read again, so that a watch that died silently is
 /// noticed.
 const WATCH: u32 = 60;
+
+/// The least time between two watches, however soon they end.
+const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 
 /// Which of the two configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +92,14 @@ impl Which {
     /// Both.
     pub(in crate::server) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
+    /// Reading it, as the log names it.
+    const fn reading(self) -> &'static str {
+        match self {
+            Self::Mutating => "read the mutating webhook configuration",
+            Self::Validating => "read the validating webhook configuration",
+        }
+    }
+
     /// Its name, for metrics and the log.
     pub(in crate::server) const fn name(self) -> &'static str {
         match self {
@@ -127,8 +139,17 @@ impl Live {
         Which::ALL.iter().all(|which| *self.of(*which) != Seen::Unknown)
     }
 
-    /// The CAs that both trust. One that is not there refuses none, as long as the other is.
+    /// Whether one of them may not be read.
+    pub(super) fn is_denied(&self) -> bool {
+        Which::ALL.iter().any(|which| *self.of(*which) == Seen::Denied)
+    }
+
+    /// The CAs that both trust. One that is not there refuses none, as long as the other is; of one
+    /// that may not be read nothing is known.
     pub(super) fn trust(&self, now: Instant) -> Trust {
+        if self.is_denied() {
+            return Trust::default();
+        }
         let there = Which::ALL.iter().filter_map(|which| self.of(*which).registration());
         let there: Vec<_> = there.filter(|registration| !registration.entries.is_empty()).collect();
         let Some((first, others)) = there.split_first() else { return Trust::default() };
@@ -281,21 +302,34 @@ fn replace(place: &mut Seen, seen: &Seen) -> bool {
 
 /// Keeps what is known of a configuration up to date; never ends.
 pub(super) async fn follow(client: Client, which: Which, name: String, live: Sender<Live>, pause: Duration) {
+    let (mut troubles, step) = (Troubles::default(), which.reading());
     loop {
-        match look(client.clone(), which, &name, &live).await {
-            Ok(Seen::There(registration)) => {
-                let watched = watch(client.clone(), which, &name, &registration.version, &live).await;
-                if let Err(error) = watched {
-                    tracing::debug!(configuration = which.name(), error = said(&error), "a watch ended");
-                    tokio::time::sleep(spread(pause) / 4).await;
-                }
-            }
-            Ok(_) => tokio::time::sleep(spread(pause)).await,
+        let seen = look(client.clone(), which, &name, &live).await;
+        note_trouble(&mut troubles, step, &seen);
+        let Ok(Seen::There(registration)) = seen else {
+            tokio::time::sleep(spread(pause)).await;
+            continue;
+        };
+        let started = Instant::now();
+        match watch(client.clone(), which, &name, &registration.version, &live).await {
+            Ok(()) => tokio::time::sleep(BETWEEN_WATCHES.saturating_sub(started.elapsed())).await,
             Err(error) => {
-                tracing::debug!(configuration = which.name(), error = said(&error), "could not be read");
-                tokio::time::sleep(spread(pause)).await;
+                tracing::debug!(configuration = which.name(), error = said(&error), "a watch ended");
+                tokio::time::sleep(spread(pause) / 4).await;
             }
         }
+    }
+}
+
+/// Tells once why a configuration cannot be read.
+fn note_trouble(troubles: &mut Troubles, step: &'static str, seen: &Result<Seen, kube::Error>) {
+    match seen {
+        Ok(Seen::Denied) => {
+            let help = "memgate's account has no right to; `memgate manifests` prints the role that gives it";
+            troubles.note(step, help.to_owned());
+        }
+        Ok(_) => troubles.over(step),
+        Err(error) => troubles.note(step, said(error)),
     }
 }
 

@@ -63,7 +63,9 @@ impl CaSecret {
         };
         match written {
             Ok(_) => Ok(Written::Done),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Written::Lost),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Lost),
+            // Somebody has deleted it; where one is made, it is the namespace that is not there.
+            Err(kube::Error::Api(status)) if exists && status.code == 404 => Ok(Written::Lost),
             Err(error) => Err(error),
         }
     }

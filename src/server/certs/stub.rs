@@ -28,6 +28,8 @@ struct Inner {
     writes: BTreeMap<String, usize>,
     /// What is refused, by the beginning of `METHOD path`, and with which status.
     refused: Vec<(String, u16)>,
+    /// How many watches there were, and whether they end at once.
+    watches: (usize, bool),
 }
 
 /// The path of the Secret.
@@ -104,6 +106,16 @@ impl Cluster {
         }
     }
 
+    /// From now on watches end as soon as they have begun.
+    pub(super) fn end_watches(&self) {
+        self.inner().watches.1 = true;
+    }
+
+    /// How many watches there were.
+    pub(super) fn watches(&self) -> usize {
+        self.inner().watches.0
+    }
+
     /// The certificates that an entry of a configuration trusts.
     pub(super) fn trusted(&self, which: Which) -> Vec<anchor::Anchor> {
         let object = self.get(&path(which)).expect("a configuration");
@@ -126,6 +138,9 @@ impl Cluster {
                 tokio::task::yield_now().await;
                 let query = head.uri.query().unwrap_or_default();
                 if query.contains("watch=") {
+                    if cluster.inner().watch() {
+                        return Ok(Response::new(Body::empty()));
+                    }
                     let never = futures::stream::pending::<Result<Bytes, Infallible>>();
                     return Ok::<_, String>(Response::new(Body::from_stream(never)));
                 }
@@ -139,6 +154,12 @@ impl Cluster {
 }
 
 impl Inner {
+    /// Counts a watch; whether it ends at once.
+    fn watch(&mut self) -> bool {
+        self.watches.0 += 1;
+        self.watches.1
+    }
+
     fn put(&mut self, path: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());

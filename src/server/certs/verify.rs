@@ -3,6 +3,7 @@
 
 mod show;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -87,8 +88,11 @@ pub enum Verdict {
     Trusted,
     /// It would not.
     Refused(String),
-    /// The server was not asked.
+    /// The server could not be asked, or what was found does not fit together.
     Unknown(String),
+    /// The server was not asked, as it cannot be from here. `caBundle` holds a CA that is valid, and
+    /// all entries that lead there trust the same ones.
+    Unasked(String),
 }
 
 /// What a certificate says.
@@ -106,6 +110,9 @@ pub struct Facts {
     pub not_after: i64,
 }
 
+/// What servers have shown, by their address and the name that was asked for.
+type Shown = BTreeMap<(String, String), Result<Vec<CertificateDer<'static>>, String>>;
+
 /// Where an entry leads.
 enum Target {
     Service { name: String },
@@ -119,7 +126,7 @@ enum Target {
 /// When the apiserver or a file cannot be read.
 pub async fn verify(client: &Client, question: &Question<'_>) -> Result<Vec<Entry>, Error> {
     let given = question.chain.map(read_chain).transpose()?;
-    let mut entries = Vec::new();
+    let (mut entries, mut shown) = (Vec::new(), Shown::new());
     for which in Which::ALL {
         let read = within(LONGEST, which.api(client.clone()).get_opt(question.configuration)).await;
         let object = read.map_err(|error| Error::Read {
@@ -129,9 +136,10 @@ pub async fn verify(client: &Client, question: &Question<'_>) -> Result<Vec<Entr
         })?;
         let webhooks = object.as_ref().and_then(|object| object.data.get("webhooks")?.as_array());
         for webhook in webhooks.into_iter().flatten() {
-            entries.push(look(which, webhook, given.as_deref(), question).await);
+            entries.push(look(which, webhook, given.as_deref(), question, &mut shown).await);
         }
     }
+    compare(&mut entries);
     Ok(entries)
 }
 
@@ -140,6 +148,7 @@ async fn look(
     webhook: &Value,
     given: Option<&[CertificateDer<'static>]>,
     question: &Question<'_>,
+    shown: &mut Shown,
 ) -> Entry {
     let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
     let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
@@ -148,16 +157,21 @@ async fn look(
     let target = target(webhook);
     let asks_for = target.asks_for();
     let chain = match (given, target.address(question.address)) {
-        (Some(given), _) => Ok(given.to_vec()),
-        (None, Some(address)) => show::chain(&address, &asks_for, LONGEST).await,
-        (None, None) => {
-            Err("a Service is reached from within the cluster only; give --url or --cert".to_owned())
-        }
+        (Some(given), _) => Some(Ok(given.to_vec())),
+        (None, Some(address)) => Some(ask(address, &asks_for, shown).await),
+        (None, None) => None,
     };
+    let is_valid = |facts: &Facts| (facts.not_before..facts.not_after).contains(&question.now);
     let verdict = match &chain {
         _ if bundle.is_empty() => Verdict::Refused("caBundle holds no certificate".to_owned()),
-        Ok(chain) => judge(&bundle, chain, &asks_for, question.now),
-        Err(reason) => Verdict::Unknown(reason.clone()),
+        Some(Ok(chain)) => judge(&bundle, chain, &asks_for, question.now),
+        Some(Err(reason)) => Verdict::Unknown(reason.clone()),
+        None if !bundle.iter().filter_map(facts).any(|facts| is_valid(&facts)) => {
+            Verdict::Refused("every CA in caBundle has expired, or is not valid yet".to_owned())
+        }
+        None => {
+            Verdict::Unasked("it is reached from within the cluster only; give --url or --cert".to_owned())
+        }
     };
     let facts = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(facts).collect();
     Entry {
@@ -165,9 +179,44 @@ async fn look(
         name: text("/name").unwrap_or_default().to_owned(),
         asks_for,
         bundle: facts(&bundle),
-        chain: facts(&chain.unwrap_or_default()),
+        chain: facts(&chain.and_then(Result::ok).unwrap_or_default()),
         verdict,
     }
+}
+
+/// What a server shows, which is asked once.
+async fn ask(address: String, name: &str, shown: &mut Shown) -> Result<Vec<CertificateDer<'static>>, String> {
+    let place = (address, name.to_owned());
+    if let Some(known) = shown.get(&place) {
+        return known.clone();
+    }
+    let chain = show::chain(&place.0, name, LONGEST).await;
+    shown.insert(place, chain.clone());
+    chain
+}
+
+/// Nothing is known of a server that was not asked when its entries do not trust the same CAs.
+fn compare(entries: &mut [Entry]) {
+    let mut bundles: BTreeMap<String, Vec<Vec<Facts>>> = BTreeMap::new();
+    for entry in entries.iter() {
+        let known = bundles.entry(entry.asks_for.clone()).or_default();
+        if !known.iter().any(|other| is_same(other, &entry.bundle)) {
+            known.push(entry.bundle.clone());
+        }
+    }
+    for entry in entries {
+        let differ = bundles.get(&entry.asks_for).is_some_and(|known| known.len() > 1);
+        if differ && matches!(entry.verdict, Verdict::Unasked(_)) {
+            let reason = "the entries that lead there do not trust the same CAs; ask again in a moment, or \
+                          give --url or --cert";
+            entry.verdict = Verdict::Unknown(reason.to_owned());
+        }
+    }
+}
+
+/// Whether two bundles hold the same, in any order.
+fn is_same(one: &[Facts], other: &[Facts]) -> bool {
+    one.iter().all(|facts| other.contains(facts)) && other.iter().all(|facts| one.contains(facts))
 }
 
 /// Whether a chain is trusted for a name, as an apiserver would see it.

@@ -17,6 +17,7 @@ fn entry(entry: &Entry, now: i64) -> Value {
         Verdict::Trusted => ("trusted", None),
         Verdict::Refused(reason) => ("refused", Some(reason)),
         Verdict::Unknown(reason) => ("unknown", Some(reason)),
+        Verdict::Unasked(reason) => ("unasked", Some(reason)),
     };
     let all = |facts: &[Facts]| facts.iter().map(|one| self::facts(one, now)).collect::<Vec<_>>();
     json!({

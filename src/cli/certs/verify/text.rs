@@ -44,6 +44,7 @@ fn verdict(verdict: &Verdict) -> String {
         Verdict::Trusted => "trusted".to_owned(),
         Verdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
         Verdict::Unknown(reason) => format!("unknown: {reason}"),
+        Verdict::Unasked(reason) => format!("caBundle is in order; the server was not asked: {reason}"),
     }
 }
 

@@ -251,6 +251,71 @@ async fn without_rights_on_the_configurations_it_serves_and_says_so() {
     assert_eq!(keeper.certificate.missing(), None);
     let text = keeper.metrics.text().expect("metrics");
     assert!(!text.contains("memgate_cabundle_repairs_total{"), "{text}");
+    // What can be read then is what counts.
+    cluster.refuse("GET /apis/admissionregistration", 0);
+    cluster.refuse("PATCH", 403);
+    assert_eq!(round(&mut keeper).await, Next::Later);
+    assert!(keeper.certificate.missing().is_some());
+    cluster.refuse("PATCH", 0);
+    settle_down(&mut keeper).await;
+    assert!(serves(&keeper, &cluster));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_it() {
+    for refused in Which::ALL {
+        let cluster = Cluster::new();
+        let mut keeper = keeper(&cluster);
+        settle_down(&mut keeper).await;
+        sleep(BETWEEN_WRITES).await;
+        cluster.refuse(&format!("PATCH {}", path(refused)), 422);
+        for which in Which::ALL {
+            cluster.change(&path(which), |object| {
+                for entry in object["webhooks"].as_array_mut().expect("entries") {
+                    entry["clientConfig"] = json!({});
+                }
+            });
+        }
+        assert_eq!(round(&mut keeper).await, Next::Later);
+        for which in Which::ALL {
+            assert_eq!(cluster.trusted(which).is_empty(), which == refused, "{which:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_clocks_fight_over_the_secret_once_a_minute_at_the_most() {
+    for days in [400, -400] {
+        let (cluster, ahead) = (Cluster::new(), Clock::default());
+        ahead.shift(days * DAY);
+        let mut right = keeper(&cluster);
+        settle_down(&mut right).await;
+        let mut wrong = keeper_with(&cluster, &ahead, builtin());
+        for _ in 0..60 {
+            for keeper in [&mut wrong, &mut right] {
+                let _next = round(keeper).await;
+            }
+            assert!(serves(&right, &cluster), "{days}");
+            sleep(Duration::from_secs(2)).await;
+        }
+        let held = wrong.held.as_ref().expect("a leaf");
+        assert!(cluster.trusted(Which::Mutating).contains(&held.signer), "{days}");
+        let writes = cluster.writes(SECRET);
+        assert!((2..10).contains(&writes), "{days}: {writes} writes");
+        let writes = cluster.writes(&path(Which::Mutating));
+        assert!(writes < 10, "{days}: {writes} writes of caBundle");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_not_there_is_no_lost_race() {
+    let cluster = Cluster::new();
+    cluster.refuse("POST", 404);
+    let mut keeper = keeper(&cluster);
+    assert_eq!(round(&mut keeper).await, Next::Later);
+    assert!(keeper.troubles.0.contains_key(WRITE), "{:?}", keeper.troubles);
+    let text = keeper.metrics.text().expect("metrics");
+    assert!(text.contains("memgate_cert_rotations_total{kind=\"ca\",result=\"failed\"} 1"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,12 +99,14 @@ type Damage<'a> = Vec<(&'a str, Option<Vec<u8>>)>;
 /// Every way in which a Secret was ever found, and what becomes of it.
 #[test]
 fn a_damaged_secret_is_written_again_from_memory() {
-    let (known, good, now) = rotated();
+    let (mut known, _, now) = rotated();
+    known.bundle.push(ca(now).anchor.clone());
+    let good = data(&known);
     let other = data(&settled(None, None, now).authorities);
     let text = |data: &Data, key: &str| data[key].0.clone();
     let half = |key: &str| text(&good, key)[..text(&good, key).len() / 2].to_vec();
     let expired = ca(START - 2 * YEAR);
-    let rows: [(&str, Damage<'_>, Change); 13] = [
+    let rows: [(&str, Damage<'_>, Change); 15] = [
         (
             "empty",
             [CA_CERTIFICATE, CA_KEY, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, BUNDLE]
@@ -137,6 +139,8 @@ fn a_damaged_secret_is_written_again_from_memory() {
         ),
         ("a garbage bundle", vec![(BUNDLE, Some(b"\xff\xfe hello".to_vec()))], Change::Completed),
         ("half a bundle", vec![(BUNDLE, Some(half(BUNDLE)))], Change::Completed),
+        ("no bundle", vec![(BUNDLE, None)], Change::Completed),
+        ("an empty bundle", vec![(BUNDLE, Some(Vec::new()))], Change::Completed),
         ("no previous key", vec![(PREVIOUS_KEY, None)], Change::Completed),
         ("no previous", vec![(PREVIOUS_KEY, None), (PREVIOUS_CERTIFICATE, None)], Change::Completed),
     ];
@@ -174,6 +178,21 @@ fn whoever_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
     let previous = previous.expect("it can still be read, and signs until the new one is trusted");
     assert_eq!(Some(previous.anchor.clone()), known.previous.map(|previous| previous.anchor.clone()));
     assert_eq!(bundle, [newest.anchor.clone(), previous.anchor.clone(), known.newest.anchor.clone()]);
+}
+
+#[test]
+fn a_ca_that_is_superseded_stays_trusted_whatever_else_there_is() {
+    let (first, mut data) = fresh();
+    let many: Vec<_> = (0..MOST).map(|_| ca(START).anchor.clone()).collect();
+    for bundle in [Vec::new(), many] {
+        data.insert(BUNDLE.to_owned(), ByteString(anchor::pem(&bundle).into_bytes()));
+        for (data, known) in [(Some(&data), None), (None, Some(&first)), (Some(&data), Some(&first))] {
+            let made = settled(data, known, START + 2 * YEAR);
+            assert!(matches!(made.change, Some(Change::Made(_))));
+            assert!(made.authorities.bundle.contains(&first.newest.anchor));
+            assert!(made.authorities.bundle.len() <= MOST);
+        }
+    }
 }
 
 /// How an installation changes over from another way without losing a call.
@@ -240,7 +259,7 @@ fn a_bundle_has_an_end_and_the_ca_of_ones_own_leaf_is_always_in_it() {
 }
 
 #[test]
-fn only_a_new_ca_drops_those_that_have_expired() {
+fn only_a_rotation_drops_those_that_have_expired() {
     let (authorities, mut data) = fresh();
     let old = ca(START - YEAR + HOUR).anchor.clone();
     let all = [authorities.newest.anchor.clone(), old.clone()];
@@ -400,6 +419,8 @@ fn no_wrong_clock_of_another_replica_takes_a_leaf_away() {
             let mut wrong = World { data: right.data.take(), ..World::new() };
             wrong.round(now + shift);
             right.data = wrong.data;
+            right.live = wrong.live;
+            assert!(right.serves(now), "{shift}: round {round}, as the other one left it");
             right.round(now);
             assert!(right.serves(now), "{shift}: round {round}");
         }

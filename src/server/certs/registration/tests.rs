@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::server::certs::Terms;
 use crate::server::certs::ca::Ca;
+use crate::server::certs::stub::Cluster;
 
 fn anchor() -> Anchor {
     Ca::make(2_000_000_000, &Terms::default()).expect("a CA").anchor
@@ -51,7 +52,7 @@ fn what_is_not_there_refuses_no_ca_and_is_not_ready_for_one() {
     let there = Seen::Absent.after(&object(&[std::slice::from_ref(&one)]), Instant::now());
     for (validating, trusted, ready) in [
         (there.clone(), true, true),
-        (Seen::Denied, true, true),
+        (Seen::Denied, false, true),
         (Seen::Absent, true, false),
         (Seen::Unknown, true, false),
         (Seen::Absent.after(&object(&[]), Instant::now()), true, true),
@@ -89,4 +90,29 @@ fn neither_order_nor_repetition_is_drift() {
     assert!(Registration::read(&object(&[&both, &turned])).says(&both));
     let more = [both[0].clone(), both[1].clone(), anchor()];
     assert!(!Registration::read(&object(&[&more])).says(&both), "a stranger could pretend to be memgate");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_once_and_so_is_its_end() {
+    let mut troubles = Troubles::default();
+    let step = Which::Mutating.reading();
+    note_trouble(&mut troubles, step, &Ok(Seen::Denied));
+    assert!(troubles.0[step].contains("memgate manifests"), "{troubles:?}");
+    note_trouble(&mut troubles, step, &Err(kube::Error::Service("no answer".into())));
+    assert!(troubles.0[step].contains("no answer"), "{troubles:?}");
+    note_trouble(&mut troubles, step, &Ok(Seen::Absent));
+    assert!(troubles.0.is_empty(), "{troubles:?}");
+}
+
+/// Real time: a loop that never waits would keep a paused clock where it is.
+#[tokio::test]
+async fn a_watch_that_ends_at_once_is_not_begun_again_at_once() {
+    let cluster = Cluster::new();
+    cluster.end_watches();
+    let (live, _) = tokio::sync::watch::channel(Live::default());
+    let name = "memgate".to_owned();
+    let follow = follow(cluster.client(), Which::Mutating, name, live, Duration::from_secs(1));
+    let ended = tokio::time::timeout(Duration::from_millis(500), follow).await;
+    assert!(ended.is_err());
+    assert_eq!(cluster.watches(), 1);
 }

@@ -76,7 +76,65 @@ async fn tells_of_every_entry_and_reads_no_secret() {
     assert_eq!(entries[0].chain[0].issuer, entries[0].bundle[0].subject);
     question.chain = None;
     let entries = verify(&cluster.client(), &question).await.expect("entries");
-    assert!(matches!(&entries[0].verdict, Verdict::Unknown(reason) if reason.contains("--url")));
+    assert!(matches!(&entries[0].verdict, Verdict::Unasked(reason) if reason.contains("--url")));
+    question.now = NOW + 366 * 86400;
+    let entries = verify(&cluster.client(), &question).await.expect("entries");
+    assert!(matches!(&entries[0].verdict, Verdict::Refused(reason) if reason.contains("expired")));
     question.configuration = "other";
     assert_eq!(verify(&cluster.client(), &question).await.expect("none"), []);
+}
+
+/// A cluster whose four entries lead to one Service and trust these.
+fn trusting(bundles: [&[&Ca]; 4]) -> Cluster {
+    let cluster = Cluster::new();
+    for (which, bundles) in Which::ALL.into_iter().zip(bundles.chunks(2)) {
+        cluster.change(&path(which), |object| {
+            for (index, bundle) in bundles.iter().enumerate() {
+                let text: String = bundle.iter().map(|ca| ca.certificate_pem()).collect();
+                let service = json!({"name": "memgate", "namespace": "home"});
+                let text = BASE64_STANDARD.encode(text);
+                object["webhooks"][index]["clientConfig"] = json!({"caBundle": text, "service": service});
+            }
+        });
+    }
+    cluster
+}
+
+#[tokio::test]
+async fn entries_of_one_server_that_was_not_asked_must_trust_the_same() {
+    let (one, other) = (Ca::make(NOW, &Terms::default()), Ca::make(NOW, &Terms::default()));
+    let (one, other) = (&one.expect("a CA"), &other.expect("a CA"));
+    let question = Question { configuration: "memgate", now: NOW, ..Question::default() };
+    for (last, agree) in [(&[one, other][..], true), (&[other, one], true), (&[one], false)] {
+        let both = &[one, other][..];
+        let cluster = trusting([both, both, both, last]);
+        for entry in verify(&cluster.client(), &question).await.expect("entries") {
+            assert_eq!(matches!(entry.verdict, Verdict::Unasked(_)), agree, "{:?}", entry.verdict);
+            assert_eq!(matches!(entry.verdict, Verdict::Unknown(_)), !agree, "{:?}", entry.verdict);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_asked_once_for_all_entries_that_lead_to_it() {
+    let ca = &Ca::make(NOW, &Terms::default()).expect("a CA");
+    let cluster = trusting([&[ca], &[ca], &[ca], &[ca]]);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let question =
+        Question { configuration: "memgate", address: Some(&address), now: NOW, ..Question::default() };
+    let mut calls = 0;
+    let answer_none = async {
+        loop {
+            drop(listener.accept().await.expect("a call"));
+            calls += 1;
+        }
+    };
+    let client = cluster.client();
+    let entries = tokio::select! {
+        entries = verify(&client, &question) => entries.expect("entries"),
+        () = answer_none => unreachable!("it never ends"),
+    };
+    assert!(entries.iter().all(|entry| matches!(entry.verdict, Verdict::Unknown(_))), "{entries:?}");
+    assert_eq!((entries.len(), calls), (4, 1));
 }
