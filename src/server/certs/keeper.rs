@@ -39,7 +39,8 @@ const POLITENESS: Duration = Duration::from_millis(400);
 /// The least time between two rounds, however often a configuration changes.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// The least and the most time between two changes of the CA by one replica, whatever clocks say.
+/// The least and the most time between two CAs made by one replica, and between two that it writes over
+/// one that is not valid by its clock, whatever clocks say.
 const BETWEEN_CAS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// The steps that can fail, as the log names them.
@@ -60,8 +61,10 @@ pub(in crate::server) struct Keeper {
     live: Sender<Live>,
     known: Option<Authorities>,
     held: Option<Held>,
-    /// When a CA last took the place of another one.
-    replaced: Option<Instant>,
+    /// When a CA was made last.
+    made: Option<Instant>,
+    /// When a CA was last written over one that is not valid by this replica's clock.
+    contested: Option<Instant>,
     /// When each configuration was written last.
     written: [Option<Instant>; 2],
     /// Whether both configurations have been seen to trust the leaf.
@@ -111,7 +114,8 @@ impl Keeper {
             live: Sender::default(),
             known: None,
             held: None,
-            replaced: None,
+            made: None,
+            contested: None,
             written: [None; 2],
             trusted: false,
             troubles: Troubles::default(),
@@ -216,8 +220,12 @@ impl Keeper {
                 self.known = Some(settled.authorities);
                 return true;
             };
-            let lately = self.replaced.is_some_and(|replaced| replaced.elapsed() < self.between_cas());
-            if change.replaces_ca() && lately {
+            let last = match change {
+                _ if change.is_new_ca() => self.made,
+                _ if change.is_contested() => self.contested,
+                _ => None,
+            };
+            if last.is_some_and(|last| last.elapsed() < self.between_cas()) {
                 return self.do_without(settled);
             }
             if let Some(done) = self.write(secret, settled, change).await {
@@ -272,10 +280,11 @@ impl Keeper {
             }
             Change::Completed => tracing::info!("completed the bundle in the CA Secret"),
         }
-        if change.replaces_ca() {
-            self.replaced = Some(Instant::now());
+        if change.is_contested() {
+            self.contested = Some(Instant::now());
         }
         if change.is_new_ca() {
+            self.made = Some(Instant::now());
             self.metrics.rotated(CertKind::Ca, true);
         }
     }

@@ -67,10 +67,10 @@ impl Change {
         matches!(self, Self::Made(_) | Self::Rotated)
     }
 
-    /// Whether another CA takes the place of one that others may hold to be good: those whose clocks
-    /// differ could go on doing so for ever.
-    pub(super) fn replaces_ca(self) -> bool {
-        self.is_new_ca() || self == Self::Repaired(Broken::NotValid)
+    /// Whether a CA is written over one that others may hold to be good: those whose clocks differ could
+    /// go on doing so for ever.
+    pub(super) fn is_contested(self) -> bool {
+        self == Self::Repaired(Broken::NotValid)
     }
 }
 
