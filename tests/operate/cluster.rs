@@ -15,7 +15,8 @@ use crate::support::{tools, wait};
 
 /// Everything that memgate installs in a cluster, by kind.
 const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
-    validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
+    validatingadmissionpolicies,validatingadmissionpolicybindings,\
+    mutatingadmissionpolicies,mutatingadmissionpolicybindings,clusterroles,clusterrolebindings";
 
 /// The longest that a script may take, in seconds.
 const PATIENCE: &str = "300";
@@ -88,9 +89,9 @@ impl Cluster {
         })
     }
 
-    /// Installs memgate as its own command does, and waits until it answers.
-    pub(crate) fn install(&self) -> Result<()> {
-        self.sh("memgate manifests | kubectl apply -f -")?.ok()?;
+    /// Installs memgate as its own command does with these flags, and waits until it answers.
+    pub(crate) fn install(&self, flags: &str) -> Result<()> {
+        self.sh(&format!("memgate manifests {flags} | kubectl apply -f -"))?.ok()?;
         self.wait()?;
         Ok(())
     }
@@ -111,6 +112,17 @@ impl Cluster {
         let names = self.control_plane.kubectl(&["get", INSTALLED, "-o", "name"])?.ok()?.stdout;
         let left: Vec<&str> = names.lines().filter(|name| name.contains("/memgate")).collect();
         ensure!(left.is_empty(), "there is {left:?}");
+        Ok(())
+    }
+
+    /// That no policy refuses anything, save the one around memgate's own account.
+    pub(crate) fn ensure_only_the_fence_refuses(&self) -> Result<()> {
+        let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+        let names = self.control_plane.kubectl(&["get", kinds, "-o", "name"])?.ok()?.stdout;
+        let (fence, left): (Vec<&str>, Vec<&str>) =
+            names.lines().filter(|name| name.contains("/memgate")).partition(|name| name.ends_with("-fence"));
+        ensure!(left.is_empty(), "there is {left:?}");
+        ensure!(fence.len() == 2, "of the fence there is {fence:?}");
         Ok(())
     }
 

@@ -15,6 +15,8 @@ enum Ground {
     Bare,
     /// A cluster with memgate as `memgate manifests` installs it.
     Installed,
+    /// The same, with the policies that refuse and write without it.
+    Guarded,
 }
 
 /// What must be true afterwards.
@@ -31,8 +33,8 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Roll out", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),
-    ("Break glass", Ground::Installed, answers),
-    ("Uninstall", Ground::Installed, is_gone),
+    ("Break glass", Ground::Guarded, answers_alone),
+    ("Uninstall", Ground::Guarded, is_gone),
 ];
 
 /// One trial for each section of docs/operate.md, and for README's section on installing.
@@ -56,8 +58,10 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
     let known = SECTIONS.iter().find(|(title, ..)| *title == section.title);
     let (_, ground, after) = known.context("the section is not in the table of tests/operate/sections.rs")?;
     cluster.clear()?;
-    if *ground == Ground::Installed {
-        cluster.install()?;
+    match ground {
+        Ground::Bare => {}
+        Ground::Installed => cluster.install("")?,
+        Ground::Guarded => cluster.install("--component vap --component map")?,
     }
     for block in &section.blocks {
         for (command, shown) in commands(block) {
@@ -79,6 +83,12 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
 
 /// memgate answers the apiserver, and nothing is wrong with it.
 fn answers(cluster: &Cluster) -> Result<()> {
+    cluster.wait()
+}
+
+/// memgate answers the apiserver, and no policy does in its place.
+fn answers_alone(cluster: &Cluster) -> Result<()> {
+    cluster.ensure_only_the_fence_refuses()?;
     cluster.wait()
 }
 
