@@ -360,7 +360,7 @@ fn asks_in_its_test_about_what_is_on() {
     let pod = &objects["v1 Pod gate-test"];
     let (spec, container) = (&pod["spec"], &pod["spec"]["containers"][0]);
     let args: Vec<&str> =
-        container["args"].as_array().expect("a list").iter().flat_map(Value::as_str).collect();
+        container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert_eq!(
         args,
         ["wait", "--namespace=default", "--timeout=60s", "--webhook-configuration=zz-gate", "--family=orka"]
@@ -438,7 +438,7 @@ fn serve_takes_every_flag_that_it_can_pass() {
         .map(|rest| rest.split(['=', '\n', ' ']).next().unwrap_or_default().to_owned())
         .filter(|flag| !flag.contains('{') && !flag.ends_with('-'))
         .collect();
-    let listed = args.split("dict ").skip(1).flat_map(|rest| rest.split(" }}").next());
+    let listed = args.split("dict ").skip(1).filter_map(|rest| rest.split(" }}").next());
     flags
         .extend(listed.flat_map(|pairs| pairs.split('"').skip(1).step_by(2)).map(|name| format!("--{name}")));
     assert!(flags.len() > 20, "{flags:?}");
