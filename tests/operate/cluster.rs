@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::kubelet::{Kubelet, MEMGATE, NAMESPACE};
+use crate::kubelet::{self, Kubelet, MEMGATE, NAMESPACE};
 use crate::network::Network;
 use crate::support::control_plane::ControlPlane;
 use crate::support::kubectl::Output;
@@ -35,6 +35,7 @@ impl Cluster {
     pub(crate) fn start() -> Result<Self> {
         let network = Network::start()?;
         let control_plane = Arc::new(ControlPlane::start_behind(network.address)?);
+        kubelet::join(&control_plane)?;
         let kubelet = Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone());
         let programs = Scratch::new("programs")?;
         for (name, program) in [
@@ -93,7 +94,11 @@ impl Cluster {
     pub(crate) fn install(&self, flags: &str) -> Result<()> {
         self.sh(&format!("memgate manifests {flags} | kubectl apply -f -"))?.ok()?;
         self.wait()?;
-        Ok(())
+        wait::until("memgate's Service to have replicas", || {
+            let slices = ["get", "endpointslices", "-n", NAMESPACE, "-o", "json"];
+            let slices = self.control_plane.kubectl(&slices)?.ok()?.stdout;
+            Ok(slices.contains("\"ready\": true").then_some(()))
+        })
     }
 
     /// Waits until memgate answers the apiserver.

@@ -30,6 +30,8 @@ pub(crate) const MEMGATE: &str = env!("CARGO_BIN_EXE_memgate");
 pub(crate) const NAMESPACE: &str = "memgate-system";
 /// The machine that pods are on.
 const NODE: &str = "stand-in";
+/// The address that pods are said to have: that of a Service may not be on loopback.
+const ADDRESS: &str = "10.1.0.1";
 /// How often it looks; a real one learns of changes at once, and probes every few seconds.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -160,6 +162,13 @@ fn attend(
     }
 }
 
+/// Has the cluster know the machine: what is on an unknown one is behind no Service.
+pub(crate) fn join(cluster: &ControlPlane) -> Result<()> {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
+    cluster.admin().run_with_input(&["create", "-f", "-"], &node.to_string())?.ok()?;
+    Ok(())
+}
+
 /// Puts a pod on the machine: only then does its deletion wait for it.
 fn bind(cluster: &ControlPlane, pod: &Value, name: &str) -> Result<()> {
     if pod["spec"].get("nodeName").is_some() {
@@ -269,7 +278,7 @@ fn probe(cluster: &ControlPlane, pod: &mut Running, name: &str) -> Result<()> {
     }
     let condition = |kind: &str| json!({"type": kind, "status": if ready { "True" } else { "False" }, "lastTransitionTime": "2020-01-01T00:00:00Z"});
     let status = json!({"status": {
-        "phase": "Running",
+        "phase": "Running", "podIP": ADDRESS, "podIPs": [{"ip": ADDRESS}],
         "conditions": [condition("Ready"), condition("ContainersReady"), {"type": "PodScheduled", "status": "True"}],
         "containerStatuses": [{
             "name": "memgate", "image": "memgate", "imageID": "", "ready": ready, "started": true,

@@ -29,7 +29,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With kustomize", Ground::Bare, answers),
     ("With Helm", Ground::Bare, answers),
     ("With Argo CD or Flux", Ground::Bare, answers),
-    ("Check", Ground::Installed, answers),
+    ("Check", Ground::Guarded, answers),
     ("Roll out", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),

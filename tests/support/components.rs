@@ -25,8 +25,10 @@ const CONTROLLERS: [&str; 5] = [
     "validatingadmissionpolicy-status-controller",
 ];
 
-/// Those that let go of what is deleted: with a namespace, what is in it; with a Deployment, its pods.
-pub(crate) const COLLECTORS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
+/// Those that let go of what is deleted: with a namespace, what is in it; with a Deployment, its pods. And
+/// the one that says which pods are behind a Service.
+pub(crate) const COLLECTORS: [&str; 3] =
+    ["namespace-controller", "garbage-collector-controller", "endpointslice-controller"];
 
 /// Stands where etcd insists on a host and port although nobody calls it there.
 const NOBODY: &str = "http://localhost:1";
