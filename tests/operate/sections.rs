@@ -37,20 +37,27 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Uninstall", Ground::Guarded, is_gone),
 ];
 
+/// What a section does to a cluster.
+type Run = Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>;
+
 /// One trial for each section of docs/operate.md, and for README's section on installing.
-pub(crate) fn trials() -> Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>)> {
-    let mut trials: Vec<(String, Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>)> = Vec::new();
+pub(crate) fn trials() -> Vec<(String, Run)> {
+    let mut trials: Vec<(String, Run)> = Vec::new();
     let mut add = |document: &str, section: Section| {
         let name = format!("{document}: {}", section.title);
         trials.push((name, Box::new(move |cluster: &Cluster| run(cluster, &section))));
     };
-    sections(OPERATE).into_iter().for_each(|section| add("operate", section));
+    for section in sections(OPERATE) {
+        add("operate", section);
+    }
     let found: Vec<String> = sections(OPERATE).into_iter().map(|section| section.title).collect();
     let known: Vec<&str> =
         SECTIONS.iter().map(|(title, ..)| *title).filter(|title| *title != "Install").collect();
     assert_eq!(found, known, "the sections of docs/operate.md with commands");
     let readme = sections(README).into_iter().filter(|section| section.title == "Install");
-    readme.for_each(|section| add("readme", section));
+    for section in readme {
+        add("readme", section);
+    }
     trials
 }
 
