@@ -81,6 +81,8 @@ const REFUSED: &[&str] = &[
     "replicaCount=0",
     "timeouts.idle=ten",
     "networkPolicy.apiServerCIDRs={10.0.0.1}",
+    "commonLabels.app\\.kubernetes\\.io/name=other",
+    "podLabels.app\\.kubernetes\\.io/name=other",
 ];
 
 static HELM: LazyLock<PathBuf> = LazyLock::new(|| tools::helm().expect("a Helm"));
@@ -96,10 +98,23 @@ fn helm(args: &[&str]) -> Output {
 }
 
 fn template(values: &[&str]) -> Output {
-    let chart = chart().display().to_string();
-    let mut args = vec!["template", "memgate", &chart, "--namespace=memgate-system", "--skip-tests"];
-    args.extend(values.iter().flat_map(|value| ["--set", value]));
-    helm(&args)
+    let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+    template_of(&chart(), &[&["--skip-tests"], &sets[..]].concat())
+}
+
+fn template_of(chart: &Path, args: &[&str]) -> Output {
+    let chart = chart.display().to_string();
+    helm(&[&["template", "memgate", &chart, "--namespace=memgate-system"], args].concat())
+}
+
+/// What is rendered with a file of values.
+fn rendered_with(file: &str) -> BTreeMap<String, Value> {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("values.yaml");
+    fs::write(&path, file).expect("can be written");
+    let output = template_of(&chart(), &["--values", &path.display().to_string()]);
+    assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
+    by_name(objects(&String::from_utf8(output.stdout).expect("text")))
 }
 
 fn rendered(values: &[&str]) -> Vec<Value> {
@@ -270,10 +285,143 @@ fn passes_on_what_is_set() {
     assert!(!objects.keys().any(|name| name.contains("PodDisruptionBudget")));
 }
 
+/// Whether an entry is for agent pods, and may refuse them.
 fn is_for_pods(entry: &Value) -> bool {
-    entry["name"]
-        .as_str()
-        .is_some_and(|name| name.ends_with(".pods.memgate.dev") && !name.starts_with("required"))
+    let others = ["required.pods.memgate.dev", "orka.pods.memgate.dev"];
+    entry["name"].as_str().is_some_and(|name| name.ends_with(".pods.memgate.dev") && !others.contains(&name))
+}
+
+/// Helm reads the numbers of a file as fractions, and would write large ones as powers of ten.
+#[test]
+fn writes_whole_numbers_from_a_file_of_values() {
+    let objects = rendered_with(
+        "replicaCount: 1000000\nminReadySeconds: 2000000\nservice: {port: 8443}\n\
+         limits: {bodyBytes: 8388608, inFlight: 1000000, inFlightBytes: 134217728, connections: 3000000}\n\
+         timeouts: {drain: 4000000}\ncerts: {renewFraction: 0.5}\n",
+    );
+    let deployment = &objects["apps/v1 Deployment memgate"]["spec"];
+    let pod = &deployment["template"]["spec"];
+    assert_eq!(deployment["replicas"], json!(1_000_000));
+    assert_eq!(deployment["minReadySeconds"], json!(2_000_000));
+    assert_eq!(pod["terminationGracePeriodSeconds"], json!(4_000_020));
+    assert_eq!(objects["v1 Service memgate"]["spec"]["ports"][0]["port"], json!(8443));
+    let args = pod["containers"][0]["args"].to_string();
+    for flag in [
+        "--max-body-bytes=8388608",
+        "--max-requests=1000000",
+        "--max-bytes-in-flight=134217728",
+        "--max-connections=3000000",
+        "--drain=4000000",
+        "--renew-fraction=0.5",
+    ] {
+        assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
+    }
+}
+
+#[test]
+fn takes_zero_for_a_value() {
+    let objects = rendered_with("tracing: {sampling: 0}\ntimeouts: {drain: 0}\n");
+    let pod = &objects["apps/v1 Deployment memgate"]["spec"]["template"]["spec"];
+    let args = pod["containers"][0]["args"].to_string();
+    assert!(args.contains("\"--otlp-sampling=0\"") && args.contains("\"--drain=0\""), "{args}");
+    assert_eq!(pod["terminationGracePeriodSeconds"], json!(20));
+}
+
+/// Of orka nothing is ever refused, whatever is said of the others.
+#[test]
+fn leaves_orka_open_when_others_fail_closed() {
+    let values = ["webhooks.pods.failurePolicy=Fail", "webhooks.resources.failurePolicy=Fail"];
+    let policies = |values: &[&str]| {
+        let objects = rendered(values);
+        let entries = objects.iter().filter_map(|object| object["webhooks"].as_array()).flatten();
+        let policy = |entry: &Value| {
+            (entry["name"].as_str().expect("a name").to_owned(), entry["failurePolicy"].to_string())
+        };
+        entries.map(policy).collect::<BTreeMap<_, _>>()
+    };
+    let got = policies(&values);
+    for name in ["advice.memgate.dev", "orka.namespaces.memgate.dev", "orka.pods.memgate.dev"] {
+        assert_eq!(got[name], "\"Ignore\"", "{name}");
+    }
+    for name in ["resources.memgate.dev", "ark.pods.memgate.dev", "arkonis-kubeswarm.pods.memgate.dev"] {
+        assert_eq!(got[name], "\"Fail\"", "{name}");
+    }
+    assert_eq!(policies(&["webhooks.advice.failurePolicy=Fail"])["advice.memgate.dev"], "\"Fail\"");
+}
+
+#[test]
+fn asks_in_its_test_about_what_is_on() {
+    let objects = rendered_with(
+        "fullnameOverride: gate\nwebhooks: {namePrefix: zz-, resources: {enabled: false}}\n\
+         families: {ark: {enabled: false}}\ncommonLabels: {team: platform}\n\
+         image: {pullPolicy: Always, pullSecrets: [{name: registry}]}\n\
+         nodeSelector: {disk: fast}\ntolerations: [{operator: Exists}]\n",
+    );
+    let pod = &objects["v1 Pod gate-test"];
+    let (spec, container) = (&pod["spec"], &pod["spec"]["containers"][0]);
+    let args: Vec<&str> =
+        container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    assert_eq!(
+        args,
+        ["wait", "--namespace=default", "--timeout=60s", "--webhook-configuration=zz-gate", "--family=orka"]
+    );
+    let known = Command::new(env!("CARGO_BIN_EXE_memgate")).args(args).arg("--help").output();
+    assert!(known.expect("memgate starts").status.success());
+    assert_eq!(container["imagePullPolicy"], "Always");
+    assert_eq!(spec["imagePullSecrets"], json!([{"name": "registry"}]));
+    assert_eq!(spec["nodeSelector"], json!({"disk": "fast"}));
+    assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
+    // The Service and the Deployment select by this label.
+    assert_eq!(pod["metadata"]["labels"], json!({"app.kubernetes.io/name": "gate-test", "team": "platform"}));
+    let role = objects["rbac.authorization.k8s.io/v1 Role gate-test"].to_string();
+    assert!(role.contains("core.orka.ai") && !role.contains("arkonis"), "{role}");
+
+    let without = rendered_with("webhooks: {required: {enabled: false}}\n");
+    assert!(!without.keys().any(|name| name.ends_with("-test")), "{:?}", without.keys());
+}
+
+#[test]
+fn puts_common_labels_on_every_object() {
+    let objects = rendered_with(
+        "commonLabels: {team: platform}\npolicyTwins: {vap: true}\nnetworkPolicy: {enabled: true}\n\
+         metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboard: {enabled: true}}\n",
+    );
+    for (name, object) in objects {
+        assert_eq!(object["metadata"]["labels"]["team"], "platform", "{name}");
+    }
+}
+
+#[test]
+fn wants_to_know_whom_callers_trust() {
+    let values = ["certs.mode=csi", "certs.issuerRef.name=corporate", "certs.issuerRef.kind=ClusterIssuer"];
+    let output = template(&values);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("certs.injectCaFrom is needed"), "{words}");
+    let from = [&values[..], &["certs.injectCaFrom=pki/root"]].concat();
+    let text = String::from_utf8(template(&from).stdout).expect("text");
+    assert_eq!(text.matches("cert-manager.io/inject-ca-from: pki/root").count(), 2, "{text}");
+}
+
+#[test]
+fn renders_nothing_when_a_file_of_it_is_missing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let copy = place.path().join("memgate");
+    let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
+    assert!(copied.expect("cp starts").success());
+    let values = ["policyTwins.vap=true", "policyTwins.map=true", "metrics.rules.enabled=true"];
+    let sets: Vec<&str> =
+        values.iter().chain(&["metrics.dashboard.enabled=true"]).flat_map(|value| ["--set", value]).collect();
+    for entry in fs::read_dir(chart().join("files")).expect("the files") {
+        let name = entry.expect("an entry").file_name();
+        let path = copy.join("files").join(&name);
+        let text = fs::read(&path).expect("can be read");
+        fs::write(&path, "").expect("can be written");
+        let output = template_of(&copy, &sets);
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{} may be empty", name.display());
+        assert!(words.contains(&format!("files/{} is missing or empty", name.display())), "{words}");
+        fs::write(&path, text).expect("can be written");
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub struct Args {
     no_events: bool,
 
     /// The namespace that memgate runs in
-    #[arg(short, long, value_name = "NAME", default_value = "memgate-system")]
+    #[arg(short, long, value_name = "NAME", value_parser = namespace, default_value = "memgate-system")]
     namespace: String,
 
     /// The container image
@@ -176,6 +176,19 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
 fn families(settings: Vec<Family>, components: &BTreeSet<Component>) -> Vec<Family> {
     let named = |family: &Family| components.contains(&Component::Family(*family));
     if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
+}
+
+/// A namespace that can be memgate's alone: it gets a Pod Security level, and goes with memgate.
+///
+/// # Errors
+/// When it belongs to the cluster.
+fn namespace(name: &str) -> Result<String, String> {
+    if name == "default" || name.starts_with("kube-") {
+        return Err("memgate needs a namespace of its own, since it is made and deleted with memgate; \
+                    choose another one, such as memgate-system"
+            .to_owned());
+    }
+    Ok(name.to_owned())
 }
 
 /// A component by its name.

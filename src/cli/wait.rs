@@ -3,7 +3,8 @@
 //! The apiserver is asked to create, as a dry run, what memgate has to refuse, until memgate refuses
 //! all of it in one round. Nothing is ever stored. With `-o json` the last round goes to standard
 //! output as `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`, where
-//! the status is `answered`, `not-served` or `missing`; fields are only ever added.
+//! the status is `answered`, `guarded` (a policy of memgate's refuses before memgate is asked, and is in
+//! `message`), `not-served` or `missing`; fields are only ever added.
 
 pub mod probe;
 pub mod reading;
@@ -223,7 +224,9 @@ impl Round {
     fn missing(&self) -> Vec<String> {
         let line = |outcome: &Outcome| match &outcome.reading {
             Reading::Missing(why) | Reading::NotAllowed(why) => Some(format!("{}: {why}", outcome.name)),
-            Reading::Answered { .. } | Reading::NotServed | Reading::NotAsked => None,
+            Reading::Answered { .. } | Reading::Guarded { .. } | Reading::NotServed | Reading::NotAsked => {
+                None
+            }
         };
         self.0.iter().filter_map(line).collect()
     }
@@ -233,6 +236,9 @@ impl Round {
             Reading::Answered { webhook } => {
                 let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
                 Some(format!("{}: answered{by} ({})\n", outcome.name, outcome.code))
+            }
+            Reading::Guarded { policy } => {
+                Some(format!("{}: left to the policy {policy} ({})\n", outcome.name, outcome.code))
             }
             Reading::NotServed | Reading::NotAsked | Reading::NotAllowed(_) | Reading::Missing(_) => None,
         };
@@ -267,6 +273,7 @@ fn json(round: &Round) -> anyhow::Result<Vec<u8>> {
 fn entry(outcome: &Outcome) -> Entry<'_> {
     let (status, webhook, message) = match &outcome.reading {
         Reading::Answered { webhook } => ("answered", webhook.as_deref(), None),
+        Reading::Guarded { policy } => ("guarded", None, Some(policy.as_str())),
         Reading::NotServed => ("not-served", None, None),
         Reading::NotAsked => ("missing", None, None),
         Reading::NotAllowed(why) | Reading::Missing(why) => ("missing", None, Some(why.as_str())),

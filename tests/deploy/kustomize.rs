@@ -32,6 +32,17 @@ fn each_family_is_what_the_renderer_prints() {
     }
 }
 
+/// A cluster rarely has all families; orka makes do without memory.
+#[test]
+fn each_family_can_fail_closed_alone() {
+    for family in FAMILIES.iter().filter(|family| **family != "family-orka") {
+        let name = family.trim_start_matches("family-");
+        let flags = ["--component", family, "--component", "ha", "--component", "fail-closed"];
+        let folder = format!("fail-closed/{name}");
+        compare(&folder, printed(&flags), built("base", &[family, "ha", &folder]));
+    }
+}
+
 #[test]
 fn each_component_is_what_the_renderer_prints() {
     for component in choices() {

@@ -5,9 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
 
-use crate::kubelet::{Kubelet, MEMGATE, NAMESPACE, NODE};
+use crate::kubelet::{self, Kubelet, MEMGATE, NAMESPACE};
 use crate::network::Network;
 use crate::support::control_plane::ControlPlane;
 use crate::support::kubectl::Output;
@@ -16,7 +15,8 @@ use crate::support::{tools, wait};
 
 /// Everything that memgate installs in a cluster, by kind.
 const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
-    validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
+    validatingadmissionpolicies,validatingadmissionpolicybindings,\
+    mutatingadmissionpolicies,mutatingadmissionpolicybindings,clusterroles,clusterrolebindings";
 
 /// The longest that a script may take, in seconds.
 const PATIENCE: &str = "300";
@@ -35,6 +35,7 @@ impl Cluster {
     pub(crate) fn start() -> Result<Self> {
         let network = Network::start()?;
         let control_plane = Arc::new(ControlPlane::start_behind(network.address)?);
+        kubelet::join(&control_plane)?;
         let kubelet = Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone());
         let programs = Scratch::new("programs")?;
         for (name, program) in [
@@ -45,8 +46,6 @@ impl Cluster {
             std::os::unix::fs::symlink(program, programs.path().join(name))?;
         }
         let cluster = Self { kubelet, control_plane, _network: network, programs };
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
-        cluster.control_plane.admin().apply(&node.to_string())?;
         cluster
             .sh("memgate crds | kubectl apply -f - && kubectl wait --for=condition=Established crd --all")?
             .ok()?;
@@ -91,11 +90,15 @@ impl Cluster {
         })
     }
 
-    /// Installs memgate as its own command does, and waits until it answers.
-    pub(crate) fn install(&self) -> Result<()> {
-        self.sh("memgate manifests | kubectl apply -f -")?.ok()?;
+    /// Installs memgate as its own command does with these flags, and waits until it answers.
+    pub(crate) fn install(&self, flags: &str) -> Result<()> {
+        self.sh(&format!("memgate manifests {flags} | kubectl apply -f -"))?.ok()?;
         self.wait()?;
-        Ok(())
+        wait::until("memgate's Service to have replicas", || {
+            let slices = ["get", "endpointslices", "-n", NAMESPACE, "-o", "json"];
+            let slices = self.control_plane.kubectl(&slices)?.ok()?.stdout;
+            Ok(slices.contains("\"ready\": true").then_some(()))
+        })
     }
 
     /// Waits until memgate answers the apiserver.
@@ -114,6 +117,17 @@ impl Cluster {
         let names = self.control_plane.kubectl(&["get", INSTALLED, "-o", "name"])?.ok()?.stdout;
         let left: Vec<&str> = names.lines().filter(|name| name.contains("/memgate")).collect();
         ensure!(left.is_empty(), "there is {left:?}");
+        Ok(())
+    }
+
+    /// That no policy refuses anything, save the one around memgate's own account.
+    pub(crate) fn ensure_only_the_fence_refuses(&self) -> Result<()> {
+        let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+        let names = self.control_plane.kubectl(&["get", kinds, "-o", "name"])?.ok()?.stdout;
+        let (fence, left): (Vec<&str>, Vec<&str>) =
+            names.lines().filter(|name| name.contains("/memgate")).partition(|name| name.ends_with("-fence"));
+        ensure!(left.is_empty(), "there is {left:?}");
+        ensure!(fence.len() == 2, "of the fence there is {fence:?}");
         Ok(())
     }
 

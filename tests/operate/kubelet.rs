@@ -29,7 +29,7 @@ pub(crate) const MEMGATE: &str = env!("CARGO_BIN_EXE_memgate");
 /// The namespace whose pods it runs.
 pub(crate) const NAMESPACE: &str = "memgate-system";
 /// The machine that pods are on.
-pub(crate) const NODE: &str = "stand-in";
+const NODE: &str = "stand-in";
 /// How often it looks; a real one learns of changes at once, and probes every few seconds.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -165,6 +165,13 @@ fn attend(
         }
         Some(known) => probe(cluster, known, name),
     }
+}
+
+/// Has the cluster know the machine: what is on an unknown one is behind no Service.
+pub(crate) fn join(cluster: &ControlPlane) -> Result<()> {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
+    cluster.admin().run_with_input(&["create", "-f", "-"], &node.to_string())?.ok()?;
+    Ok(())
 }
 
 /// Puts a pod on the machine: only then does its deletion wait for it.

@@ -15,6 +15,8 @@ enum Ground {
     Bare,
     /// A cluster with memgate as `memgate manifests` installs it.
     Installed,
+    /// The same, with the policies that refuse and write without it.
+    Guarded,
 }
 
 /// What must be true afterwards.
@@ -30,13 +32,16 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With kustomize", Ground::Bare, answers),
     ("With Helm", Ground::Bare, answers),
     ("With Argo CD or Flux", Ground::Bare, answers),
-    ("Check", Ground::Installed, answers),
+    ("Check", Ground::Guarded, answers),
     ("Roll out", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),
-    ("Break glass", Ground::Installed, answers),
-    ("Uninstall", Ground::Installed, is_gone),
+    ("Break glass", Ground::Guarded, answers_alone),
+    ("Uninstall", Ground::Guarded, is_gone),
 ];
+
+/// What a section does to a cluster.
+type Run = Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>;
 
 /// One trial for each section of docs/operate.md, and for README's section on installing.
 pub(crate) fn trials() -> Vec<(String, Run)> {
@@ -53,7 +58,9 @@ pub(crate) fn trials() -> Vec<(String, Run)> {
         SECTIONS.iter().map(|(title, ..)| *title).filter(|title| *title != "Install").collect();
     assert_eq!(found, known, "the sections of docs/operate.md with commands");
     let readme = sections(README).into_iter().filter(|section| section.title == "Install");
-    readme.for_each(|section| add("readme", section));
+    for section in readme {
+        add("readme", section);
+    }
     trials
 }
 
@@ -61,8 +68,10 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
     let known = SECTIONS.iter().find(|(title, ..)| *title == section.title);
     let (_, ground, after) = known.context("the section is not in the table of tests/operate/sections.rs")?;
     cluster.clear()?;
-    if *ground == Ground::Installed {
-        cluster.install()?;
+    match ground {
+        Ground::Bare => {}
+        Ground::Installed => cluster.install("")?,
+        Ground::Guarded => cluster.install("--component vap --component map")?,
     }
     for block in &section.blocks {
         for (command, shown) in commands(block) {
@@ -84,6 +93,12 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
 
 /// memgate answers the apiserver, and nothing is wrong with it.
 fn answers(cluster: &Cluster) -> Result<()> {
+    cluster.wait()
+}
+
+/// memgate answers the apiserver, and no policy does in its place.
+fn answers_alone(cluster: &Cluster) -> Result<()> {
+    cluster.ensure_only_the_fence_refuses()?;
     cluster.wait()
 }
 

@@ -18,6 +18,11 @@ pub fn checks(outcomes: &[Outcome]) -> Vec<Check> {
             Reading::Answered { webhook: None } => {
                 Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
             }
+            Reading::Guarded { policy } => Some(Check::ok(
+                ID,
+                name,
+                format!("the policy {policy} refuses it before memgate is asked ({code})"),
+            )),
             Reading::NotServed => None,
             Reading::NotAllowed(why) => Some(Check::unknown(ID, name, why.clone())),
             Reading::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
@@ -39,6 +44,7 @@ mod tests {
         for (reading, expected) in [
             (Reading::Answered { webhook: Some("a.memgate.dev".to_owned()) }, Some(Status::Ok)),
             (Reading::Answered { webhook: None }, Some(Status::Ok)),
+            (Reading::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(Status::Ok)),
             (Reading::NotServed, None),
             (Reading::NotAllowed("no".to_owned()), Some(Status::Unknown)),
             (Reading::NotAsked, Some(Status::Fail)),

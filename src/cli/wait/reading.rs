@@ -14,6 +14,11 @@ pub enum Reading {
         /// The entry of its webhook configurations, where the apiserver names it.
         webhook: Option<String>,
     },
+    /// A policy of memgate's said it first, so that memgate was not asked.
+    Guarded {
+        /// The policy.
+        policy: String,
+    },
     /// The apiserver took the object: it does not ask memgate about it.
     NotAsked,
     /// The cluster does not serve the kind.
@@ -33,6 +38,9 @@ pub fn read(probe: &Probe, answer: &Answer) -> Reading {
     let message = answer.message();
     if let Some(denial) = denial(message) {
         return denied(probe, answer, &denial);
+    }
+    if let Some(policy) = guard(probe, message) {
+        return Reading::Guarded { policy: policy.to_owned() };
     }
     if let Some(failure) = failure(message) {
         return Reading::Missing(failure);
@@ -76,6 +84,13 @@ struct Denial<'m> {
 fn denial(message: &str) -> Option<Denial<'_>> {
     let (webhook, said) = message.strip_prefix("admission webhook \"")?.split_once('"')?;
     Some(Denial { webhook, said })
+}
+
+/// The policy of memgate's that refuses with the probe's own code.
+fn guard<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
+    let (policy, said) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
+    let is_ours = policy.starts_with("memgate-") && said.ends_with(&format!("[{}]", probe.finding.code.name));
+    is_ours.then_some(policy)
 }
 
 fn denied(probe: &Probe, answer: &Answer, denial: &Denial<'_>) -> Reading {
@@ -192,6 +207,23 @@ mod tests {
         answer.warnings = vec![format!("{}; more", orka.finding.message)];
         assert_eq!(read(&orka, &answer), Reading::Answered { webhook: None });
         assert_eq!(read(&probe("ark "), &answer), Reading::NotAsked);
+    }
+
+    #[test]
+    fn knows_a_policy_that_speaks_first() {
+        let denial = |policy: &str, code: &str| {
+            let text = format!(
+                "memories.orloj.dev \"memgate-wait\" is forbidden: ValidatingAdmissionPolicy '{policy}' with \
+                 binding '{policy}' denied request: http memory provider requires spec.endpoint [{code}]"
+            );
+            read(&probe("orloj"), &status(422, &text))
+        };
+        let code = "orloj/http-endpoint-required";
+        let policy = "memgate-orloj-memories".to_owned();
+        assert_eq!(denial(&policy, code), Reading::Guarded { policy: policy.clone() });
+        for other in [denial("no-memories", code), denial(&policy, "orloj/ref-invalid")] {
+            assert!(matches!(other, Reading::Missing(_)), "{other:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,21 @@
 {{- end -}}
 {{- end }}
 
+{{/* The text of a file of the chart. Arguments: the root and its path. */}}
+{{- define "memgate.file" -}}
+{{- $path := index . 1 -}}
+{{- required (printf "the chart is damaged: %s is missing or empty" $path) ((index . 0).Files.Get $path) -}}
+{{- end }}
+
+{{/* A number as Kubernetes and memgate read it: those of a file come as 8.388608e+06. */}}
+{{- define "memgate.number" -}}
+{{- if kindIs "float64" . -}}
+{{- ternary (int64 .) . (eq (floor .) .) -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end }}
+
 {{/* What selects memgate's pods; it never changes. */}}
 {{- define "memgate.selector" -}}
 app.kubernetes.io/name: {{ include "memgate.name" . }}
@@ -27,6 +42,14 @@ app.kubernetes.io/name: {{ include "memgate.name" . }}
 
 {{- define "memgate.labels" -}}
 {{ include "memgate.selector" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The labels of what `helm test` makes; its pod is none of memgate's. */}}
+{{- define "memgate.testLabels" -}}
+app.kubernetes.io/name: {{ include "memgate.name" . }}-test
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -41,11 +64,11 @@ app.kubernetes.io/name: {{ include "memgate.name" . }}
 {{- end }}
 
 {{- define "memgate.webhookPort" -}}
-{{- ternary .Values.hostNetwork.webhookPort 10250 .Values.hostNetwork.enabled -}}
+{{- include "memgate.number" (ternary .Values.hostNetwork.webhookPort 10250 .Values.hostNetwork.enabled) -}}
 {{- end }}
 
 {{- define "memgate.healthPort" -}}
-{{- ternary .Values.hostNetwork.healthPort 8081 .Values.hostNetwork.enabled -}}
+{{- include "memgate.number" (ternary .Values.hostNetwork.healthPort 8081 .Values.hostNetwork.enabled) -}}
 {{- end }}
 
 {{/* The Secret with memgate's own CA. */}}
@@ -60,7 +83,7 @@ app.kubernetes.io/name: {{ include "memgate.name" . }}
 
 {{/* The families that are switched on, each with what it adds, as JSON. */}}
 {{- define "memgate.families" -}}
-{{- $all := .Files.Get "files/families.json" | fromJson -}}
+{{- $all := include "memgate.file" (list . "files/families.json") | fromJson -}}
 {{- $on := list -}}
 {{- range $family := $all.families -}}
 {{- if (index $.Values.families $family.name).enabled -}}
@@ -92,7 +115,7 @@ set (the values of its sort), path; mutating or not.
       namespace: {{ .root.Release.Namespace }}
       path: {{ ternary "/mutate" "/validate" .mutating }}
       {{- if ne (int .root.Values.service.port) 443 }}
-      port: {{ .root.Values.service.port }}
+      port: {{ include "memgate.number" .root.Values.service.port }}
       {{- end }}
   rules: {{- toYaml (default list .entry.rules) | nindent 4 }}
   {{- with $namespaces }}
@@ -107,7 +130,7 @@ set (the values of its sort), path; mutating or not.
   matchConditions: {{- toYaml . | nindent 4 }}
   {{- end }}
   failurePolicy: {{ default .entry.failurePolicy .set.failurePolicy }}
-  timeoutSeconds: {{ default .entry.timeoutSeconds .set.timeoutSeconds }}
+  timeoutSeconds: {{ include "memgate.number" (default .entry.timeoutSeconds .set.timeoutSeconds) }}
   matchPolicy: Equivalent
   {{- if .mutating }}
   reinvocationPolicy: {{ default "IfNeeded" .set.reinvocationPolicy }}
@@ -126,9 +149,8 @@ set (the values of its sort), path; mutating or not.
 {{- if or (not .Values.certs.issuerRef) (eq .Values.certs.mode "cert-manager") -}}
 {{- $from = default (printf "%s/%s" .Release.Namespace $name) $from -}}
 {{- end -}}
-{{- with $from -}}
-{{- $_ := set $annotations "cert-manager.io/inject-ca-from" . -}}
-{{- end -}}
+{{- $from = required "certs.injectCaFrom is needed where certs.mode is csi and certs.issuerRef is set: nothing else says which CA callers are to trust" $from -}}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" $from -}}
 {{- end -}}
 {{- with $annotations }}
 annotations: {{- toYaml . | nindent 2 }}

@@ -2,7 +2,8 @@
 {{- define "memgate.pod" -}}
 serviceAccountName: {{ include "memgate.account" . }}
 automountServiceAccountToken: false
-terminationGracePeriodSeconds: 120
+{{- /* 20 s more than the drain, so that no kubelet ends it halfway. */}}
+terminationGracePeriodSeconds: {{ add 20 (ternary 100 .Values.timeouts.drain (kindIs "invalid" .Values.timeouts.drain)) }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
@@ -133,6 +134,15 @@ volumes:
   {{- end }}
 {{- end }}
 
+{{/* Flags by name, of those values that are set; zero is one. */}}
+{{- define "memgate.flags" -}}
+{{- range $flag, $value := . }}
+{{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
+- --{{ $flag }}={{ include "memgate.number" $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The command line of memgate, as a list. */}}
 {{- define "memgate.arguments" -}}
 - serve
@@ -158,11 +168,7 @@ volumes:
 - --ca-secret={{ include "memgate.caSecret" . }}
 {{- end }}
 {{- if eq .Values.certs.mode "builtin" }}
-{{- range $flag, $value := dict "ca-validity" .Values.certs.caValidity "key-algorithm" .Values.certs.keyAlgorithm "leaf-validity" .Values.certs.leafValidity "renew-fraction" .Values.certs.renewFraction }}
-{{- with $value }}
-- --{{ $flag }}={{ . }}
-{{- end }}
-{{- end }}
+{{- include "memgate.flags" (dict "ca-validity" .Values.certs.caValidity "key-algorithm" .Values.certs.keyAlgorithm "leaf-validity" .Values.certs.leafValidity "renew-fraction" .Values.certs.renewFraction) }}
 {{- end }}
 {{- if .Values.mtls.enabled }}
 - --client-ca=/etc/memgate/client-ca/ca.crt
@@ -184,31 +190,12 @@ volumes:
 - --no-events
 {{- end }}
 {{- with .Values.limits }}
-{{- range $flag, $value := dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue }}
-{{- with $value }}
-- --{{ $flag }}={{ . }}
-{{- end }}
-{{- end }}
+{{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue) }}
 {{- end }}
 {{- with .Values.timeouts }}
-{{- range $flag, $value := dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle }}
-{{- with $value }}
-- --{{ $flag }}={{ . }}
+{{- include "memgate.flags" (dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle) }}
 {{- end }}
-{{- end }}
-{{- end }}
-{{- with .Values.tracing.otlpEndpoint }}
-- --otlp-endpoint={{ . }}
-{{- end }}
-{{- with .Values.tracing.sampling }}
-- --otlp-sampling={{ . }}
-{{- end }}
-{{- with .Values.log.level }}
-- --log={{ . }}
-{{- end }}
-{{- with .Values.log.format }}
-- --log-format={{ . }}
-{{- end }}
+{{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format "otlp-endpoint" .Values.tracing.otlpEndpoint "otlp-sampling" .Values.tracing.sampling) }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}
