@@ -22,7 +22,7 @@ enum Ground {
 /// What must be true afterwards.
 type After = fn(&Cluster) -> Result<()>;
 
-/// Runs a section.
+/// What a section does to a cluster.
 pub(crate) type Run = Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>;
 
 /// Every section with commands, of both documents.
@@ -39,9 +39,6 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Break glass", Ground::Guarded, answers_alone),
     ("Uninstall", Ground::Guarded, is_gone),
 ];
-
-/// What a section does to a cluster.
-type Run = Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>;
 
 /// One trial for each section of docs/operate.md, and for README's section on installing.
 pub(crate) fn trials() -> Vec<(String, Run)> {
