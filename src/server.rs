@@ -283,7 +283,8 @@ fn app(
         State::Fixed(snapshot) => (Store::fixed(snapshot), None),
         State::Cluster { client, settings } => {
             if options.events {
-                let (to, from) = events::outbox(client.clone(), options.clock.clone(), Arc::clone(metrics));
+                let (clock, trusting) = (options.clock.clone(), options.callers.is_some());
+                let (to, from) = events::outbox(client.clone(), clock, Arc::clone(metrics), trusting);
                 (outbox, delivery) = (Some(to), Some(from));
             }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
@@ -321,8 +322,7 @@ fn serve_health(
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };
-    let runtime =
-        Builder::new_current_thread().enable_all().build().map_err(Error::Health)?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Health)?;
     let (stop, stopped) = oneshot::channel();
     let serve = move || {
         runtime.block_on(async move {
