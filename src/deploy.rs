@@ -26,9 +26,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// The name of every object that memgate installs, save where two kinds would clash.
 pub const NAME: &str = "memgate";
 
-/// Namespaces whose pods a cluster needs to come up: memgate is asked about nothing in them.
-pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
-
 /// The two kinds of webhook configuration, as resources.
 const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 /// The Secret with memgate's own CA.

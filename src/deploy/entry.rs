@@ -7,8 +7,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::deploy::{Endpoint, NAME, Plan, SYSTEM_NAMESPACES};
-use crate::model::kind::Kind;
+use crate::deploy::{Endpoint, NAME, Plan};
+use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
 
 /// Mirror pods come from a kubelet: nothing that is added to them reaches the container.
 const NOT_NODE: (&str, &str) =

@@ -28,7 +28,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::deploy::SYSTEM_NAMESPACES;
+use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::model::notice::{Notice, Referrer};
 use crate::server::clock::Clock;
 use crate::server::metrics::{Metrics, Told};
