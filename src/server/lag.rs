@@ -8,9 +8,10 @@
 //! A task takes its place in the queue every few milliseconds, behind everything that is there, and
 //! leaves a mark when its turn comes: the age of the mark is the length of the queue. A machine that
 //! was taken away for a moment leaves an old mark too. But then there was a moment in which no request
-//! came, as long as that; in a queue there is one after the other. So that moment is taken off.
+//! came, as long as that; in a queue there is mostly one after the other. So that moment is taken off,
+//! unless the mark before was late too: then it is no moment.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -33,6 +34,8 @@ pub(super) struct Lag {
     born: Instant,
     /// When the mark was left.
     marked: AtomicU64,
+    /// Whether it was left late.
+    late: AtomicBool,
     /// When the last request came.
     came: AtomicU64,
     /// The longest time without any request since the mark.
@@ -43,7 +46,7 @@ impl Lag {
     /// Without a mark.
     pub(super) fn new() -> Self {
         let [marked, came, calm] = [NEVER, 0, 0].map(AtomicU64::new);
-        Self { born: Instant::now(), marked, came, calm }
+        Self { born: Instant::now(), marked, late: AtomicBool::new(false), came, calm }
     }
 
     /// Leaves marks for as long as the runtime runs it.
@@ -56,7 +59,10 @@ impl Lag {
     }
 
     fn mark_at(&self, now: Instant) {
-        self.marked.store(self.micros(now), Ordering::Relaxed);
+        let micros = self.micros(now);
+        let before = self.marked.swap(micros, Ordering::Relaxed);
+        let gap = Duration::from_micros(micros.saturating_sub(before));
+        self.late.store(gap > PERIOD + LEAST, Ordering::Relaxed);
         self.calm.store(0, Ordering::Relaxed);
     }
 
@@ -74,7 +80,8 @@ impl Lag {
         let before = self.came.swap(micros, Ordering::Relaxed).max(marked);
         let calm = micros.saturating_sub(before);
         let calm = self.calm.fetch_max(calm, Ordering::Relaxed).max(calm);
-        let behind = Duration::from_micros(micros.saturating_sub(marked).saturating_sub(calm));
+        let excused = if self.late.load(Ordering::Relaxed) { 0 } else { calm };
+        let behind = Duration::from_micros(micros.saturating_sub(marked).saturating_sub(excused));
         let behind = behind.saturating_sub(PERIOD);
         behind > LEAST && behind > deadline.saturating_duration_since(now) / SHARE
     }
@@ -146,6 +153,20 @@ mod tests {
     fn a_machine_that_was_away_is_no_queue() {
         // Three seconds, and then all that came meanwhile.
         assert_eq!(refused((0..50).chain(3_050..3_150)), [0; 0]);
+    }
+
+    #[test]
+    fn a_machine_that_is_away_again_and_again_is_behind() {
+        let lag = Lag::new();
+        lag.mark_at(lag.born);
+        let back = lag.born + MILLI * 3_000;
+        lag.mark_at(back);
+        let again = back + MILLI * 3_000;
+        assert!(lag.is_too_much_at(again, again + Duration::from_secs(10)));
+        lag.mark_at(again);
+        lag.mark_at(again + PERIOD);
+        let later = again + PERIOD + MILLI * 3_000;
+        assert!(!lag.is_too_much_at(later, later + Duration::from_secs(10)), "it had recovered");
     }
 
     #[test]
