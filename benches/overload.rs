@@ -38,7 +38,7 @@ use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::{Options, Work};
 use memgate::server::tls::Source;
-use memgate::server::{Server, State};
+use memgate::server::{Server, State, runtime_builder};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -107,9 +107,8 @@ impl Served {
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
         options.work = Work::Decide(dear);
         std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().event_interval(8).build();
-            runtime.expect("a runtime").block_on(async {
+            let runtime = runtime_builder().worker_threads(1).build().expect("a runtime");
+            runtime.block_on(async {
                 let server = Server::bind(options, State::Fixed(common::snapshot())).expect("a server");
                 tell.send(server.addresses().expect("addresses").webhook).expect("a listener");
                 server.run(std::future::pending()).await.expect("it serves");

@@ -49,7 +49,7 @@ use axum::Router;
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
@@ -151,13 +151,21 @@ pub struct Addresses {
     pub health: SocketAddr,
 }
 
-/// The runtime that a server should have: one that looks for what has arrived, and at its timers, after
-/// every few tasks. The usual 61 are many when each is a decision on a large object.
+/// The runtime that a server should have.
 ///
 /// # Errors
 /// When the operating system gives no threads.
 pub fn runtime() -> io::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(EVENT_INTERVAL).build()
+    runtime_builder().build()
+}
+
+/// What makes it: it looks for what has arrived, and at its timers, after every few tasks. The usual 61
+/// are many when each is a decision on a large object.
+#[must_use]
+pub fn runtime_builder() -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all().event_interval(EVENT_INTERVAL);
+    builder
 }
 
 impl Server {
@@ -276,7 +284,8 @@ fn app(
         State::Fixed(snapshot) => (Store::fixed(snapshot), None),
         State::Cluster { client, settings } => {
             if options.events {
-                let (to, from) = events::outbox(client.clone(), options.clock.clone(), Arc::clone(metrics));
+                let (clock, trusting) = (options.clock.clone(), options.callers.is_some());
+                let (to, from) = events::outbox(client.clone(), clock, Arc::clone(metrics), trusting);
                 (outbox, delivery) = (Some(to), Some(from));
             }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
@@ -314,8 +323,7 @@ fn serve_health(
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Health)?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Health)?;
     let (stop, stopped) = oneshot::channel();
     let serve = move || {
         runtime.block_on(async move {

@@ -82,7 +82,7 @@ impl LimitArgs {
     }
 
     fn check(&self, limits: &Limits) -> anyhow::Result<()> {
-        let room = limits.body_bytes - limits.kept_for_small();
+        let room = limits.kept_for_large();
         ensure!(
             limits.body <= room,
             "--max-body-bytes ({}) never finds room: of --max-bytes-in-flight ({}) an eighth is kept for \

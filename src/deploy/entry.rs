@@ -8,10 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::deploy::{Endpoint, NAME, Plan};
-use crate::model::kind::Kind;
-
-/// Namespaces whose pods a cluster needs to come up.
-const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
 
 /// Mirror pods come from a kubelet: nothing that is added to them reaches the container.
 const NOT_NODE: (&str, &str) =

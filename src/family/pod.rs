@@ -114,7 +114,8 @@ pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<Referrer> {
     };
     let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
     let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
-    Some(Referrer { api_version, kind: kind.into(), namespace: namespace.to_owned(), name, uid })
+    let (kind, namespace) = (kind.into(), namespace.to_owned());
+    Some(Referrer { api_version, kind, namespace, name, uid, known: false })
 }
 
 /// Where a block of variables goes in a container's `env`.

@@ -85,3 +85,6 @@ pub static NAMESPACE: Kind = Kind {
     namespaced: false,
     shape: Shape::Open(&[Field::new("metadata", METADATA_WITH_LABELS)]),
 };
+
+/// Namespaces whose pods a cluster needs to come up: memgate is asked about nothing in them.
+pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

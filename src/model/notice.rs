@@ -23,6 +23,8 @@ pub struct Referrer {
     pub name: String,
     /// Its uid; empty where nobody knows it.
     pub uid: String,
+    /// Whether it is an object of the state. If not, only the pod speaks of it.
+    pub known: bool,
 }
 
 impl Referrer {
@@ -35,6 +37,7 @@ impl Referrer {
             namespace: object.namespace.clone(),
             name: object.name.clone(),
             uid: object.uid().unwrap_or_default().to_owned(),
+            known: true,
         }
     }
 }

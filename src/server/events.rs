@@ -7,9 +7,14 @@
 //! Advice and no part of an admission: nobody waits for an Event, and one that is lost is not missed.
 //! A notice that was told in the last ten minutes is not told again, neither by this replica nor, since
 //! all give the Event the same name, by another one.
+//!
+//! Anybody who reaches the port can send a review. So Events are about objects that memgate itself knows;
+//! about what only a pod speaks of (its Job) just where callers show that they are the apiserver. Each
+//! namespace has a share of the room, and none has any in which memgate is asked about nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -23,6 +28,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::model::notice::{Notice, Referrer};
 use crate::server::clock::Clock;
 use crate::server::metrics::{Metrics, Told};
@@ -42,6 +48,9 @@ const WAITING: usize = 64;
 /// How many notices are remembered at most: all that can be written while they are.
 const REMEMBERED: usize = 600;
 
+/// How many of those may be about one namespace: no more than half of what can wait.
+const REMEMBERED_OF_ONE: usize = WAITING / 2;
+
 /// The longest note. Source: k8s.io/api/events/v1, Event.
 const NOTE_BYTES: usize = 1024;
 
@@ -51,13 +60,32 @@ const NAME_BYTES: usize = 200;
 /// Who tells it.
 const REPORTER: &str = "memgate";
 
-/// What was told: about whom, and which code.
-type Topic = (Referrer, &'static str);
+/// What was told: about whom, and which code. Without the uid, of which a caller can make up any number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Topic {
+    namespace: String,
+    kind: Cow<'static, str>,
+    name: String,
+    code: &'static str,
+}
+
+impl Topic {
+    fn of(notice: &Notice) -> Self {
+        let Referrer { kind, namespace, name, .. } = &notice.referrer;
+        let (namespace, name) = (namespace.clone(), name.clone());
+        Self { namespace, kind: kind.clone(), name, code: notice.finding.code.name }
+    }
+}
+
+/// What was told, and when.
+type Topics = Mutex<BTreeMap<Topic, Instant>>;
 
 /// Where reviews leave their notices.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    told: Mutex<BTreeMap<Topic, Instant>>,
+    /// Whether what only a pod speaks of is believed.
+    trusting: bool,
+    told: Arc<Topics>,
     queue: Sender<Notice>,
     metrics: Arc<Metrics>,
 }
@@ -67,40 +95,57 @@ pub(super) struct Delivery {
     client: Client,
     clock: Clock,
     notices: Receiver<Notice>,
+    told: Arc<Topics>,
     metrics: Arc<Metrics>,
 }
 
-/// An outbox, and the way from it to the apiserver.
-pub(super) fn outbox(client: Client, clock: Clock, metrics: Arc<Metrics>) -> (Outbox, Delivery) {
+/// An outbox, and the way from it to the apiserver. It is `trusting` when all reviews come from the
+/// apiserver.
+pub(super) fn outbox(
+    client: Client,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    trusting: bool,
+) -> (Outbox, Delivery) {
     let (queue, notices) = channel(WAITING);
-    let delivery = Delivery { client, clock, notices, metrics: Arc::clone(&metrics) };
-    (Outbox { told: Mutex::default(), queue, metrics }, delivery)
+    let told = Arc::<Topics>::default();
+    let delivery =
+        Delivery { client, clock, notices, told: Arc::clone(&told), metrics: Arc::clone(&metrics) };
+    (Outbox { trusting, told, queue, metrics }, delivery)
 }
 
 impl Outbox {
-    /// Takes a notice, unless it was told a short while ago or there is no room.
+    /// Takes a notice, unless nobody is to be told, or was a short while ago, or there is no room.
     pub(super) fn put(&self, notice: Notice, now: Instant) {
+        let Referrer { namespace, known, .. } = &notice.referrer;
+        if !(*known || self.trusting) || SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
+            return;
+        }
         if let Some(lost) = self.take(notice, now).err() {
             self.metrics.told(lost);
         }
     }
 
     fn take(&self, notice: Notice, now: Instant) -> Result<(), Told> {
-        let topic = (notice.referrer.clone(), notice.finding.code.name);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let topic = Topic::of(&notice);
+        let mut told = lock(&self.told);
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < QUIET;
         if told.get(&topic).is_some_and(is_recent) {
             return Err(Told::Duplicate);
         }
-        if told.len() >= REMEMBERED {
-            told.retain(|_, at| is_recent(at));
-        }
-        if told.len() >= REMEMBERED || self.queue.try_send(notice).is_err() {
+        told.retain(|_, at| is_recent(at));
+        let of_namespace = told.keys().filter(|other| other.namespace == topic.namespace).count();
+        let is_full = told.len() >= REMEMBERED || of_namespace >= REMEMBERED_OF_ONE;
+        if is_full || self.queue.try_send(notice).is_err() {
             return Err(Told::Dropped);
         }
         told.insert(topic, now);
         Ok(())
     }
+}
+
+fn lock(topics: &Topics) -> MutexGuard<'_, BTreeMap<Topic, Instant>> {
+    topics.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why an Event was not written.
@@ -115,7 +160,8 @@ enum Error {
 }
 
 impl Delivery {
-    /// Writes an Event for each notice, with pauses; never ends. What cannot be written is lost.
+    /// Writes an Event for each notice, with pauses; never ends. What cannot be written is lost, and may
+    /// be told again at once.
     pub(super) async fn run(mut self) {
         let mut failing = false;
         while let Some(notice) = self.notices.recv().await {
@@ -123,6 +169,7 @@ impl Delivery {
             let told = write(&self.client, &notice, self.clock.unix_now()).await;
             if let Err(error) = &told {
                 warn(error, failing);
+                lock(&self.told).remove(&Topic::of(&notice));
             }
             failing = told.is_err();
             self.metrics.told(told.unwrap_or(Told::Failed));
@@ -160,7 +207,7 @@ async fn write(client: &Client, notice: &Notice, now: i64) -> Result<Told, Error
 }
 
 fn event(notice: &Notice, now: i64) -> Event {
-    let Referrer { api_version, kind, namespace, name, uid } = &notice.referrer;
+    let Referrer { api_version, kind, namespace, name, uid, .. } = &notice.referrer;
     let regarding = ObjectReference {
         api_version: Some(api_version.clone()),
         kind: Some(kind.to_string()),

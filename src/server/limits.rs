@@ -15,13 +15,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
-use crate::server::options::Limits;
+use crate::server::options::{Limits, PAGE};
 
-/// What budgets count in; a semaphore cannot count 64 MiB of single bytes for each of many
-/// waiters, and pages are what memory comes in.
-const PAGE: usize = 4 << 10;
-
-/// The largest body that counts as small. Most pods are below 64 KiB.
+/// The largest body that counts as small, where their room holds it. Most pods are below 64 KiB.
 pub(super) const SMALL: usize = 256 << 10;
 
 /// What a body must have brought, in bytes a millisecond, not to count as slow: a thousandth of what a
@@ -66,6 +62,8 @@ pub(super) struct Gate {
     requests: Arc<Semaphore>,
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
+    /// The largest body that counts as small.
+    small_body: usize,
     pages: usize,
     wait: Duration,
     wanted: Notify,
@@ -75,13 +73,14 @@ pub(super) struct Gate {
 impl Gate {
     /// A gate with nobody in it.
     pub(super) fn new(limits: &Limits) -> Self {
-        let pages = (limits.body_bytes / PAGE).clamp(2, Semaphore::MAX_PERMITS);
-        let small = (limits.kept_for_small() / PAGE).max(1);
+        let small = limits.kept_for_small() / PAGE;
+        let large = (limits.kept_for_large() / PAGE).min(Semaphore::MAX_PERMITS - small);
         Self {
             requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
             small: Arc::new(Semaphore::new(small)),
-            large: Arc::new(Semaphore::new(pages - small)),
-            pages,
+            large: Arc::new(Semaphore::new(large)),
+            small_body: SMALL.min(small * PAGE),
+            pages: small + large,
             wait: limits.wait,
             wanted: Notify::new(),
             slow: limits.slow,
@@ -95,7 +94,7 @@ impl Gate {
 
     /// Room for a body of which so much is announced (`None`: nothing).
     pub(super) async fn claim(&self, announced: Option<usize>) -> Result<Claim<'_>, Shed> {
-        let large = announced.is_some_and(|length| length > SMALL);
+        let large = announced.is_some_and(|length| length > self.small_body);
         let mut claim = Claim { gate: self, large, pages: 0, permits: None };
         claim.cover(if large { announced.unwrap_or_default() } else { 1 }).await?;
         Ok(claim)
@@ -144,7 +143,7 @@ impl Claim<'_> {
     /// Makes sure that the claim covers so many bytes in all.
     pub(super) async fn cover(&mut self, bytes: usize) -> Result<(), Shed> {
         let pages = bytes.div_ceil(PAGE);
-        if !self.large && bytes > SMALL {
+        if !self.large && bytes > self.gate.small_body {
             let moved = self.gate.acquire(&self.gate.large, pages).await.ok_or(Shed::Bytes)?;
             (self.large, self.pages, self.permits) = (true, pages, Some(moved));
         } else if pages > self.pages {
@@ -189,6 +188,21 @@ mod tests {
         assert!(gate.claim(Some(SMALL)).await.is_ok());
         drop(large);
         assert_eq!(gate.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn every_size_finds_room_where_there_is_little() {
+        for body_bytes in [8 << 10, 40_959, 64 << 10, 1 << 20, 2 << 20] {
+            let limits = Limits { body_bytes, wait: Duration::from_millis(1), ..Limits::default() };
+            let gate = Gate::new(&limits);
+            for length in (0..=limits.kept_for_large()).step_by(1_000).chain([limits.kept_for_large()]) {
+                let mut claim = gate.claim(Some(length)).await.expect("room");
+                assert_eq!(claim.cover(length).await, Ok(()), "{length} of {body_bytes}");
+                drop(claim);
+                let mut claim = gate.claim(None).await.expect("room");
+                assert_eq!(claim.cover(length).await, Ok(()), "{length} of {body_bytes}, not announced");
+            }
+        }
     }
 
     #[tokio::test]

@@ -14,9 +14,13 @@ use crate::server::connection::{House, serve};
 use crate::server::limits::Shed;
 use crate::server::ration::{Rate, Ration};
 
-/// How long nothing is accepted after accepting has failed: then file descriptors have run out,
-/// and a connection has to end first.
+/// How long nothing is accepted when file descriptors or memory have run out: a connection has to end
+/// first.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The errors that say so: ENOMEM, ENFILE, EMFILE and ENOBUFS. Source: Linux, errno(3) and accept(2). All
+/// others are about the one connection that could not be accepted.
+const EXHAUSTED: [i32; 4] = [12, 23, 24, 105];
 
 /// How many lines a second may tell of that.
 const FAILURES: Rate = Rate { burst: 5, per_second: 1 };
@@ -51,15 +55,21 @@ pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Sea
                         let withheld = (withheld > 0).then_some(withheld);
                         tracing::warn!(%error, withheld, "no connection can be accepted");
                     }
-                    if seats.make_room() {
-                        house.metrics.shed(Shed::Connections);
+                    if is_exhausted(&error) {
+                        if seats.make_room() {
+                            house.metrics.shed(Shed::Connections);
+                        }
+                        sleep(PAUSE).await;
                     }
-                    sleep(PAUSE).await;
                 }
             },
             Some(_) = connections.join_next() => {}
         }
     }
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
 fn seat(house: &House, seats: &Arc<Seats>, stream: &TcpStream, peer: SocketAddr) -> Option<Seat> {
@@ -73,4 +83,17 @@ fn seat(house: &House, seats: &Arc<Seats>, stream: &TcpStream, peer: SocketAddr)
         house.metrics.shed(Shed::Connections);
     }
     taken.map(|(seat, _)| seat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_ended_too_soon_costs_no_other_one() {
+        let [too_many_files, aborted] = [24, 103].map(io::Error::from_raw_os_error);
+        assert_eq!(aborted.kind(), io::ErrorKind::ConnectionAborted);
+        assert!(!is_exhausted(&aborted));
+        assert!(is_exhausted(&too_many_files));
+    }
 }

@@ -24,7 +24,14 @@ use crate::model::kind::SECRET;
 use crate::model::name::is_dns_subdomain;
 use crate::model::snapshot::{Object, Reference};
 use crate::server::metrics::{LookedUp, Metrics};
+use crate::server::ration::{Rate, Ration};
 use crate::server::store::fold::Raw;
+
+/// The longest that a request waits for the one before it about the same object, which may hang.
+const BEFORE: Duration = Duration::from_millis(200);
+
+/// How many lines a second may tell of lookups of one kind that failed.
+const FAILURES: Rate = Rate { burst: 5, per_second: 1 };
 
 /// The longest that one request may take; also frees its place when nobody waits any more.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -59,6 +66,7 @@ pub(super) struct Lookups {
     room: Arc<Semaphore>,
     latest: Mutex<BTreeMap<Reference, Latest>>,
     metrics: Arc<Metrics>,
+    lines: Arc<Ration>,
 }
 
 /// The last request for an object that was set up.
@@ -71,7 +79,8 @@ impl Lookups {
     /// At most `most` requests at a time.
     pub(super) fn new(client: Client, most: usize, metrics: Arc<Metrics>) -> Self {
         let room = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { client, room, latest: Mutex::default(), metrics }
+        let lines = Arc::new(Ration::new(FAILURES));
+        Self { client, room, latest: Mutex::default(), metrics, lines }
     }
 
     /// Whether this can be asked at all: one object, and never a Secret, whatever a table says.
@@ -106,7 +115,7 @@ impl Lookups {
         answer.unwrap_or(Err(Unanswered))
     }
 
-    /// A request for the object that has not been sent yet; it waits for the one before it.
+    /// A request for the object that has not been sent yet; it waits for the one before it, briefly.
     fn flight(&self, reference: &Reference) -> Flight {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest.retain(|_, flight| flight.flight.upgrade().is_some());
@@ -133,10 +142,10 @@ impl Lookups {
         before: Option<Flight>,
         sent: Arc<AtomicBool>,
     ) -> impl Future<Output = Answer> + use<> {
-        let (client, room) = (self.client.clone(), Arc::clone(&self.room));
+        let (client, room, lines) = (self.client.clone(), Arc::clone(&self.room), Arc::clone(&self.lines));
         async move {
             if let Some(before) = before {
-                let _earlier = before.await;
+                let _earlier = timeout(BEFORE, before).await;
             }
             let _place = room.acquire().await;
             sent.store(true, Ordering::Release);
@@ -144,7 +153,10 @@ impl Lookups {
                 Ok(Ok(object)) => Ok(object),
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
-                    tracing::warn!(kind, error = %chain(&error), "a lookup at the apiserver failed");
+                    if let Some(withheld) = lines.take(kind) {
+                        let withheld = (withheld > 0).then_some(withheld);
+                        tracing::warn!(kind, withheld, error = %chain(&error), "a lookup at the apiserver failed");
+                    }
                     Err(Unanswered)
                 }
                 Err(_) => Err(Unanswered),

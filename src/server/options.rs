@@ -20,6 +20,10 @@ pub const PORT: u16 = 10250;
 /// The port of health and metrics.
 pub const HEALTH_PORT: u16 = 8081;
 
+/// What bytes of bodies are counted in; a semaphore cannot count 64 MiB of single bytes for each of
+/// many waiters, and pages are what memory comes in.
+pub const PAGE: usize = 4 << 10;
+
 /// Everything that can be set.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -137,8 +141,19 @@ impl Limits {
     /// The part of [`Limits::body_bytes`] that is kept for bodies of the usual size.
     #[must_use]
     pub const fn kept_for_small(&self) -> usize {
-        self.body_bytes / 8
+        whole_pages(self.body_bytes / 8)
     }
+
+    /// The rest of it.
+    #[must_use]
+    pub const fn kept_for_large(&self) -> usize {
+        whole_pages(self.body_bytes).saturating_sub(self.kept_for_small())
+    }
+}
+
+/// As many whole pages as so many bytes hold, and at least one.
+const fn whole_pages(bytes: usize) -> usize {
+    if bytes < PAGE { PAGE } else { bytes / PAGE * PAGE }
 }
 
 /// How long things may take.

@@ -8,6 +8,7 @@ use memgate::model::decision::Decision;
 use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Work;
+use memgate::server::runtime_builder;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{post, review};
@@ -23,9 +24,9 @@ fn blocks(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     decide(request, snapshot)
 }
 
-/// A server on a runtime of its own, with one thread, as in a pod of its own.
+/// A server on the runtime that serves, of its own and with one thread, as in a pod of its own.
 fn start(work: Work) -> (Runtime, Running) {
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = runtime_builder().worker_threads(1).build().unwrap();
     let server = {
         let _inside = runtime.enter();
         Running::start(|options| {

@@ -128,6 +128,9 @@ async fn state(reader: &Reader, found: &Installation, settings: Settings, agents
         };
         match listed {
             Seen::Found(listed) => {
+                if listed.cut {
+                    note(&mut agents.gaps, cut(kind.plural));
+                }
                 agents.created.extend(listed.items.iter().filter_map(|object| created(kind, object)));
                 snapshot.set(kind, known(kind, &listed.items));
             }

@@ -6,6 +6,7 @@ use clap::Parser as _;
 
 use crate::cli::doctor::check::{Check, few};
 use crate::cli::doctor::evidence::{Installation, Seen, Served};
+use crate::cli::entry::{Entry, entries};
 use crate::cli::settings::SettingsArgs;
 use crate::deploy::NAME;
 use crate::deploy::components::Component;
@@ -106,13 +107,36 @@ pub fn settings(found: &Installation) -> Settings {
 #[must_use]
 pub fn components(found: &Installation) -> BTreeSet<Component> {
     let own = |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
-    let validating = found.own_validating().into_iter().flat_map(|config| config.webhooks.iter().flatten());
+    let entries = all_entries(found);
+    let strict: Vec<String> = Family::ALL
+        .into_iter()
+        .filter(|family| family::honours_required(*family))
+        .flat_map(pod_entries)
+        .collect();
+    let (of_pods, others): (Vec<&Entry>, Vec<&Entry>) =
+        entries.iter().partition(|entry| strict.contains(&entry.name));
+    let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
+    let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
     let chosen = [
+        (Component::SingleNode, is_alone && !others.is_empty() && others.iter().all(|entry| !entry.fails)),
+        (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails)),
         (Component::CertFiles, arguments(found).any(own)),
         (Component::NoEvents, arguments(found).any(|argument| argument == "--no-events")),
-        (Component::Templates, validating.into_iter().any(|entry| entry.name == "templates.memgate.dev")),
+        (Component::Templates, entries.iter().any(|entry| entry.name == "templates.memgate.dev")),
     ];
     chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect()
+}
+
+/// The live entries of both configurations.
+fn all_entries(found: &Installation) -> Vec<Entry> {
+    let mut all = found.own_mutating().map(|config| entries(config.webhooks.as_ref())).unwrap_or_default();
+    all.extend(found.own_validating().into_iter().flat_map(|config| entries(config.webhooks.as_ref())));
+    all
+}
+
+/// The names of the entries for a family's pods.
+fn pod_entries(family: Family) -> impl Iterator<Item = String> {
+    family::pod_selectors(family).iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
 }
 
 /// The arguments of the Deployment's containers.
@@ -123,20 +147,12 @@ fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
 }
 
 fn is_registered(found: &Installation, family: Family) -> bool {
-    let mut entries: Vec<(&str, _)> = Vec::new();
-    for webhook in found.own_mutating().into_iter().flat_map(|config| config.webhooks.iter().flatten()) {
-        entries.push((&webhook.name, &webhook.rules));
-    }
-    for webhook in found.own_validating().into_iter().flat_map(|config| config.webhooks.iter().flatten()) {
-        entries.push((&webhook.name, &webhook.rules));
-    }
     let groups: BTreeSet<&str> =
         family::judged(family).iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
-    entries.into_iter().any(|(name, rules)| {
-        let mut named = rules.iter().flatten().flat_map(|rule| rule.api_groups.iter().flatten());
-        let pods = family::pod_selectors(family);
+    all_entries(found).into_iter().any(|entry| {
+        let mut named = entry.rules.iter().flat_map(|rule| rule.api_groups.iter().flatten());
         named.any(|group| groups.contains(group.as_str()))
-            || pods.iter().any(|pods| name == format!("{}.pods.memgate.dev", pods.name))
+            || pod_entries(family).any(|name| name == entry.name)
     })
 }
 
@@ -148,6 +164,7 @@ mod tests {
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::Listed;
     use crate::cli::doctor::expected::tests::{installed, object};
+    use crate::cli::doctor::expected::{expected, first, rendered};
 
     fn served(rows: &[(&str, &str, &str)]) -> Seen<Served> {
         let mut served = Served::new();
@@ -179,6 +196,34 @@ mod tests {
         assert!(*status == Status::Ok && said == "installed: memories.orloj.dev", "{said}");
         let (status, said) = &judged((1, 36), &[("orloj.dev", "v2", "memories")])[1];
         assert!(*status == Status::Fail && said.contains("memories.orloj.dev in v2 and not in v1"), "{said}");
+    }
+
+    #[test]
+    fn learns_the_components_from_what_is_installed() {
+        for chosen in [
+            &[][..],
+            &[Component::SingleNode],
+            &[Component::KindDev],
+            &[Component::FailClosed],
+            &[Component::SingleNode, Component::FailClosed],
+            &[Component::NoEvents, Component::Templates],
+            &[Component::CertFiles],
+        ] {
+            let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
+            let objects = rendered("home", &Family::ALL, chosen.clone()).expect("it renders");
+            let expected = expected("home", &Family::ALL, chosen.clone()).expect("it renders");
+            let deployment = first(&objects, "Deployment").expect("it reads").expect("it is there");
+            let found = Installation {
+                name: "memgate".to_owned(),
+                mutating: Seen::Found(Listed { items: vec![expected.mutating], cut: false }),
+                validating: Seen::Found(Listed { items: vec![expected.validating], cut: false }),
+                deployment: Seen::Found(deployment),
+                ..Installation::default()
+            };
+            // A replica alone asks for nothing else of what is compared.
+            let chosen: BTreeSet<_> = chosen.into_iter().filter(|one| *one != Component::KindDev).collect();
+            assert_eq!(components(&found), chosen);
+        }
     }
 
     #[test]

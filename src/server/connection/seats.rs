@@ -1,20 +1,25 @@
 //! The connections there are: a bounded number, of which the least useful goes when one too many
 //! comes.
 //!
-//! Who is being answered stays: of those there are never more than requests are let in. Of the
-//! others, those of an address that holds more than half of all places go before the rest. Then the
-//! oldest that never had a review answered: a caller in earnest has one within milliseconds, so that
-//! is somebody who holds the door or sends a byte a second. Only when there is none, the one that has
-//! been idle the longest, and at last one in the middle of a head.
+//! Who is being answered stays: of those there are never more than requests are let in. Of the others
+//! the oldest goes first that came long ago and never had a review answered: a caller in earnest has one
+//! within milliseconds, so that is somebody who holds the door or sends a byte a second. Then those of an
+//! address that holds more than half of all places go before the rest, and of the rest those that never
+//! had a review answered. Only when there is none, the one that has been idle the longest, and at last
+//! one in the middle of a head.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+/// After how long a connection without an answer to a review holds a place for nothing.
+const LONG: Duration = Duration::from_secs(1);
 
 /// All connections of one listener.
 #[derive(Debug)]
@@ -54,6 +59,8 @@ struct State {
     phase: Phase,
     /// When the phase began.
     since: Instant,
+    /// When it came.
+    came: Instant,
     /// Whether a review of its was answered yet.
     served: bool,
 }
@@ -129,15 +136,22 @@ impl Taken {
 
     fn least_useful(&self, most: usize) -> Option<u64> {
         let crowded = |peer: &IpAddr| self.crowds.get(peer).is_some_and(|crowd| *crowd > most / 2);
+        let now = Instant::now();
         let rank = |(number, (peer, activity)): (&u64, &(IpAddr, Arc<Activity>))| {
-            let (class, since) = activity.state().rank()?;
-            Some((Reverse(crowded(peer)), class, since, *number))
+            let state = *activity.state();
+            let (class, since) = state.rank()?;
+            Some((Reverse(state.is_useless(now)), Reverse(crowded(peer)), class, since, *number))
         };
         self.places.iter().filter_map(rank).min().map(|(.., number)| number)
     }
 }
 
 impl State {
+    /// Whether it had time enough to be of use, and was of none.
+    fn is_useless(self, now: Instant) -> bool {
+        !self.served && now.saturating_duration_since(self.came) > LONG
+    }
+
     /// Where it stands among those that may go, and since when; the lowest goes first. `None` for one
     /// that must stay.
     fn rank(self) -> Option<(u8, Option<Instant>)> {
@@ -159,7 +173,8 @@ impl Drop for Seat {
 
 impl Activity {
     fn new() -> Self {
-        let state = State { phase: Phase::Idle, since: Instant::now(), served: false };
+        let now = Instant::now();
+        let state = State { phase: Phase::Idle, since: now, came: now, served: false };
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
@@ -186,7 +201,8 @@ impl Activity {
     /// A request was answered, `in_earnest` or as no review at all.
     pub(super) fn answered(&self, in_earnest: bool) {
         let mut state = self.state();
-        *state = State { phase: Phase::Idle, since: Instant::now(), served: state.served || in_earnest };
+        let served = state.served || in_earnest;
+        *state = State { phase: Phase::Idle, since: Instant::now(), served, ..*state };
     }
 
     /// Waits until the connection must go for another one.
@@ -278,6 +294,20 @@ mod tests {
         assert!(has_gone(&crowd[0]) && !has_gone(&apiserver[0]));
         let (_other, _) = take(&seats, 3);
         assert!(!has_gone(&crowd[1]) && !has_gone(&apiserver[0]), "its crowd has gone");
+    }
+
+    #[test]
+    fn who_holds_the_door_goes_before_an_apiserver_with_more_than_half() {
+        let seats = Seats::new(4);
+        let (holding, _) = take(&seats, 2);
+        let apiserver = [take(&seats, 1).0, take(&seats, 1).0, take(&seats, 1).0];
+        for seat in &apiserver {
+            seat.activity.answered(true);
+        }
+        let long_ago = Instant::now().checked_sub(LONG * 2).expect("a past");
+        holding.activity.state().came = long_ago;
+        take(&seats, 3);
+        assert!(has_gone(&holding) && !apiserver.iter().any(has_gone));
     }
 
     #[test]

@@ -17,9 +17,16 @@ fn notice(name: &str, code: &'static Code) -> Notice {
         namespace: "team".to_owned(),
         name: name.to_owned(),
         uid: "u-1".to_owned(),
+        known: true,
     };
     let finding = Finding::warn(code, Pointer::root(), "Memory \"a\" not found").help("make it");
     Notice { referrer, finding, partly: false }
+}
+
+fn elsewhere(number: usize) -> Notice {
+    let mut notice = notice("a", &MISSING);
+    notice.referrer.namespace = format!("team-{number}");
+    notice
 }
 
 /// An outbox whose Events are answered with `status`, and the way to the apiserver.
@@ -36,7 +43,7 @@ fn answered(status: u16) -> (Outbox, Delivery, Arc<Metrics>) {
         async move { reply }.boxed()
     });
     let metrics = Arc::new(Metrics::new());
-    let (outbox, delivery) = outbox(client, Clock::default(), Arc::clone(&metrics));
+    let (outbox, delivery) = outbox(client, Clock::default(), Arc::clone(&metrics), false);
     (outbox, delivery, metrics)
 }
 
@@ -67,16 +74,72 @@ async fn forgets_what_there_is_no_room_for() {
     let (outbox, mut delivery, metrics) = answered(201);
     let start = Instant::now();
     for number in 0..WAITING + 5 {
-        outbox.put(notice(&format!("a-{number}"), &MISSING), start);
+        outbox.put(elsewhere(number), start);
     }
     assert_eq!((delivery.notices.len(), count(&metrics, "dropped")), (WAITING, 5));
     for number in 0..3 * REMEMBERED {
-        outbox.put(notice(&format!("b-{number}"), &MISSING), start);
+        outbox.put(elsewhere(WAITING + number), start);
         delivery.notices.try_recv().ok();
     }
     assert_eq!(outbox.told.lock().expect("no panic").len(), REMEMBERED);
     outbox.put(notice("late", &MISSING), start + QUIET);
     assert_eq!(outbox.told.lock().expect("no panic").len(), 1, "the old ones make room");
+}
+
+#[tokio::test]
+async fn one_namespace_takes_no_more_than_its_share() {
+    let (outbox, mut delivery, metrics) = answered(201);
+    let start = Instant::now();
+    for number in 0..WAITING {
+        outbox.put(notice(&format!("a-{number}"), &MISSING), start);
+        delivery.notices.try_recv().ok();
+    }
+    assert_eq!(count(&metrics, "dropped"), (WAITING - REMEMBERED_OF_ONE) as u64);
+    outbox.put(elsewhere(1), start);
+    assert_eq!(delivery.notices.len(), 1, "others have theirs");
+    let mut again = elsewhere(1);
+    again.referrer.uid = "u-2".to_owned();
+    outbox.put(again, start);
+    assert_eq!(count(&metrics, "duplicate"), 1, "a uid is nothing new");
+}
+
+#[tokio::test]
+async fn believes_a_pod_only_where_the_apiserver_asks() {
+    let (outbox, delivery, _) = answered(201);
+    let mut hearsay = notice("a", &MISSING);
+    hearsay.referrer.known = false;
+    outbox.put(hearsay.clone(), Instant::now());
+    assert_eq!(delivery.notices.len(), 0);
+    Outbox { trusting: true, ..outbox }.put(hearsay, Instant::now());
+    assert_eq!(delivery.notices.len(), 1);
+}
+
+#[tokio::test]
+async fn tells_nothing_where_memgate_is_not_asked() {
+    let (outbox, delivery, _) = answered(201);
+    let mut notice = notice("a", &MISSING);
+    notice.referrer.namespace = "kube-system".to_owned();
+    outbox.put(notice, Instant::now());
+    assert_eq!(delivery.notices.len(), 0);
+}
+
+#[tokio::test]
+async fn what_could_not_be_written_may_be_told_again() {
+    for (status, again) in [(403, 0), (201, 1)] {
+        let (outbox, delivery, metrics) = answered(status);
+        outbox.put(notice("a", &MISSING), Instant::now());
+        let counted = async {
+            while count(&metrics, "failed") + count(&metrics, "written") == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            outbox.put(notice("a", &MISSING), Instant::now());
+        };
+        tokio::select! {
+            () = delivery.run() => panic!("it never ends"),
+            counted = timeout(Duration::from_secs(20), counted) => counted.expect("it is counted"),
+        }
+        assert_eq!(count(&metrics, "duplicate"), again, "{status}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Lookups against a stub.
 
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::*;
@@ -103,6 +104,26 @@ async fn equal_questions_share_a_request_that_is_still_to_be_sent() {
     let (first, later) = tokio::join!(ask(), later);
     assert_eq!(first.len() + later.iter().map(Vec::len).sum::<usize>(), 4);
     assert_eq!(asked.all().len(), 2);
+}
+
+#[tokio::test]
+async fn a_request_that_hangs_holds_up_nobody_for_long() {
+    let number = Arc::new(AtomicUsize::new(0));
+    let (lookups, asked) = lookups(8, move |path| {
+        let first = number.fetch_add(1, Ordering::SeqCst) == 0;
+        async move { if first { futures::future::pending().await } else { object(&path) } }.boxed()
+    });
+    let hanging = lookups.ask(vec![reference("a")], soon());
+    let later = async {
+        while asked.all().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        lookups.ask(vec![reference("a")], soon()).await
+    };
+    tokio::select! {
+        _ = hanging => panic!("the first request must still be under way"),
+        answers = later => assert!(matches!(answers.as_slice(), [(_, Some(_))])),
+    }
 }
 
 #[tokio::test]

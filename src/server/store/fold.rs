@@ -14,6 +14,10 @@ use serde_json::value::RawValue;
 
 use crate::model::kind::Kind;
 use crate::model::snapshot::{Coverage, KindState, Object};
+use crate::server::ration::{Rate, Ration};
+
+/// How many lines a second may tell of objects of one kind that cannot be read: any user may write them.
+pub(crate) const UNREADABLE: Rate = Rate { burst: 5, per_second: 1 };
 
 /// An object as it came over the wire: only its name was read, the rest is still text. So neither
 /// its size nor its depth nor what it says can stop a watch.
@@ -42,34 +46,38 @@ pub(crate) enum Change {
 /// A list that is being received.
 pub(crate) type Pending = Option<KindState>;
 
-/// What an event changes. `pending` is the list that is being received, between calls.
-pub(crate) fn fold(kind: &Kind, pending: &mut Pending, event: Event<Raw>) -> Option<Change> {
+/// What an event changes. `pending` is the list that is being received, between calls; `lines` may tell of
+/// objects that cannot be read.
+pub(crate) fn fold(kind: &Kind, lines: &Ration, pending: &mut Pending, event: Event<Raw>) -> Option<Change> {
     match event {
         Event::Init => {
             *pending = Some(KindState::new(Coverage::Watched));
             None
         }
         Event::InitApply(raw) => {
-            if let Change::Insert(object) = change(kind, &raw) {
+            if let Change::Insert(object) = change(kind, lines, &raw) {
                 pending.get_or_insert_with(|| KindState::new(Coverage::Watched)).insert(object);
             }
             None
         }
         Event::InitDone => pending.take().map(Change::Replace),
-        Event::Apply(raw) => Some(change(kind, &raw)),
+        Event::Apply(raw) => Some(change(kind, lines, &raw)),
         Event::Delete(raw) => Some(removal(&raw)),
     }
 }
 
 /// An object that cannot be read is removed rather than kept as it was: a lookup then finds out
 /// that nobody knows.
-fn change(kind: &Kind, raw: &Raw) -> Change {
+fn change(kind: &Kind, lines: &Ration, raw: &Raw) -> Change {
     match raw.read(kind) {
         Ok(Some(object)) => Change::Insert(object),
         Ok(None) => removal(raw),
         Err(error) => {
             let (name, namespace) = (raw.metadata.name.as_deref(), raw.metadata.namespace.as_deref());
-            tracing::warn!(kind = kind.kind, namespace, name, %error, "an object could not be read");
+            if let Some(withheld) = lines.take(kind.kind) {
+                let withheld = (withheld > 0).then_some(withheld);
+                tracing::warn!(kind = kind.kind, namespace, name, withheld, %error, "an object could not be read");
+            }
             removal(raw)
         }
     }
@@ -166,8 +174,9 @@ mod tests {
     fn folded(events: Vec<Event<Raw>>) -> Snapshot {
         let mut snapshot = Snapshot::default();
         let mut pending = None;
+        let lines = Ration::new(UNREADABLE);
         for event in events {
-            match fold(&NAMESPACE, &mut pending, event) {
+            match fold(&NAMESPACE, &lines, &mut pending, event) {
                 Some(Change::Replace(state)) => snapshot.set(&NAMESPACE, state),
                 Some(Change::Insert(object)) => snapshot.kind_mut(&NAMESPACE).insert(object),
                 Some(Change::Remove { namespace, name }) => {
@@ -240,5 +249,16 @@ mod tests {
         let snapshot =
             folded(vec![Event::Init, Event::InitApply(raw("a")), Event::InitDone, Event::Apply(broken)]);
         assert!(!holds(&snapshot, "a"));
+    }
+
+    #[test]
+    fn objects_that_cannot_be_read_fill_no_log() {
+        let broken = r#"{"metadata":{"name":"a","resourceVersion":"8","labels":{"a":"\ud800"}}}"#;
+        let broken: Raw = serde_json::from_str(broken).expect("an object");
+        let lines = Ration::new(UNREADABLE);
+        for _ in 0..=UNREADABLE.burst {
+            fold(&NAMESPACE, &lines, &mut None, Event::Apply(broken.clone()));
+        }
+        assert_eq!(lines.take(NAMESPACE.kind), None, "all lines are used up");
     }
 }

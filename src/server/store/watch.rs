@@ -25,13 +25,21 @@ use tokio::sync::watch::Receiver;
 use crate::model::kind::Kind;
 use crate::model::snapshot::{Coverage, KindState};
 use crate::server::options::Timers;
+use crate::server::ration::Ration;
 use crate::server::store::Store;
-use crate::server::store::fold::{Change, Raw, fold};
+use crate::server::store::fold::{Change, Raw, UNREADABLE, fold};
 use crate::server::store::groups::Groups;
 use crate::server::store::pulse::listening;
 
+/// The HTTP status of a kind that the apiserver does not serve.
+const NOT_FOUND: u16 = 404;
+
 /// The HTTP status of a resourceVersion that the apiserver no longer knows.
 const GONE: u16 = 410;
+
+/// How long until a list is asked for again because a watch could not go on, give or take a fifth: that
+/// befalls all replicas at once.
+const AFRESH: Duration = Duration::from_secs(1);
 
 /// How long after one failure of a watch the next one is told; those between are counted.
 const TELL_AGAIN: Duration = Duration::from_mins(5);
@@ -45,7 +53,7 @@ pub(in crate::server) async fn follow(
     timers: Arc<Timers>,
 ) {
     let (silence, pause) = (timers.silent_watch, timers.absent_kind);
-    let mut troubles = Troubles::default();
+    let mut troubles = Troubles { told: None, untold: 0, lines: Ration::new(UNREADABLE) };
     loop {
         until_served(&store, kind, &mut groups).await;
         match follow_until_gone(&store, &client, kind, silence, &mut troubles).await {
@@ -53,7 +61,7 @@ pub(in crate::server) async fn follow(
                 not_installed(&store, kind);
                 tokio::time::sleep(spread(pause)).await;
             }
-            Gone::Perhaps => {}
+            Gone::Perhaps => tokio::time::sleep(spread(AFRESH)).await,
         }
     }
 }
@@ -89,7 +97,7 @@ fn not_installed(store: &Store, kind: &'static Kind) {
 enum Gone {
     /// The apiserver does not serve the kind.
     NotServed,
-    /// It said so to a watch; a list will tell.
+    /// It said so to a watch, or that the list is too old to go on from; a new list will tell.
     Perhaps,
 }
 
@@ -116,15 +124,20 @@ async fn follow_until_gone(
                 if let Event::InitDone = event {
                     tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
                 }
-                if let Some(change) = fold(kind, &mut pending, event) {
+                if let Some(change) = fold(kind, &troubles.lines, &mut pending, event) {
                     store.apply(kind, change);
                 }
             }
-            Err(watcher::Error::InitialListFailed(error)) if is_not_found(&error) => return Gone::NotServed,
-            Err(watcher::Error::WatchStartFailed(error)) if is_not_found(&error) => return Gone::Perhaps,
+            Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[NOT_FOUND]) => {
+                return Gone::NotServed;
+            }
+            Err(watcher::Error::WatchStartFailed(error)) if has_code(&error, &[NOT_FOUND, GONE]) => {
+                return Gone::Perhaps;
+            }
             // What was remembered is too old to go on from: the watcher lists again, and that is all.
             Err(watcher::Error::WatchError(status)) if status.code == GONE => {
                 tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
+                tokio::time::sleep(spread(AFRESH)).await;
             }
             Err(error) => {
                 let pause = backoff.next().unwrap_or(Duration::from_secs(30));
@@ -137,10 +150,12 @@ async fn follow_until_gone(
 }
 
 /// What was told of a watch that fails, so that a long outage does not fill the log.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Troubles {
     told: Option<Instant>,
     untold: u32,
+    /// The lines about objects that cannot be read.
+    lines: Ration,
 }
 
 impl Troubles {
@@ -156,8 +171,8 @@ impl Troubles {
     }
 }
 
-fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
+fn has_code(error: &kube::Error, codes: &[u16]) -> bool {
+    matches!(error, kube::Error::Api(status) if codes.contains(&status.code))
 }
 
 /// The duration give or take a fifth, so that replicas and kinds do not all ask at once.

@@ -157,11 +157,26 @@ fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind
 }
 
 #[tokio::test]
-async fn a_version_that_is_too_old_is_listed_anew_at_once() {
+async fn a_version_that_is_too_old_is_listed_anew() {
     let (store, kind, asked) = follow_watched(&[(200, TOO_OLD), (0, "")]);
     until(|| count(&asked, |path| !is_watch(path)) > 1).await;
     until(|| count(&asked, is_watch) > 1).await;
     assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_))));
+}
+
+#[tokio::test]
+async fn a_watch_that_cannot_start_where_the_list_was_is_listed_anew() {
+    const EXPIRED: &str = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410}"#;
+    let (_store, _, asked) = follow_watched(&[(410, EXPIRED), (0, "")]);
+    until(|| count(&asked, |path| !is_watch(path)) > 1 && count(&asked, is_watch) > 1).await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_always_too_old_is_not_asked_for_without_a_pause() {
+    let started = Instant::now();
+    let (_store, _, asked) = follow_watched(&[(200, TOO_OLD)]);
+    until(|| count(&asked, |path| !is_watch(path)) > 2).await;
+    assert!(started.elapsed() > AFRESH, "two pauses");
 }
 
 #[tokio::test]
