@@ -11,7 +11,7 @@
 //! This module knows nothing of any family; what to decide it leaves to [`crate::decide`]. It
 //! reads no Secret but the one that [`certs`] keeps its own CA in, and calls nobody but the
 //! apiserver, and a collector of traces if it is told to. It writes that Secret, the `caBundle` of its
-//! own webhook configurations, and Events ([`events`]).
+//! own webhook configurations, and Events (`events`).
 
 mod body;
 pub mod certs;

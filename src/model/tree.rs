@@ -35,7 +35,7 @@ pub enum Tree {
     /// An object; empty when the shape expects none.
     Map(Map),
     /// An object of strings, in document order; then the keys of values that are no strings, the first
-    /// [`UNKNOWN_FIELDS_KEPT`] of them, with the JSON type of each. A `null` counts as absent.
+    /// `UNKNOWN_FIELDS_KEPT` of them, with the JSON type of each. A `null` counts as absent.
     Texts(Vec<(String, String)>, Vec<(String, &'static str)>),
 }
 
@@ -44,7 +44,7 @@ pub enum Tree {
 pub struct Map {
     known: Vec<(&'static str, u32, Tree)>,
     /// Names that the shape does not have, with their position, the first
-    /// [`UNKNOWN_FIELDS_KEPT`] of them.
+    /// `UNKNOWN_FIELDS_KEPT` of them.
     unknown: Vec<(String, u32)>,
 }
 
