@@ -12,6 +12,9 @@
     reason = "a test may panic, and reads JSON by indexing, where a missing key is null"
 )]
 
+#[path = "deploy/objects.rs"]
+#[allow(dead_code, reason = "only how two objects differ is needed of it")]
+mod objects;
 #[path = "support/mod.rs"]
 mod support;
 
@@ -23,6 +26,7 @@ use std::sync::{Arc, LazyLock};
 use std::{env, fs};
 
 use memgate::manifest::{document::parse, source::Source};
+use objects::differ;
 use serde_json::{Map, Value, json};
 use support::tools;
 
@@ -166,31 +170,10 @@ fn is_what_memgate_prints() {
         assert_eq!(names(&got), names(&wanted), "{values:?}");
         for (name, wanted) in wanted {
             let got = &got[&name];
-            let differ = differences(got, &wanted, "");
-            assert!(differ.is_empty(), "{values:?}: {name}\n{}", differ.join("\n"));
+            let mut differences = Vec::new();
+            differ(&name, &wanted, got, &mut differences);
+            assert!(*got == wanted, "{values:?}:\n{}", differences.join("\n"));
         }
-    }
-}
-
-/// Where two values differ.
-fn differences(chart: &Value, memgate: &Value, at: &str) -> Vec<String> {
-    let keys = |value: &Value| match value {
-        Value::Object(members) => members.keys().cloned().collect(),
-        Value::Array(items) => (0..items.len()).map(|index| index.to_string()).collect(),
-        _ => Vec::new(),
-    };
-    let part = |value: &Value, key: &str| match value {
-        Value::Array(items) => items[key.parse::<usize>().expect("an index")].clone(),
-        other => other[key].clone(),
-    };
-    if chart == memgate {
-        Vec::new()
-    } else if keys(chart).is_empty() || keys(chart).len() != keys(memgate).len() {
-        vec![format!("{at}\n  chart   {chart}\n  memgate {memgate}")]
-    } else {
-        let below =
-            |key: &String| differences(&part(chart, key), &part(memgate, key), &format!("{at}/{key}"));
-        keys(chart).iter().flat_map(below).collect()
     }
 }
 

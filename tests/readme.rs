@@ -5,7 +5,12 @@
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
+#[path = "support/shown.rs"]
+mod shown;
+
 use std::process::Command;
+
+use shown::fits;
 
 const README: &str = include_str!("../README.md");
 
@@ -18,9 +23,8 @@ fn shows_what_memgate_prints() {
         let (command, shown) = block.split_once('\n').expect("output");
         let printed = run(command);
         assert!(
-            fits(&shown.lines().collect::<Vec<_>>(), &printed),
-            "{command} prints\n{}",
-            printed.join("\n")
+            fits(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>()),
+            "{command} prints\n{printed}"
         );
     }
 }
@@ -33,7 +37,7 @@ fn links_lead_somewhere() {
     }
 }
 
-fn run(command: &str) -> Vec<String> {
+fn run(command: &str) -> String {
     let arguments =
         command.strip_prefix("cargo run --release -- ").or_else(|| command.strip_prefix("memgate "));
     let arguments = arguments.expect("a command of memgate").split_whitespace();
@@ -43,18 +47,5 @@ fn run(command: &str) -> Vec<String> {
         .env_clear()
         .output()
         .expect("memgate starts");
-    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
-}
-
-/// Whether the lines shown are those printed, where `…` stands for any.
-fn fits(shown: &[&str], printed: &[String]) -> bool {
-    match shown.split_first() {
-        None => printed.is_empty(),
-        Some((&"…", rest)) => {
-            (0..=printed.len()).any(|skipped| fits(rest, printed.get(skipped..).unwrap_or_default()))
-        }
-        Some((line, rest)) => {
-            printed.split_first().is_some_and(|(first, left)| first == line && fits(rest, left))
-        }
-    }
+    String::from_utf8(output.stdout).expect("text")
 }

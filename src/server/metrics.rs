@@ -111,7 +111,6 @@ impl Sent {
 }
 
 /// Which certificate.
-#[cfg_attr(not(test), allow(dead_code, reason = "only a keeper of a CA counts that one"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CertKind {
     /// The one that is shown.

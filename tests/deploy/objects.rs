@@ -87,7 +87,8 @@ fn drop_empty(value: &mut Value) {
     }
 }
 
-fn differ(path: &str, rendered: &Value, written: &Value, differences: &mut Vec<String>) {
+/// Notes where two objects differ, place by place.
+pub(crate) fn differ(path: &str, rendered: &Value, written: &Value, differences: &mut Vec<String>) {
     match (rendered, written) {
         (Value::Object(rendered), Value::Object(written)) => {
             for key in rendered.keys().chain(written.keys().filter(|key| !rendered.contains_key(*key))) {

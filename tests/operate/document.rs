@@ -48,16 +48,3 @@ pub(crate) fn commands(block: &str) -> Vec<(String, Option<Vec<String>>)> {
     }
     commands
 }
-
-/// Whether the lines shown are those printed, where `…` stands for any.
-pub(crate) fn fits(shown: &[String], printed: &[&str]) -> bool {
-    match shown.split_first() {
-        None => printed.is_empty(),
-        Some((line, rest)) if line == "…" => {
-            (0..=printed.len()).any(|skipped| fits(rest, printed.get(skipped..).unwrap_or_default()))
-        }
-        Some((line, rest)) => {
-            printed.split_first().is_some_and(|(first, left)| first == line && fits(rest, left))
-        }
-    }
-}

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, bail};
 
 use crate::cluster::Cluster;
-use crate::document::{Section, commands, fits, sections};
+use crate::document::{Section, commands, sections};
+use crate::support::shown::fits;
 
 const OPERATE: &str = include_str!("../../docs/operate.md");
 const README: &str = include_str!("../../README.md");
@@ -79,7 +80,7 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
             }
             let printed: Vec<&str> = output.stdout.lines().collect();
             if let Some(shown) = shown
-                && !fits(&shown, &printed)
+                && !fits(&shown.iter().map(String::as_str).collect::<Vec<_>>(), &printed)
             {
                 bail!("{command}\nprints\n{}", output.stdout);
             }

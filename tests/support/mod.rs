@@ -10,6 +10,7 @@
 //! cases           the project's own case files
 //! load            many calls at a pace of their own, and what came of them
 //! balancer, wire  what stands between callers and replicas, and can fail
+//! shown           output as documents show it
 //! scratch, wait   directories that go away, and deadlines
 //! ```
 //!
@@ -47,6 +48,7 @@ pub(crate) mod kubectl;
 pub(crate) mod load;
 pub(crate) mod process;
 pub(crate) mod scratch;
+pub(crate) mod shown;
 pub(crate) mod tools;
 pub(crate) mod wait;
 pub(crate) mod webhook;
