@@ -1,40 +1,23 @@
 //! memgate gives AI agents on Kubernetes their memory at admission, and says why when it cannot.
 //!
-//! Modules, in reading order; each uses only those above it:
+//! This crate is the command line. What it calls stands in two others, whose modules are here under
+//! the same names:
 //!
-//! - [`model`]: the words everything else speaks.
-//! - [`family`]: what memgate knows of each platform: its kinds, rules, defaults and injection.
-//! - [`decide`]: one request and one snapshot to one decision.
-//! - [`patch`]: edits as JSON patches, and the check that they apply.
-//! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
-//! - [`manifest`]: files of YAML or JSON to objects with places, and edits back into their text.
-//! - [`offline`]: the state of decisions outside a cluster.
-//! - [`casefile`]: cases with their expectations, and what of them failed.
+//! - `memgate-core` decides: [`model`], [`family`], [`decide`], [`patch`], [`admission`], [`manifest`],
+//!   [`state`], [`casefile`];
+//! - `memgate-server` answers an apiserver: [`server`], and [`deploy`] renders what installs it.
+//!
+//! The modules of this crate, in reading order; each uses only those above it:
+//!
+//! - [`offline`]: the inputs of commands, as objects to judge and as state.
 //! - [`report`]: findings and changes, written for people and programs.
-//! - [`deploy`]: the Kubernetes objects that install memgate.
-//! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
 //! - [`cli`]: the command line.
 
-pub mod model;
-
-pub mod family;
-
-pub mod decide;
-
-pub mod patch;
-
-pub mod admission;
-
-pub mod manifest;
+pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, state};
+pub use memgate_server::{deploy, server};
 
 pub mod offline;
 
-pub mod casefile;
-
 pub mod report;
-
-pub mod deploy;
-
-pub mod server;
 
 pub mod cli;

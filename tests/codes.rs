@@ -17,10 +17,10 @@ use std::sync::Arc;
 use memgate::casefile::Case;
 use memgate::casefile::read::read;
 use memgate::family;
-use memgate::manifest::collect::collect;
 use memgate::manifest::document::values;
 use memgate::manifest::source::Source;
 use memgate::model::finding::Code;
+use memgate::offline::collect::collect;
 use serde_json::Value;
 
 /// The codes that no manifest and no case can show, with the reason.

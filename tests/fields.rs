@@ -22,7 +22,7 @@ use memgate::casefile::{Case, request};
 use memgate::family;
 use memgate::model::pointer::Pointer;
 use memgate::model::request::{Operation, Request};
-use memgate::model::shape::Shape;
+use memgate::model::schema::Schema;
 use serde_json::{Value, json};
 
 /// What people and templates leave where something else belongs.
@@ -43,13 +43,13 @@ fn wrong_values() -> Vec<Value> {
 }
 
 /// The way to every field of a shape; into lists by their first element.
-fn fields(shape: &Shape, here: &Pointer, found: &mut Vec<Pointer>) {
+fn fields(shape: &Schema, here: &Pointer, found: &mut Vec<Pointer>) {
     for field in shape.fields() {
         let below = here.key(field.name);
         found.push(below.clone());
-        fields(&field.shape, &below, found);
+        fields(&field.schema, &below, found);
     }
-    if let Shape::List(element) = shape {
+    if let Schema::List(element) = shape {
         let below = here.index(0);
         found.push(below.clone());
         fields(element, &below, found);
@@ -64,7 +64,7 @@ fn fields_of(object: &Value) -> Vec<Pointer> {
     let judged = family::judging(&families, group, text("kind")).map(|(_, kind)| kind);
     let mut found = Vec::new();
     for kind in judged.into_iter().chain(family::state_kind(group, text("kind"))) {
-        fields(&kind.shape, &Pointer::root(), &mut found);
+        fields(&kind.schema, &Pointer::root(), &mut found);
     }
     found.sort();
     found.dedup();

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with those that it may use besides itself.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("model", &[]),
     ("family", &["model"]),
     ("decide", &["family", "model"]),
@@ -21,8 +21,9 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("manifest", &["model"]),
     ("report", &["model"]),
     ("deploy", &["manifest", "model"]),
-    ("offline", &["family", "model"]),
-    ("casefile", &["offline", "family", "model"]),
+    ("state", &["family", "model"]),
+    ("offline", &["manifest"]),
+    ("casefile", &["state", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),
     (
         "cli",
@@ -30,6 +31,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "server",
             "casefile",
             "offline",
+            "state",
             "manifest",
             "report",
             "deploy",
@@ -84,12 +86,19 @@ fn no_family_uses_another() {
 
 /// Every source file with the name of its module at the top of the crate.
 fn sources() -> Vec<(PathBuf, String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let crates = ["crates/core/src", "crates/server/src", "src"];
+    crates
+        .into_iter()
+        .flat_map(|place| sources_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(place)))
+        .collect()
+}
+
+fn sources_in(root: &Path) -> Vec<(PathBuf, String, String)> {
     let mut files = Vec::new();
-    walk(&root, &mut files);
+    walk(root, &mut files);
     files.sort();
     let source = |path: PathBuf| {
-        let below = path.strip_prefix(&root).expect("is below the root").to_owned();
+        let below = path.strip_prefix(root).expect("is below the root").to_owned();
         let top = below.iter().next().expect("is a file").to_string_lossy();
         let module = top.trim_end_matches(".rs").to_owned();
         (below, module, fs::read_to_string(path).expect("is text"))

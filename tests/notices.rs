@@ -8,18 +8,18 @@ use std::sync::Arc;
 use memgate::casefile::read::read;
 use memgate::casefile::{Case, request};
 use memgate::decide::decide;
-use memgate::manifest::collect::collect;
 use memgate::manifest::document::values;
 use memgate::model::decision::Decision;
 use memgate::model::settings::Settings;
 use memgate::model::snapshot::Snapshot;
-use memgate::{admission, offline};
+use memgate::offline::collect::collect;
+use memgate::{admission, state};
 use serde_json::{Value, json};
 
 fn state(objects: &[Value]) -> Snapshot {
-    let mut snapshot = offline::empty(Settings::default());
+    let mut snapshot = state::empty(Settings::default());
     for object in objects {
-        offline::add(&mut snapshot, object).expect("an object");
+        state::add(&mut snapshot, object).expect("an object");
     }
     snapshot
 }

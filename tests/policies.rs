@@ -14,11 +14,11 @@ use memgate::casefile::request;
 use memgate::cli::manifests::rules;
 use memgate::deploy::twin;
 use memgate::family;
-use memgate::manifest::collect::collect;
 use memgate::manifest::document::values;
 use memgate::model::finding::Severity;
 use memgate::model::settings::Family;
 use memgate::model::twin::Without;
+use memgate::offline::collect::collect;
 
 /// The page.
 const PAGE: &str = "docs/policies.md";

@@ -16,7 +16,7 @@ use memgate::model::kind::{NAMESPACE, SECRET};
 use memgate::model::pointer::Pointer;
 use memgate::model::request::{Operation, Request};
 use memgate::model::snapshot::{Coverage, KindState, Object, Snapshot};
-use memgate::patch::{Misfit, Patch, apply::apply, walk::check};
+use memgate::patch::{Patch, PatchError, apply::apply, verify::check};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
@@ -297,7 +297,7 @@ proptest! {
         let oracle = patched(&object, &edits);
         match check(&text, &edits) {
             Ok(()) => prop_assert!(oracle.is_ok(), "{oracle:?}"),
-            Err(Misfit::At(at)) if edits.len() > 1 || at.tokens().any(|token| token == "-") => {}
+            Err(PatchError::At(at)) if edits.len() > 1 || at.tokens().any(|token| token == "-") => {}
             Err(misfit) => prop_assert!(oracle.is_err(), "{misfit}"),
         }
         if let (Ok(oracle), Ok(after)) = (oracle, apply(&text, &edits)) {

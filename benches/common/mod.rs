@@ -8,10 +8,10 @@ use std::sync::Arc;
 use memgate::casefile::Case;
 use memgate::casefile::read::read;
 use memgate::family;
-use memgate::manifest::collect::collect;
 use memgate::manifest::document::values;
 use memgate::model::settings::Family;
 use memgate::model::snapshot::{Coverage, KindState, Object, Snapshot};
+use memgate::offline::collect::collect;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 pub(crate) fn snapshot() -> Snapshot {

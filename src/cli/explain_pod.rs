@@ -11,9 +11,9 @@ use crate::cli::findings::fault;
 use crate::cli::input::subject;
 use crate::cli::role::{Role, role};
 use crate::cli::terminal::Terminal;
-use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, parse};
 use crate::model::pointer::Pointer;
+use crate::offline::collect::collect;
 use crate::report::plain;
 
 /// Where the mutating call writes down what it added.

@@ -17,15 +17,15 @@ use crate::cli::role::{Role, role};
 use crate::cli::settings::SettingsArgs;
 use crate::family;
 use crate::manifest;
-use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::{Family, Settings};
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
-use crate::offline;
+use crate::offline::collect::collect;
 use crate::report::Subject;
+use crate::state;
 
 /// What is read, checked and changed.
 #[derive(Debug, clap::Args)]
@@ -129,7 +129,7 @@ impl Task {
 pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     stdin_once(args.paths.iter().chain(&args.state.with))?;
     let namespace = args.state.namespace.as_deref();
-    let mut input = Input { snapshot: offline::empty(args.state.settings()?), ..Input::default() };
+    let mut input = Input { snapshot: state::empty(args.state.settings()?), ..Input::default() };
     read_state(&args.state.with, &mut input)?;
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
@@ -152,7 +152,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
 /// When standard input is named twice. What cannot be read is part of the result.
 pub fn load_state(paths: &[String], settings: Settings) -> anyhow::Result<Input> {
     stdin_once(paths.iter())?;
-    let mut input = Input { snapshot: offline::empty(settings), ..Input::default() };
+    let mut input = Input { snapshot: state::empty(settings), ..Input::default() };
     read_state(paths, &mut input)?;
     Ok(input)
 }
@@ -190,7 +190,7 @@ fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
         _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
     let Some(items) = items else {
-        return offline::add(snapshot, value).context("failed to read an object");
+        return state::add(snapshot, value).context("failed to read an object");
     };
     items.iter().cloned().try_for_each(|mut item| {
         complete(&mut item, api_version, kind);

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
-use crate::manifest::collect::collect;
 use crate::manifest::document::values;
 use crate::model::settings::{Family, MemoryMode, Settings};
+use crate::offline::collect::collect;
 
 /// The choices that decisions depend on.
 #[derive(Debug, clap::Args)]

@@ -14,10 +14,10 @@ use crate::casefile::{Case, request};
 use crate::cli::ExitStatus;
 use crate::cli::findings::{fault, place};
 use crate::cli::terminal::Terminal;
-use crate::manifest::collect::collect;
 use crate::manifest::document::{Document, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
+use crate::offline::collect::collect;
 use crate::report::{Fault, Shown, plain};
 
 /// Run case files: what memgate must decide about an object in a given state

@@ -12,9 +12,9 @@ use base64::prelude::BASE64_STANDARD;
 use memgate::admission;
 use memgate::casefile::{Case, read::read, request};
 use memgate::decide::decide;
-use memgate::manifest::collect::collect;
 use memgate::manifest::document::values;
 use memgate::model::finding::Phase;
+use memgate::offline::collect::collect;
 use serde_json::{Value, json};
 
 use crate::running::{Setup, Victim, scene};

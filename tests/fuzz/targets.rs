@@ -19,8 +19,8 @@ use memgate::{
         settings::Settings,
         snapshot::Snapshot,
     },
-    offline,
     server::{Server, State, options::Options, router, tls},
+    state,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -96,15 +96,15 @@ fn whole(case: &Case) -> Value {
 
 fn review(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
-    judge(text, &offline::empty(Settings::default()))
+    judge(text, &state::empty(Settings::default()))
 }
 
 fn scene(input: &[u8]) -> Result<(), String> {
     let Ok(scene) = serde_json::from_slice::<Value>(input) else { return Ok(()) };
-    let mut snapshot = offline::empty(Settings::default());
+    let mut snapshot = state::empty(Settings::default());
     for object in scene["state"].as_array().map(Vec::as_slice).unwrap_or_default() {
         // An object that cannot be read is no part of the state.
-        let _unreadable = offline::add(&mut snapshot, object);
+        let _unreadable = state::add(&mut snapshot, object);
     }
     judge(&scene["review"].to_string(), &snapshot)
 }
@@ -127,7 +127,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
     let source = Arc::new(Source::new("input.yaml", text));
     let parsed = parse(&source);
     let mut edits: Vec<(usize, Vec<Edit>)> = Vec::new();
-    let snapshot = offline::empty(Settings::default());
+    let snapshot = state::empty(Settings::default());
     for (index, document) in parsed.documents.iter().enumerate() {
         let object = document.value().to_string();
         for place in places(document.value()).iter().take(50) {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use memgate::casefile::Case;
 use memgate::casefile::read::read;
 use memgate::casefile::request;
-use memgate::manifest::collect::collect;
 use memgate::manifest::document::values;
 use memgate::model::settings::Settings;
-use memgate::offline;
+use memgate::offline::collect::collect;
 use memgate::server::State;
+use memgate::state;
 
 use crate::client::post;
 use crate::running::Running;
@@ -35,9 +35,9 @@ fn cases() -> Vec<Case> {
 
 /// The objects of all cases together; where two have the same name the last one stays.
 fn state(cases: &[Case]) -> State {
-    let mut snapshot = offline::empty(Settings::default());
+    let mut snapshot = state::empty(Settings::default());
     for object in cases.iter().flat_map(|case| &case.state) {
-        offline::add(&mut snapshot, object).unwrap();
+        state::add(&mut snapshot, object).unwrap();
     }
     State::Fixed(snapshot)
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use memgate::model::settings::Settings;
-use memgate::offline;
 use memgate::server::State;
+use memgate::state;
 use serde_json::json;
 
 use crate::client::post;
@@ -114,14 +114,13 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 }
 
 fn state() -> State {
-    let mut snapshot =
-        offline::empty(Settings { namespace: Some("team-a".to_owned()), ..Settings::default() });
+    let mut snapshot = state::empty(Settings { namespace: Some("team-a".to_owned()), ..Settings::default() });
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),
         ("ArkMemory", "notes", json!({"backend": "in-context"})),
     ] {
         let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-        offline::add(&mut snapshot, &object).unwrap();
+        state::add(&mut snapshot, &object).unwrap();
     }
     State::Fixed(snapshot)
 }

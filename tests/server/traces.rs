@@ -16,9 +16,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post as posted;
 use kube::{Client, Config};
 use memgate::model::settings::Settings;
-use memgate::offline;
 use memgate::server::State;
 use memgate::server::traces::Settings as Traces;
+use memgate::state;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -100,13 +100,13 @@ fn text_attributes(
 
 fn state() -> State {
     let settings = Settings { namespace: Some("namespace-of-the-pod".to_owned()), ..Settings::default() };
-    let mut snapshot = offline::empty(settings);
+    let mut snapshot = state::empty(settings);
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes-of-the-agent"}})),
         ("ArkMemory", "notes-of-the-agent", json!({"backend": "in-context"})),
     ] {
         let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-        offline::add(&mut snapshot, &object).unwrap();
+        state::add(&mut snapshot, &object).unwrap();
     }
     State::Fixed(snapshot)
 }

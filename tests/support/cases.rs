@@ -7,7 +7,8 @@ use std::{io, path::Path, sync::Arc};
 use anyhow::{Context, Result, ensure};
 use memgate::{
     casefile::{Case, read::read},
-    manifest::{collect::collect, document::values},
+    manifest::document::values,
+    offline::collect::collect,
 };
 use serde_json::Value;
 

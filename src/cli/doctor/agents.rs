@@ -14,10 +14,10 @@ use crate::cli::doctor::read::Reader;
 use crate::family;
 use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::schema::Schema;
 use crate::model::selector::PodSelector;
 use crate::model::settings::{Family, Settings};
-use crate::model::shape::Shape;
-use crate::model::snapshot::{Coverage, KindState, Object, Questions, Snapshot};
+use crate::model::snapshot::{Coverage, KindState, Object, Snapshot, StateReader};
 
 /// How often it is looked up what decisions ask for: an agent leads to a memory, and that further.
 const ROUNDS: usize = 3;
@@ -27,7 +27,7 @@ const LOOKUPS: usize = 200;
 
 /// core/v1 Pod; all of it is read.
 static POD: Kind =
-    Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, shape: Shape::Any };
+    Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// Reads all of it, for the families of the settings.
 pub(super) async fn agents(reader: &Reader, found: &Installation, settings: Settings) -> Agents {
@@ -176,9 +176,9 @@ fn imagined(agents: &Agents) -> Vec<AgentPod> {
     if !agents.snapshot.settings.families.contains(&Family::Sympozium) {
         return Vec::new();
     }
-    let mut questions = Questions::new(&agents.snapshot);
+    let mut reader = StateReader::new(&agents.snapshot);
     let known: Vec<&Object> =
-        [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| questions.everywhere(kind)).collect();
+        [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| reader.everywhere(kind)).collect();
     let has_pod = |object: &&Object| agents.pods.iter().any(|pod| pod.namespace() == object.namespace);
     let pod = |object: &Object| {
         let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: object.name});

@@ -255,7 +255,7 @@ mod tests {
     use crate::cli::doctor::evidence::{Listed, Seen};
     use crate::cli::doctor::expected::tests::installed;
     use crate::model::settings::Settings;
-    use crate::offline;
+    use crate::state;
 
     fn pod(created: &str, more: &Value) -> AgentPod {
         let mut json = json!({
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn snapshot(memory: bool) -> Snapshot {
-        let mut snapshot = offline::empty(Settings::default());
+        let mut snapshot = state::empty(Settings::default());
         let mut objects = vec![json!({
             "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
             "metadata": {"name": "scout", "namespace": "team-a"},
@@ -287,7 +287,7 @@ mod tests {
             }));
         }
         for object in objects {
-            offline::add(&mut snapshot, &object).expect("an object");
+            state::add(&mut snapshot, &object).expect("an object");
         }
         snapshot
     }

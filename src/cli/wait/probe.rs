@@ -9,7 +9,7 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::{Family, Settings};
-use crate::offline;
+use crate::state;
 
 /// One dry run, and what memgate says to it.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ fn probe(
         old_object: None,
     };
     let settings = Settings { families: families.to_vec(), ..Settings::default() };
-    let mut findings = decide(&request, &offline::empty(settings)).findings;
+    let mut findings = decide(&request, &state::empty(settings)).findings;
     findings.sort_by_key(|finding| finding.severity == Severity::Warn);
     let finding = findings.into_iter().next()?;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };

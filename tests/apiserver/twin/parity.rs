@@ -11,8 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use memgate::{
     casefile::{Case as Asked, read::read},
     family,
-    manifest::{collect::collect, document::values},
+    manifest::document::values,
     model::{kind::NAMESPACE, request::Operation, settings::Family, twin::Without},
+    offline::collect::collect,
 };
 use serde_json::{Value, json};
 

@@ -1,0 +1,251 @@
+//! AdmissionReview bytes to a request, and a decision to response bytes.
+//!
+//! Knows the wire format `admission.k8s.io/v1` and nothing of HTTP. The object under review is
+//! never parsed here; it stays the text that was sent.
+
+mod response;
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::decide::decide;
+use crate::model::decision::{Decision, Reason};
+use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::request::{Operation, Request};
+use crate::model::snapshot::Snapshot;
+use crate::model::view::{Text, view};
+use crate::patch::{self, PatchError};
+
+use self::response::Verdict;
+
+/// A body that is no AdmissionReview that can be answered; a 400 whose text is this one.
+#[derive(Debug, thiserror::Error)]
+pub enum Malformed {
+    /// Nothing was sent.
+    #[error("the body is empty; send an AdmissionReview")]
+    Empty,
+    /// No JSON, or a field of the wrong type.
+    #[error("the body is not an AdmissionReview in JSON: line {line}, column {column}")]
+    NotJson {
+        /// From 1.
+        line: usize,
+        /// From 1, in bytes.
+        column: usize,
+    },
+    /// Another API version or kind.
+    #[error("apiVersion and kind must be admission.k8s.io/v1 and AdmissionReview")]
+    WrongVersion,
+    /// A review without a request.
+    #[error("request is missing")]
+    NoRequest,
+    /// A field without which there is no answer.
+    #[error("request.{0} is missing")]
+    Missing(&'static str),
+    /// An operation that the API does not have.
+    #[error("request.operation must be CREATE, UPDATE, DELETE or CONNECT")]
+    UnknownOperation,
+}
+
+/// A request that cannot be answered although its envelope is good.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The object holds text that is no Unicode or a number beyond all bounds; a 400.
+    #[error("the object cannot be read: it holds a string that is no Unicode text, or a number out of range")]
+    Unreadable,
+    /// memgate made a patch that does not apply; a 500.
+    #[error("the patch that was made does not apply to the object")]
+    Patch(#[from] PatchError),
+}
+
+/// One review to answer.
+#[derive(Debug)]
+pub struct Review<'a> {
+    /// The id that the response repeats.
+    pub uid: Cow<'a, str>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// What is asked.
+    pub request: Request<'a>,
+}
+
+view! {
+    /// The envelope.
+    Envelope {
+        /// `admission.k8s.io/v1`.
+        api_version: Text<'a> = "apiVersion",
+        /// `AdmissionReview`.
+        kind: Text<'a> = "kind",
+        /// What is asked.
+        request: Asked<'a> = "request",
+    }
+}
+
+view! {
+    /// The `request` of an AdmissionReview.
+    Asked {
+        /// The id.
+        uid: Text<'a> = "uid",
+        /// The kind that the webhook is registered for.
+        kind: GroupVersionKind<'a> = "kind",
+        /// `status`, `scale` and so on.
+        sub_resource: Text<'a> = "subResource",
+        /// The name.
+        name: Text<'a> = "name",
+        /// The namespace.
+        namespace: Text<'a> = "namespace",
+        /// CREATE, UPDATE, DELETE or CONNECT.
+        operation: Text<'a> = "operation",
+        /// The new object.
+        object: &'a RawValue = "object",
+        /// The stored object.
+        old_object: &'a RawValue = "oldObject",
+        /// Whether nothing will be stored.
+        dry_run: bool = "dryRun",
+    }
+}
+
+view! {
+    /// A kind, fully named.
+    GroupVersionKind {
+        /// The API group.
+        group: Text<'a> = "group",
+        /// The API version.
+        version: Text<'a> = "version",
+        /// The kind.
+        kind: Text<'a> = "kind",
+    }
+}
+
+/// Reads an AdmissionReview.
+///
+/// # Errors
+/// When it cannot be answered; see [`Malformed`].
+pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
+    if body.is_empty() {
+        return Err(Malformed::Empty);
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(body)
+        .map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })?;
+    let is = |text: &Option<Text<'_>>, wanted| text.as_deref() == Some(wanted);
+    if !is(&envelope.api_version, "admission.k8s.io/v1") || !is(&envelope.kind, "AdmissionReview") {
+        return Err(Malformed::WrongVersion);
+    }
+    let asked = envelope.request.ok_or(Malformed::NoRequest)?;
+    let uid = asked.uid.filter(|uid| !uid.is_empty()).ok_or(Malformed::Missing("uid"))?.0;
+    let kind = asked.kind.ok_or(Malformed::Missing("kind"))?;
+    let operation = asked.operation.ok_or(Malformed::Missing("operation"))?;
+    let operation = Operation::from_name(&operation).ok_or(Malformed::UnknownOperation)?;
+    let writes = matches!(operation, Operation::Create | Operation::Update);
+    if writes && asked.object.is_none() {
+        return Err(Malformed::Missing("object"));
+    }
+    let request = Request {
+        operation,
+        group: or_empty(kind.group),
+        version: or_empty(kind.version),
+        kind: kind.kind.filter(|kind| !kind.is_empty()).ok_or(Malformed::Missing("kind.kind"))?.0,
+        subresource: or_empty(asked.sub_resource),
+        namespace: or_empty(asked.namespace),
+        name: or_empty(asked.name),
+        object: asked.object.map(RawValue::get),
+        old_object: asked.old_object.map(RawValue::get),
+    };
+    Ok(Review { uid, dry_run: asked.dry_run.unwrap_or_default(), request })
+}
+
+fn or_empty(text: Option<Text<'_>>) -> Cow<'_, str> {
+    text.unwrap_or_default().0
+}
+
+/// The response of one of the two calls, as bytes of an AdmissionReview. Every patch is checked
+/// against the object before it leaves.
+///
+/// # Errors
+/// When the object cannot be read or the patch does not apply.
+pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result<Vec<u8>, Fault> {
+    if decision.reason == Reason::Unreadable {
+        return Err(Fault::Unreadable);
+    }
+    let findings = decision.told(phase);
+    let allowed = allowed(&findings);
+    let edits = if phase == Phase::Mutate && allowed { decision.edits.as_slice() } else { &[] };
+    check(review, edits)?;
+    Ok(Verdict { review, findings: &findings, edits, reason: decision.reason }.to_bytes())
+}
+
+/// Whether what one call tells refuses nothing.
+fn allowed(findings: &[&Finding]) -> bool {
+    findings.iter().all(|finding| finding.severity == Severity::Warn)
+}
+
+/// Both calls in one response: mutates, then validates the result, as the apiserver would.
+///
+/// # Errors
+/// Those of [`respond`].
+pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Fault> {
+    let admitted = admit(&review.request, snapshot)?;
+    let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
+    let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
+    Ok(Verdict { review, findings: &findings, edits, reason: admitted.reason() }.to_bytes())
+}
+
+/// What becomes of a request after both calls.
+#[derive(Debug)]
+pub struct Admitted {
+    /// The edits of the mutating call, in the order in which they apply.
+    pub edits: Vec<crate::model::edit::Edit>,
+    /// The decision whose findings are told: of the mutating call for pods, of the validating call
+    /// for everything else; with what the mutating call tells of its edits in front.
+    pub decision: Decision,
+    /// The JSON text of the object as it would be stored; `None` for a DELETE.
+    pub object: Option<String>,
+}
+
+impl Admitted {
+    /// Whether the request would be allowed.
+    #[must_use]
+    pub fn allowed(&self) -> bool {
+        self.decision.allowed()
+    }
+
+    /// Why, in one word: what was written says more than that the result is good.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        if self.allowed() && !self.edits.is_empty() && self.decision.phase == Phase::Validate {
+            return Reason::Defaulted;
+        }
+        self.decision.reason
+    }
+}
+
+/// Mutates, applies the edits, and validates the result, as the apiserver would.
+///
+/// # Errors
+/// When the object cannot be read or the patch does not apply.
+pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Fault> {
+    let first = decide(request, snapshot);
+    if first.reason == Reason::Unreadable {
+        return Err(Fault::Unreadable);
+    }
+    let object = request.object.map(str::to_owned);
+    if first.edits.is_empty() {
+        return Ok(Admitted { edits: Vec::new(), decision: first, object });
+    }
+    let text = patch::apply::apply(request.object.unwrap_or_default(), &first.edits)?;
+    patch::verify::check(request.object.unwrap_or_default(), &first.edits)?;
+    if first.phase == Phase::Mutate {
+        return Ok(Admitted { edits: first.edits.clone(), decision: first, object: Some(text) });
+    }
+    let mut second = decide(&Request { object: Some(&text), ..request.clone() }, snapshot);
+    let about_edits = first.findings.into_iter().filter(|finding| finding.on_rewrite);
+    second.findings.splice(..0, about_edits);
+    Ok(Admitted { edits: first.edits, decision: second, object: Some(text) })
+}
+
+fn check(review: &Review<'_>, edits: &[crate::model::edit::Edit]) -> Result<(), PatchError> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    patch::verify::check(review.request.object.unwrap_or_default(), edits)
+}

@@ -1,0 +1,104 @@
+//! The AdmissionReview of a case, as an apiserver would send it, and the state it meets.
+
+use serde_json::{Map, Value, json};
+
+use crate::casefile::Case;
+use crate::family;
+use crate::model::request::Operation;
+use crate::model::settings::{Family, Settings};
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
+use crate::state;
+
+/// The uid of every review: a case has but one.
+pub const UID: &str = "00000000-0000-4000-8000-000000000000";
+/// Who asks.
+const USER: &str = "memgate-test";
+
+/// The state of this case.
+///
+/// # Errors
+/// When a value of an object is out of all bounds.
+pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
+    let mut snapshot = state::empty(Settings::default());
+    for object in &case.state {
+        state::add(&mut snapshot, object)?;
+    }
+    Ok(snapshot)
+}
+
+/// The review of this case.
+#[must_use]
+pub fn review(case: &Case) -> Value {
+    let (object, old_object) = match case.operation {
+        Operation::Create | Operation::Connect => (case.object.as_ref(), None),
+        Operation::Update => (case.object.as_ref(), case.old_object.as_ref()),
+        Operation::Delete => (None, case.old_object.as_ref()),
+    };
+    let named = case.object.as_ref().or(case.old_object.as_ref());
+    let subject = object.or(old_object).or(named).unwrap_or(&Value::Null);
+    let api_version = text(subject, "/apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = text(subject, "/kind");
+    let kinds = json!({"group": group, "version": version, "kind": kind});
+    let resource = json!({"group": group, "version": version, "resource": plural(group, kind)});
+    let mut request = Map::new();
+    let mut put = |key: &str, value: Value| request.insert(key.to_owned(), value);
+    put("uid", json!(UID));
+    put("kind", kinds.clone());
+    put("resource", resource.clone());
+    if !case.subresource.is_empty() {
+        put("subResource", json!(case.subresource));
+    }
+    put("requestKind", kinds);
+    put("requestResource", resource);
+    put("name", json!(text(subject, "/metadata/name")));
+    put("namespace", json!(namespace(case, subject, kind)));
+    put("operation", json!(case.operation.name()));
+    put("userInfo", json!({"username": USER}));
+    put("object", object.cloned().unwrap_or(Value::Null));
+    put("oldObject", old_object.cloned().unwrap_or(Value::Null));
+    put("dryRun", json!(case.dry_run));
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+}
+
+fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
+    match (&case.namespace, text(subject, "/metadata/namespace")) {
+        (Some(namespace), _) => namespace,
+        (None, "") if kind == "Namespace" => "",
+        (None, "") => DEFAULT_NAMESPACE,
+        (None, namespace) => namespace,
+    }
+}
+
+/// The plural name of a kind: the known one, else the usual one.
+fn plural(group: &str, kind: &str) -> String {
+    match family::judging(&Family::ALL, group, kind) {
+        Some((_, kind)) => kind.plural.to_owned(),
+        None => format!("{}s", kind.to_lowercase()),
+    }
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::casefile::read::read;
+
+    #[test]
+    fn sends_what_an_apiserver_sends() {
+        let value = json!({
+            "name": "a", "operation": "DELETE", "dryRun": true, "expect": {"allowed": true},
+            "oldObject": {"apiVersion": "x.dev/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "n"}}
+        });
+        let cases = read(&value).expect("is good");
+        let review = review(&cases[0]);
+        let request = &review["request"];
+        assert_eq!(request["resource"], json!({"group": "x.dev", "version": "v1", "resource": "things"}));
+        assert_eq!((&request["name"], &request["namespace"]), (&json!("one"), &json!("n")));
+        assert_eq!((&request["object"], &request["dryRun"]), (&Value::Null, &json!(true)));
+        assert_eq!(request["oldObject"]["kind"], "Thing");
+    }
+}

@@ -1,0 +1,290 @@
+//! The decision: one pure function that the webhook and every command call.
+//!
+//! [`decide`] takes a request and a snapshot and returns findings and edits. It has no clock, no
+//! I/O and no randomness; the same input gives the same decision everywhere. What it cannot know it
+//! lists in [`Decision::unknown`].
+
+mod preview;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use crate::family::{self, Subject, common, pod as pods};
+use crate::model::change::keeps_what_users_write;
+use crate::model::decision::{Decision, Reason};
+use crate::model::finding::{Finding, Phase, Severity, quoted};
+use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::notice::{Notice, Referrer};
+use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
+use crate::model::request::{Operation, Request};
+use crate::model::settings::Family;
+use crate::model::snapshot::{DEFAULT_NAMESPACE, Lookup, Snapshot, StateReader, is_deleting};
+use crate::model::tree::Tree;
+use crate::model::view::MIRROR_POD;
+use crate::model::workload;
+
+/// Decides one request.
+///
+/// A decision on a pod belongs to the mutating call. A decision on a family's own resource has its
+/// edits for the mutating call and its findings for the validating one, which comes later and sees
+/// the object with the edits applied.
+#[must_use]
+pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    if request.is_pod() {
+        return decide_pod(request, snapshot);
+    }
+    if let Some(workload) = workload::find(&request.group, &request.kind) {
+        return preview::decide(workload, request, snapshot);
+    }
+    match family::judging(&snapshot.settings.families, &request.group, &request.kind) {
+        Some((family, kind)) => decide_resource(family, kind, request, snapshot),
+        None => Decision::pass(Reason::NotOurs),
+    }
+}
+
+/// What the inject label of a pod says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InjectMode<'p> {
+    None,
+    Disabled,
+    Required,
+    Other(&'p str),
+}
+
+fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
+    match pod.label(pods::INJECT_LABEL) {
+        None => InjectMode::None,
+        Some("disabled") => InjectMode::Disabled,
+        Some("required") => InjectMode::Required,
+        Some(other) => InjectMode::Other(other),
+    }
+}
+
+fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    if request.operation != Operation::Create || !request.subresource.is_empty() {
+        return Decision::pass(Reason::NotJudged);
+    }
+    match request.object {
+        Some(pod) => decide_new_pod(pod, &request.namespace, snapshot),
+        None => Decision::pass(Reason::Malformed),
+    }
+}
+
+/// Decides about a pod that is to be in a namespace, if that is known.
+fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
+    let pod = match Pod::parse(pod) {
+        Ok(pod) => pod,
+        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(_) => return Decision::pass(Reason::Malformed),
+    };
+    if inject_mode(&pod) == InjectMode::Disabled {
+        return Decision::pass(Reason::OptedOut);
+    }
+    if pod.deleting() {
+        return Decision::pass(Reason::Deleting);
+    }
+    if pod.annotation(MIRROR_POD).is_some() {
+        return Decision::pass(Reason::MirrorPod);
+    }
+    let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
+    let namespace = first_of([namespace, own_namespace.unwrap_or_default()]);
+    let namespace = match (namespace, &snapshot.settings.namespace) {
+        ("", None) => family::home(&pod).unwrap_or_default(),
+        _ => namespace,
+    };
+    let (namespace, mut state) = place(namespace, snapshot);
+    let decision = inject(namespace, &pod, &snapshot.settings.families, &mut state);
+    Decision { unknown: state.into_unknown(), ..decision }
+}
+
+/// Where an object is of which request or metadata say this. What they do not say the settings may;
+/// what nobody has placed counts as being in `default`.
+fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReader<'n>) {
+    match (namespace, &snapshot.settings.namespace) {
+        ("", Some(given)) => (given, StateReader::new(snapshot)),
+        ("", None) => (DEFAULT_NAMESPACE, StateReader::of_unplaced(snapshot)),
+        (namespace, _) => (namespace, StateReader::new(snapshot)),
+    }
+}
+
+/// The first enabled family that knows the pod decides.
+fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], state: &mut StateReader<'_>) -> Decision {
+    let inject_mode = inject_mode(pod);
+    let required = inject_mode == InjectMode::Required;
+    let known =
+        families.iter().find_map(|family| Some((*family, family::inject(*family, pod, namespace, state)?)));
+    let Some((family, injection)) = known else {
+        let spared = families.iter().any(|family| family::spares(*family, pod));
+        let refused = required && !spared;
+        return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
+    };
+    let required = required && family::honours_required(family);
+    // What a pod says of itself counts more than what its namespace says.
+    let of_namespace = if required { None } else { namespace_label(namespace, state) };
+    if of_namespace == Some("disabled") {
+        return Decision::pass(Reason::OptedOut);
+    }
+    let mut edits = Vec::new();
+    if !injection.edits.is_empty() {
+        let marker = pods::marker::edit(pod, family, injection.added);
+        edits = injection.edits;
+        edits.push(marker);
+    }
+    let severity = if required { Severity::Deny } else { Severity::Warn };
+    let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
+    let unmet: Vec<Finding> = told.map(|finding| Finding { severity, ..finding }).collect();
+    let admitted_without = unmet.first().filter(|_| !required);
+    let notice = admitted_without.and_then(|finding| {
+        let referrer = referrer(family, pod, namespace, state)?;
+        Some(Notice { referrer, finding: finding.clone(), partly: !edits.is_empty() })
+    });
+    let mut findings = injection.warnings;
+    findings.extend(unmet);
+    if let InjectMode::Other(value) = inject_mode {
+        findings.push(label_unknown(family, value));
+    }
+    findings.extend(of_namespace.map(|value| namespace_label_unknown(family, namespace, value)));
+    findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
+    let family = Some(family);
+    Decision { findings, edits, required, notice, family, ..Decision::pass(injection.reason) }
+}
+
+/// Whose pod it is. Who may read a namespace learns nothing of another one.
+fn referrer(family: Family, pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+    let referrer = family::referrer(family, pod, namespace, state);
+    referrer.filter(|referrer| referrer.namespace == namespace)
+}
+
+/// What the inject label of a namespace says.
+fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
+    match state.get(&NAMESPACE, "", namespace) {
+        Lookup::Found(object) => object.label(pods::INJECT_LABEL),
+        Lookup::Absent | Lookup::Unknown => None,
+    }
+}
+
+fn inject_label() -> Pointer {
+    Pointer::new("/metadata/labels").key(pods::INJECT_LABEL)
+}
+
+fn label_unknown(family: Family, value: &str) -> Finding {
+    let message = format!(
+        "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
+        quoted(value)
+    );
+    Finding::warn(family::inject_label_unknown(family), inject_label(), message)
+}
+
+fn namespace_label_unknown(family: Family, namespace: &str, value: &str) -> Finding {
+    let message = format!(
+        "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
+        quoted(namespace),
+        quoted(value)
+    );
+    Finding::warn(family::inject_label_unknown(family), Pointer::new("/metadata/namespace"), message)
+}
+
+fn not_recognised() -> Decision {
+    let message = "the pod requires its memory, but has no label by which an enabled family knows it";
+    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, inject_label(), message)
+        .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
+    Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
+}
+
+fn decide_resource(
+    family: Family,
+    kind: &'static Kind,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+) -> Decision {
+    if request.operation == Operation::Connect || !request.subresource.is_empty() {
+        return Decision::pass(Reason::NotJudged);
+    }
+    let deleted = request.operation == Operation::Delete;
+    let judged = if deleted { request.old_object } else { request.object };
+    let object = match judged.map(|text| Tree::parse(text, &kind.schema)) {
+        Some(Ok(object)) => object,
+        Some(Err(_)) => return Decision::pass(Reason::Unreadable),
+        None if deleted => return Decision::pass(Reason::NotJudged),
+        None => return Decision::pass(Reason::Malformed),
+    };
+    if is_deleting(&object) && !deleted {
+        return Decision::pass(Reason::Deleting);
+    }
+    if family::judges_changes_only(family) && keeps_what_users_write(request) {
+        return Decision::pass(Reason::NotJudged);
+    }
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let old = old.and_then(|text| Tree::parse(text, &kind.schema).ok());
+    let own = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_of([&request.name, own("name")]);
+    let namespace = first_of([&request.namespace, own("namespace")]);
+    let (namespace, state) =
+        if kind.namespaced { place(namespace, snapshot) } else { ("", StateReader::new(snapshot)) };
+    let operation = request.operation;
+    let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
+    judge(family, &subject, state)
+}
+
+/// The first text that says something: the request's word counts before the object's own.
+fn first_of<const N: usize>(texts: [&str; N]) -> &str {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn judge(family: Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> Decision {
+    let mut findings = family::validate(family, subject, &mut state);
+    if let Some(old) = subject.old {
+        ratchet(family, subject, old, &mut findings, &mut state);
+    }
+    let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
+    findings.retain(|finding| !(denied && finding.when_allowed));
+    findings.sort_by_cached_key(|finding| subject.object.document_position(&finding.pointer));
+    let edits = if subject.operation == Operation::Delete {
+        Vec::new()
+    } else {
+        family::default(family, subject, &mut state)
+    };
+    let reason = match (denied, edits.is_empty()) {
+        (true, _) => Reason::Invalid,
+        (false, false) => Reason::Defaulted,
+        (false, true) => Reason::Valid,
+    };
+    let unknown = state.into_unknown();
+    let family = Some(family);
+    Decision { findings, edits, unknown, family, phase: Phase::Validate, ..Decision::pass(reason) }
+}
+
+/// A denial that the stored object already earned only warns: what is stored can still be labelled,
+/// annotated and freed of finalizers.
+/// Source: Kubernetes documentation, CRD validation ratcheting.
+fn ratchet(
+    family: Family,
+    subject: &Subject<'_>,
+    old: &Tree,
+    findings: &mut [Finding],
+    state: &mut StateReader<'_>,
+) {
+    if findings.iter().all(|finding| finding.severity == Severity::Warn) {
+        return;
+    }
+    let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
+    let old_findings = family::validate(family, &stored, state);
+    let denied = old_findings.iter().filter(|old| old.severity == Severity::Deny);
+    let known: BTreeSet<_> = denied.map(Finding::fingerprint).collect();
+    for finding in findings {
+        if known.contains(&finding.fingerprint()) {
+            finding.severity = Severity::Warn;
+        }
+    }
+}
+
+/// The order of two places in an object whose fields stand in the order of their names, as the
+/// apiserver sends them.
+fn by_pointer(a: &Pointer, b: &Pointer) -> Ordering {
+    fn key(token: Cow<'_, str>) -> (usize, Cow<'_, str>) {
+        (token.parse().unwrap_or(0), token)
+    }
+    a.tokens().map(key).cmp(b.tokens().map(key))
+}

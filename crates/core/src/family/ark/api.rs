@@ -1,0 +1,219 @@
+//! The kinds of the ark family and what is read of them; nothing else.
+//!
+//! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
+//! it uses the Memory `default` of its namespace. ArkConfig can name another one.
+
+use crate::model::kind::Kind;
+use crate::model::schema::{Field, METADATA, Schema};
+use crate::model::selector::PodSelector;
+use crate::model::tree::Tree;
+
+/// The Memory of a Query that names none, and the only name of an ArkConfig.
+pub const DEFAULT: &str = "default";
+
+/// Where an address can come from, in the order in which the platform looks; the last one it never
+/// finds.
+pub const ADDRESS_SOURCES: [&str; 4] = ["secretKeyRef", "configMapKeyRef", "serviceRef", "queryParameterRef"];
+
+/// Where the value of a header can come from, in the order in which the platform looks. The first
+/// one wins over a literal too.
+pub const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
+
+/// The annotation by which a pod opts in; its value names the Memory.
+pub const MEMORY_ANNOTATION: &str = "memgate.dev/ark-memory";
+
+/// The annotation that names the containers that get the Memory.
+pub const CONTAINERS_ANNOTATION: &str = "memgate.dev/ark-containers";
+
+/// The annotation that says how long to wait for the memory service, in seconds.
+pub const TIMEOUT_ANNOTATION: &str = "memgate.dev/ark-memory-timeout";
+
+const GROUP: &str = "ark.mckinsey.com";
+
+/// The memory resource.
+pub static MEMORY: Kind = Kind {
+    group: GROUP,
+    version: "v1alpha1",
+    kind: "Memory",
+    plural: "memories",
+    namespaced: true,
+    schema: Schema::Open(&[
+        Field::new("metadata", METADATA),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new("address", ADDRESS).guarded(),
+                Field::new("headers", Schema::List(&HEADER)).guarded(),
+            ]),
+        ),
+        Field::new(
+            "status",
+            Schema::Open(&[
+                Field::new("lastResolvedAddress", Schema::Text),
+                Field::new("phase", Schema::Text),
+                Field::new("message", Schema::Text),
+            ]),
+        ),
+    ]),
+};
+
+/// The address of a Memory.
+pub const ADDRESS: Schema = Schema::Open(&[
+    Field::new("value", Schema::Text).guarded(),
+    Field::new(
+        "valueFrom",
+        Schema::Open(&[
+            Field::new("secretKeyRef", KEY_REF).guarded(),
+            Field::new("configMapKeyRef", KEY_REF).guarded(),
+            Field::new("serviceRef", SERVICE_REF).guarded(),
+            Field::new("queryParameterRef", QUERY_PARAMETER_REF).guarded(),
+        ]),
+    )
+    .guarded(),
+]);
+
+/// One header of a Memory.
+pub const HEADER: Schema = Schema::Open(&[
+    Field::new("name", Schema::Text).guarded(),
+    Field::new(
+        "value",
+        Schema::Open(&[
+            Field::new("value", Schema::Text).guarded(),
+            Field::new(
+                "valueFrom",
+                Schema::Open(&[
+                    Field::new("secretKeyRef", KEY_REF).guarded(),
+                    Field::new("configMapKeyRef", KEY_REF).guarded(),
+                    Field::new("queryParameterRef", QUERY_PARAMETER_REF).guarded(),
+                ]),
+            )
+            .guarded(),
+        ]),
+    )
+    .guarded(),
+]);
+
+const KEY_REF: Schema = Schema::Open(&[
+    Field::new("name", Schema::Text).guarded(),
+    Field::new("key", Schema::Text).guarded(),
+    Field::new("optional", Schema::Boolean).guarded(),
+]);
+
+const SERVICE_REF: Schema = Schema::Open(&[
+    Field::new("name", Schema::Text).guarded(),
+    Field::new("namespace", Schema::Text).guarded(),
+    // A port that is no string has rules of its own.
+    Field::new("port", Schema::Text).guarded(),
+    Field::new("path", Schema::Text).guarded(),
+]);
+
+const QUERY_PARAMETER_REF: Schema = Schema::Open(&[Field::new("name", Schema::Text).guarded()]);
+
+/// The referrer: a chat request.
+pub static QUERY: Kind = Kind {
+    group: GROUP,
+    version: "v1alpha1",
+    kind: "Query",
+    plural: "queries",
+    namespaced: true,
+    schema: Schema::Open(&[
+        Field::new("metadata", METADATA),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new("memory", MEMORY_REF).guarded(),
+                Field::new("conversationId", Schema::Text).guarded(),
+                Field::new("sessionId", Schema::Text).guarded(),
+                Field::new("target", Schema::Any),
+            ]),
+        ),
+        Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)])),
+    ]),
+};
+
+/// A reference to a Memory, also that of an ArkConfig.
+pub const MEMORY_REF: Schema = Schema::Open(&[
+    Field::new("name", Schema::Text).guarded(),
+    Field::new("namespace", Schema::Text).guarded(),
+]);
+
+/// The settings of the whole cluster.
+pub static ARK_CONFIG: Kind = Kind {
+    group: GROUP,
+    version: "v1alpha1",
+    kind: "ArkConfig",
+    plural: "arkconfigs",
+    namespaced: false,
+    schema: Schema::Open(&[
+        Field::new("metadata", METADATA),
+        Field::new("spec", Schema::Open(&[Field::new("defaultMemory", MEMORY_REF).guarded()])),
+    ]),
+};
+
+/// core/v1 Service: what a `serviceRef` leads to.
+pub static SERVICE: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Service",
+    plural: "services",
+    namespaced: true,
+    schema: Schema::Open(&[
+        Field::new("metadata", METADATA),
+        Field::new(
+            "spec",
+            Schema::Open(&[Field::new(
+                "ports",
+                Schema::List(&Schema::Open(&[
+                    Field::new("name", Schema::Text),
+                    Field::new("port", Schema::Integer),
+                    Field::new("targetPort", Schema::Text),
+                ])),
+            )]),
+        ),
+    ]),
+};
+
+/// core/v1 ConfigMap: what a `configMapKeyRef` leads to.
+pub static CONFIG_MAP: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "ConfigMap",
+    plural: "configmaps",
+    namespaced: true,
+    schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("data", Schema::Texts)]),
+};
+
+/// The kinds that the family judges.
+pub static KINDS: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
+
+/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+pub static WATCHED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
+
+/// The kinds that decisions look up one by one.
+pub static ASKED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
+
+/// The kinds for which defaults are written.
+pub static DEFAULTED: [&Kind; 2] = [&MEMORY, &QUERY];
+
+/// The memory resources.
+pub static MEMORIES: [&Kind; 1] = [&MEMORY];
+
+/// No label tells which pods talk to a Memory, so they opt in.
+pub static POD_SELECTORS: [PodSelector; 1] =
+    [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
+
+/// What the platform has written about a Memory; `None` for one that it has not seen yet.
+#[must_use]
+pub fn status(memory: &Tree) -> Option<&Tree> {
+    let says = |status: &&Tree| {
+        let known = ["lastResolvedAddress", "phase", "message"];
+        known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
+    };
+    memory.get("status").filter(says)
+}
+
+/// The address that the platform has found.
+#[must_use]
+pub fn resolved_address(memory: &Tree) -> Option<&str> {
+    status(memory)?.get("lastResolvedAddress")?.text().filter(|address| !address.is_empty())
+}

@@ -1,0 +1,122 @@
+//! The default Memory of a Query, and the name of a port where a number was given.
+//!
+//! A Query without a reference uses the Memory `default` of its namespace when it runs; written down,
+//! everybody can see which one it was. The platform looks ports up by name, but its own documents
+//! show a number.
+
+use crate::family::Subject;
+use crate::model::edit::{Edit, Op, Origin, Value};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
+use super::service::{Mended, ServiceRef, mended};
+use super::value::Given;
+
+/// One edit for each default that an object lacks.
+#[must_use]
+pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
+    if *subject.kind == QUERY {
+        memory(subject, state).into_iter().collect()
+    } else if *subject.kind == MEMORY {
+        port(subject, state).into_iter().collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// The Memory of a Query that names none.
+#[derive(Debug, PartialEq)]
+pub enum Choice {
+    /// This one, chosen for this reason.
+    Memory {
+        /// Its name.
+        name: String,
+        /// Who chose it.
+        origin: Origin,
+    },
+    /// There is none.
+    Nothing,
+    /// Nobody knows yet.
+    Unknown,
+}
+
+/// The Memory that a Query of this namespace gets: the one of the ArkConfig, if it can be used, else
+/// the one named `default`.
+#[must_use]
+pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> Choice {
+    let config = state.get(&ARK_CONFIG, "", DEFAULT);
+    if config == Lookup::Unknown {
+        return Choice::Unknown;
+    }
+    if let Some(name) = configured(config) {
+        match state.get_if_known(&MEMORY, namespace, name) {
+            Lookup::Unknown if state.in_cluster(&MEMORY) => return Choice::Unknown,
+            Lookup::Found(memory) if is_usable(memory, state) => {
+                let resource = format!("ArkConfig {DEFAULT}").into();
+                let origin = Origin { resource, field: "spec.defaultMemory.name".into(), rule: "" };
+                return Choice::Memory { name: name.to_owned(), origin };
+            }
+            _ => {}
+        }
+    }
+    match state.get_if_known(&MEMORY, namespace, DEFAULT) {
+        Lookup::Found(memory) if !memory.deleting() => {
+            let resource = format!("Memory {namespace}/{DEFAULT}").into();
+            let origin = Origin { resource, field: "".into(), rule: "the namespace's default Memory" };
+            Choice::Memory { name: DEFAULT.to_owned(), origin }
+        }
+        Lookup::Unknown => Choice::Unknown,
+        Lookup::Found(_) | Lookup::Absent => Choice::Nothing,
+    }
+}
+
+fn configured(config: Lookup<'_>) -> Option<&str> {
+    let Lookup::Found(config) = config else { return None };
+    let name = config.tree.at(&["spec", "defaultMemory", "name"]).and_then(Tree::text);
+    name.filter(|name| !name.is_empty())
+}
+
+/// Outside a cluster nothing has a status.
+fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
+    let unseen = !state.in_cluster(&MEMORY) && status(&memory.tree).is_none();
+    !memory.deleting() && (unseen || resolved_address(&memory.tree).is_some())
+}
+
+/// Only when the Query is made: one that has run without a Memory is not stamped afterwards.
+fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
+    let spec = subject.object.get("spec").filter(|spec| spec.is_object())?;
+    if subject.operation != Operation::Create || spec.get("memory").is_some() {
+        return None;
+    }
+    let Choice::Memory { name, origin } = default_memory(subject.namespace, state) else { return None };
+    Some(Edit {
+        op: Op::Add,
+        pointer: Pointer::new("/spec/memory"),
+        value: Value::Tree(serde_json::json!({"name": name})),
+        origins: vec![origin],
+    })
+}
+
+fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
+    let given = Given::address(subject.object.at(&["spec", "address"])?);
+    let source = given.sources.iter().find(|source| source.field == "serviceRef")?;
+    let number = source.tree.get("port")?.integer().filter(|number| (1..=65535).contains(number))?;
+    let reference = ServiceRef::read(source, subject.namespace);
+    let service = reference.map_or(Lookup::Unknown, |reference| reference.look_up(state));
+    let resource = match (service, reference) {
+        (Lookup::Found(_), Some(reference)) => {
+            format!("Service {}/{}", reference.namespace, reference.name).into()
+        }
+        _ => "".into(),
+    };
+    let (op, value) = match mended(number, service) {
+        Mended::Text(text) => (Op::Replace, Value::Text(text)),
+        Mended::Removed => (Op::Remove, Value::Nothing),
+    };
+    let origin = Origin { resource, field: "".into(), rule: "a port is given by its name" };
+    let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
+    Some(Edit { op, pointer, value, origins: vec![origin] })
+}

@@ -1,0 +1,221 @@
+//! What a pod lacks to have its memory.
+//!
+//! The platform makes no pod for an agent, and no label tells which pods talk to a Memory: they opt
+//! in by annotation. The way to the memory: the annotation names the Memory, the Memory says where
+//! its service is. What the pod already says wins.
+
+mod annotations;
+mod env;
+mod target;
+
+use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
+use crate::model::decision::Reason;
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::notice::Referrer;
+use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+
+use self::annotations::MemoryName;
+use self::env::{Compared, Variable};
+use self::target::Reach;
+use super::api::{CONTAINERS_ANNOTATION, DEFAULT, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
+use super::codes::{
+    LOOKUP_FAILED, POD_BROKER, POD_CONTAINER_UNKNOWN, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
+    POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
+    POD_TIMEOUT_INVALID,
+};
+
+/// The label that tells what a pod is.
+const NAME_LABEL: &str = "app.kubernetes.io/name";
+
+/// What the pod lacks; `None` when it is no pod of this family.
+#[must_use]
+pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+    let wanted = pod.annotation(MEMORY_ANNOTATION)?;
+    let what = pod.label(NAME_LABEL);
+    if namespace == "kube-system" || what == Some("memgate") {
+        return Some(Injection::nothing(Reason::NotOurs));
+    }
+    if what == Some("ark-broker") {
+        let warning =
+            Finding::warn(&POD_BROKER, annotation(MEMORY_ANNOTATION), "broker pods are not injected");
+        return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
+    }
+    let mut injection = Injection::nothing(Reason::Complete);
+    let timeout = timeout(pod, &mut injection);
+    let containers = containers(pod, &mut injection);
+    let Some(reach) = reach(wanted, namespace, &mut injection, state) else { return Some(injection) };
+    let variables = wanted_variables(&reach, timeout, &mut injection, state);
+    if injection.unmet.is_empty() {
+        fill(pod, &containers, &reach, &variables, &mut injection);
+    }
+    Some(injection)
+}
+
+/// What made the pod: no object of the platform stands for it.
+#[must_use]
+pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<Referrer> {
+    let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
+    let home = wanted.and_then(|wanted| wanted.namespace);
+    home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
+}
+
+fn annotation(key: &str) -> Pointer {
+    Pointer::new("/metadata/annotations").key(key)
+}
+
+fn unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
+    injection.reason = reason;
+    injection.unmet.push(Finding::warn(code, annotation(MEMORY_ANNOTATION), message));
+}
+
+/// The seconds of the timeout, if there is one that can be used.
+fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
+    let seconds = annotations::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
+    if seconds.is_none() {
+        let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600");
+        let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation(TIMEOUT_ANNOTATION), message);
+        injection.warnings.push(finding);
+    }
+    seconds
+}
+
+/// The indexes of the containers that get the memory: those that are named, or all.
+fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
+    let named = annotations::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
+    let has_name = |index: &usize, name: &str| {
+        pod.containers().get(*index).and_then(|container| container.name.as_deref()) == Some(name)
+    };
+    let all = 0..pod.containers().len();
+    if named.is_empty() {
+        return all.collect();
+    }
+    let unknown: Vec<Finding> = named
+        .iter()
+        .filter(|name| !all.clone().any(|index| has_name(&index, name)))
+        .map(|name| {
+            let message =
+                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name));
+            Finding::warn(&POD_CONTAINER_UNKNOWN, annotation(CONTAINERS_ANNOTATION), message)
+        })
+        .collect();
+    if unknown.len() == named.len() {
+        injection.reason = Reason::NoContainer;
+        injection.unmet = unknown;
+    } else {
+        injection.warnings.extend(unknown);
+    }
+    all.filter(|index| named.iter().any(|name| has_name(index, name))).collect()
+}
+
+/// The Memory that the annotation names, and what of it the pod may have.
+fn reach<'s>(
+    wanted: &str,
+    namespace: &str,
+    injection: &mut Injection,
+    state: &mut StateReader<'s>,
+) -> Option<Reach<'s>> {
+    let Some(MemoryName { namespace: home, name }) = MemoryName::read(wanted) else {
+        let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
+        unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
+        return None;
+    };
+    let (home, name) = (home.unwrap_or(namespace), if name.is_empty() { DEFAULT } else { name });
+    match state.get_if_known(&MEMORY, home, name) {
+        Lookup::Found(memory) => {
+            let placed = memory.placed && state.placed();
+            let foreign = home != namespace && placed;
+            if foreign {
+                let (home, namespace) = (quoted(home), quoted(namespace));
+                let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");
+                let pointer = annotation(MEMORY_ANNOTATION);
+                injection.warnings.push(Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message));
+            }
+            Some(Reach { memory, namespace: home.to_owned(), foreign })
+        }
+        Lookup::Absent => {
+            unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
+            None
+        }
+        Lookup::Unknown => {
+            injection.reason = Reason::ReferenceUnknown;
+            if state.in_cluster(&MEMORY) {
+                let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
+                unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+            } else {
+                // Files without any Memory say nothing of this one. Only a pod that insists is told.
+                injection.quiet = injection.unmet.is_empty();
+                unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
+            }
+            None
+        }
+    }
+}
+
+fn missing(name: &str, home: &str) -> String {
+    format!("Memory {} not found in namespace {}; nothing injected", quoted(name), quoted(home))
+}
+
+/// All variables of the memory, in their order; none when it has no address.
+fn wanted_variables(
+    reach: &Reach<'_>,
+    timeout: Option<u16>,
+    injection: &mut Injection,
+    state: &mut StateReader<'_>,
+) -> Vec<Variable> {
+    let Some(address) = reach.address(state) else {
+        let Object { name, .. } = reach.memory;
+        let home = quoted(&format!("{}/{name}", reach.namespace));
+        let message = format!("Memory {home} has no usable address; nothing injected");
+        unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
+        return Vec::new();
+    };
+    let (headers, skipped) = reach.headers();
+    if injection.unmet.is_empty() {
+        injection.warnings.extend(skipped.into_iter().map(|skipped| {
+            let message = format!("header {} cannot be injected: {}", skipped.name, skipped.reason);
+            Finding::warn(&POD_HEADER_SKIPPED, annotation(MEMORY_ANNOTATION), message)
+        }));
+    }
+    env::variables(reach, address, timeout, &headers)
+}
+
+/// Compares what the containers have with what they are to have, and adds what is missing.
+fn fill(
+    pod: &Pod<'_>,
+    containers: &[usize],
+    reach: &Reach<'_>,
+    variables: &[Variable],
+    injection: &mut Injection,
+) {
+    let home = format!("Memory {}/{}", reach.namespace, reach.memory.name).into();
+    let mut added = Vec::new();
+    let mut conflict = false;
+    for index in containers {
+        let Some(container) = pod.containers().get(*index) else { continue };
+        let name = container.name.as_deref().unwrap_or_default();
+        let existing = container.env.as_deref();
+        let Compared { missing, different } = env::compare(existing.unwrap_or_default(), variables);
+        for (at, variable) in different {
+            let message = format!("container {} already sets {variable}; left as is", quoted(name));
+            let pointer = env_pointer(*index).index(at);
+            injection.warnings.push(Finding::warn(&POD_ENV_EXISTS, pointer, message));
+            conflict = true;
+        }
+        if !missing.is_empty() {
+            added.push((name.to_owned(), missing.iter().map(|variable| variable.name.clone()).collect()));
+        }
+        let block =
+            missing.into_iter().map(|variable| (variable.env_var(), variable.origin(&home))).collect();
+        injection.edits.extend(insert_env(*index, existing, block, Place::Front));
+    }
+    injection.reason = match (added.is_empty(), conflict) {
+        (false, _) => Reason::Injected,
+        (true, true) => Reason::Conflict,
+        (true, false) => Reason::Complete,
+    };
+    let whose = if reach.foreign { format!("{}/", reach.namespace) } else { String::new() };
+    let memory = vec![format!("Memory/{whose}{}", reach.memory.name)];
+    injection.added = Added { memory, env: added, ..Added::default() };
+}

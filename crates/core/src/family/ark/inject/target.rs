@@ -1,0 +1,181 @@
+//! What of a Memory a pod may have: where its service is, and the headers to send there.
+//!
+//! What comes from a Secret stays a reference to it. A Memory of another namespace gives its address
+//! only: else whoever can make pods could read what its headers say.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::address::{Address, is_port};
+use super::super::api::resolved_address;
+use super::super::service::{ServiceRef, by_name, by_number, ports};
+use super::super::value::{Given, Source, Taken};
+
+/// A Memory as a pod sees it.
+#[derive(Debug)]
+pub(super) struct Reach<'s> {
+    pub(super) memory: &'s Object,
+    /// Its namespace; for one that nobody has placed, where it was looked for.
+    pub(super) namespace: String,
+    /// Whether it is in another namespace than the pod.
+    pub(super) foreign: bool,
+}
+
+/// A header that a variable can carry.
+#[derive(Debug)]
+pub(super) struct Header<'s> {
+    pub(super) name: &'s str,
+    pub(super) variable: String,
+    pub(super) source: EnvSource,
+    pub(super) index: usize,
+}
+
+/// A header that none can carry.
+#[derive(Debug)]
+pub(super) struct Skipped<'s> {
+    pub(super) name: &'s str,
+    pub(super) reason: &'static str,
+    index: usize,
+}
+
+impl<'s> Reach<'s> {
+    /// Where the service is; `None` when nobody can tell.
+    pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
+        let given = Given::address(self.memory.tree.at(&["spec", "address"])?);
+        match given.taken() {
+            Taken::Literal(literal) => self.literal(literal.text()?),
+            Taken::Nothing => None,
+            Taken::Source(source) => match source.field {
+                "secretKeyRef" if !self.foreign => secret(&source),
+                "configMapKeyRef" if !self.foreign => config_map(&source),
+                "configMapKeyRef" => self.resolved(),
+                "serviceRef" => self.service(&source, state),
+                _ => None,
+            },
+        }
+    }
+
+    /// An address as it stands there, but for one slash at its end.
+    fn literal(&self, text: &str) -> Option<EnvSource> {
+        let shared = || Address::parse(text).is_some_and(|address| !address.userinfo);
+        let usable = !self.foreign || shared();
+        usable.then(|| EnvSource::Value(escaped(text.strip_suffix('/').unwrap_or(text))))
+    }
+
+    /// The address that the platform has found.
+    fn resolved(&self) -> Option<EnvSource> {
+        self.literal(resolved_address(&self.memory.tree)?)
+    }
+
+    fn service(&self, source: &Source<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
+        let Some(reference) = ServiceRef::read(source, &self.namespace) else { return self.resolved() };
+        let known = match reference.look_up(state) {
+            Lookup::Found(service) => port(&reference, service),
+            Lookup::Absent | Lookup::Unknown => None,
+        };
+        if let Some(port) = known {
+            return self.literal(&reference.url(port));
+        }
+        let guessed = || self.literal(&reference.url(number(reference.port?)?));
+        self.resolved().or_else(guessed)
+    }
+
+    /// The headers that variables can carry, and those that they cannot.
+    pub(super) fn headers(&self) -> (Vec<Header<'s>>, Vec<Skipped<'s>>) {
+        let headers = self.memory.tree.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+        let (mut usable, mut skipped) = (Vec::new(), Vec::new());
+        for (index, header) in headers.iter().enumerate() {
+            let Some(name) = header.get("name").and_then(Tree::text).filter(|name| !name.is_empty()) else {
+                continue;
+            };
+            match self.header_value(header) {
+                Ok(source) => usable.push(Header { name, variable: variable(name), source, index }),
+                Err(reason) => skipped.push(Skipped { name, reason, index }),
+            }
+        }
+        let last: BTreeMap<String, usize> =
+            usable.iter().map(|header| (header.variable.clone(), header.index)).collect();
+        let (last, earlier): (Vec<_>, Vec<_>) =
+            usable.into_iter().partition(|header| last.get(&header.variable) == Some(&header.index));
+        let reason = "same variable as a later header";
+        let skip = |header: Header<'s>| Skipped { name: header.name, reason, index: header.index };
+        skipped.extend(earlier.into_iter().map(skip));
+        skipped.sort_by_key(|skipped| skipped.index);
+        (last, skipped)
+    }
+
+    fn header_value(&self, header: &'s Tree) -> Result<EnvSource, &'static str> {
+        let no_value = "no value";
+        if self.foreign {
+            return Err("Memory of another namespace");
+        }
+        match Given::header(header.get("value").ok_or(no_value)?).taken() {
+            Taken::Literal(literal) => {
+                literal.text().map(|text| EnvSource::Value(escaped(text))).ok_or(no_value)
+            }
+            Taken::Source(source) => match source.field {
+                "secretKeyRef" => secret(&source).ok_or(no_value),
+                "configMapKeyRef" => config_map(&source).ok_or(no_value),
+                _ => Err("value comes from a query parameter"),
+            },
+            Taken::Nothing => Err(no_value),
+        }
+    }
+}
+
+/// A text that the kubelet does not expand: it takes `$(NAME)` for a reference and `$$` for `$`.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+/// The variable that carries a header.
+fn variable(header: &str) -> String {
+    let mark = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("ARK_MEMORY_HEADER_{}", header.chars().map(mark).collect::<String>())
+}
+
+fn secret(source: &Source<'_>) -> Option<EnvSource> {
+    Some(EnvSource::ValueFrom(ValueFrom { secret_key_ref: key_ref(source)? }))
+}
+
+fn config_map(source: &Source<'_>) -> Option<EnvSource> {
+    Some(EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key_ref(source)? }))
+}
+
+fn key_ref(source: &Source<'_>) -> Option<KeyRef> {
+    let optional = match source.tree.get("optional") {
+        Some(Tree::Boolean(optional)) => Some(*optional),
+        _ => None,
+    };
+    Some(KeyRef {
+        name: source.text("name")?.to_owned(),
+        key: Cow::Owned(source.text("key")?.to_owned()),
+        optional,
+    })
+}
+
+/// The number of the port that a reference means on a Service.
+fn port(reference: &ServiceRef<'_>, service: &Object) -> Option<i64> {
+    let ports = ports(&service.tree);
+    let meant = match reference.port {
+        None => ports.first().copied(),
+        Some(port) => {
+            let named = port.text().and_then(|name| by_name(&ports, name));
+            named.or_else(|| by_number(&ports, number(port)?))
+        }
+    };
+    meant.map(|port| port.number)
+}
+
+/// A port that is a number, whether in quotes or not.
+fn number(port: &Tree) -> Option<i64> {
+    match port {
+        Tree::Integer(number) => Some(*number).filter(|number| (1..=65535).contains(number)),
+        Tree::Text(text) if is_port(text) => text.parse().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! What a `serviceRef` leads to: a Service, one of its ports, a URL.
+
+use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::tree::Tree;
+
+use super::api::SERVICE;
+use super::value::Source;
+
+/// A `serviceRef` that names a Service.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceRef<'t> {
+    /// The name of the Service.
+    pub name: &'t str,
+    /// Its namespace: that of the Memory unless the reference names one.
+    pub namespace: &'t str,
+    /// The port as it is given, of any type; an empty string is none.
+    pub port: Option<&'t Tree>,
+    /// The path as it is given.
+    pub path: Option<&'t str>,
+}
+
+/// One port of a Service.
+#[derive(Debug, Clone, Copy)]
+pub struct Port<'s> {
+    /// The name; empty for the only port of a Service.
+    pub name: &'s str,
+    /// The number.
+    pub number: i64,
+    target: Option<i64>,
+}
+
+/// What becomes of a number where the platform wants the name of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mended {
+    /// The name of the port that was meant, or the digits when nobody knows it.
+    Text(String),
+    /// Nothing: the port that was meant has no name, and is the only one.
+    Removed,
+}
+
+impl<'t> ServiceRef<'t> {
+    /// Reads a `serviceRef` of a Memory in this namespace; `None` without a name.
+    #[must_use]
+    pub fn read(source: &Source<'t>, namespace: &'t str) -> Option<Self> {
+        Some(Self {
+            name: source.text("name")?,
+            namespace: source.text("namespace").unwrap_or(namespace),
+            port: source.tree.get("port").filter(|port| port.text() != Some("")),
+            path: source.text("path"),
+        })
+    }
+
+    /// The Service.
+    pub fn look_up<'s>(&self, state: &mut StateReader<'s>) -> Lookup<'s> {
+        state.get_if_known(&SERVICE, self.namespace, self.name)
+    }
+
+    /// The URL on a port of this number.
+    #[must_use]
+    pub fn url(&self, port: i64) -> String {
+        let path = self.path.map(cleaned).unwrap_or_default();
+        format!("http://{}.{}.svc.cluster.local:{port}{path}", self.name, self.namespace)
+    }
+}
+
+/// The ports of a Service, in their order.
+#[must_use]
+pub fn ports(service: &Tree) -> Vec<Port<'_>> {
+    let ports = service.at(&["spec", "ports"]).map(Tree::elements).unwrap_or_default();
+    let port = |tree| {
+        let number = Tree::get(tree, "port")?.integer()?;
+        let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
+        Some(Port { name, number, target: tree.get("targetPort").and_then(Tree::integer) })
+    };
+    ports.iter().filter_map(port).collect()
+}
+
+/// The port of this name.
+#[must_use]
+pub fn by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s>> {
+    ports.iter().find(|port| port.name == name).copied()
+}
+
+/// The port that somebody means by a number: the one of that number, else the first that leads to
+/// that number in the pod, else the only one.
+#[must_use]
+pub fn by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
+    let exact = ports.iter().find(|port| port.number == number);
+    let target = || ports.iter().find(|port| port.target == Some(number));
+    let only = || if let [only] = ports { Some(only) } else { None };
+    exact.or_else(target).or_else(only).copied()
+}
+
+/// What becomes of a number in the place of a port's name. Source: the platform looks a port up by
+/// its name, and takes the first one where none is given.
+#[must_use]
+pub fn mended(number: i64, service: Lookup<'_>) -> Mended {
+    let meant = match service {
+        Lookup::Found(service) => by_number(&ports(&service.tree), number).map(|port| port.name.to_owned()),
+        Lookup::Absent | Lookup::Unknown => None,
+    };
+    match meant {
+        Some(name) if name.is_empty() => Mended::Removed,
+        Some(name) => Mended::Text(name),
+        None => Mended::Text(number.to_string()),
+    }
+}
+
+/// A path with one leading slash and without empty parts, `.` and `..`; as Go's `path.Clean` has it.
+fn cleaned(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cleaned;
+
+    #[test]
+    fn cleans_paths() {
+        for (path, clean) in [
+            ("v1", "/v1"),
+            ("/v1/", "/v1"),
+            ("//a/./b/../c", "/a/c"),
+            ("/", "/"),
+            ("../..", "/"),
+            ("a//b", "/a/b"),
+        ] {
+            assert_eq!(cleaned(path), clean, "{path}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is wrong with the address of a Memory.
+
+use crate::family::Subject;
+use crate::model::finding::Finding;
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::address::Address;
+use super::super::api::SERVICE;
+use super::super::codes::{
+    MEMORY_ADDRESS_BLANK, MEMORY_ADDRESS_CREDENTIALS, MEMORY_ADDRESS_EXCLUSIVE, MEMORY_ADDRESS_LOCAL,
+    MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,
+    MEMORY_ADDRESS_SOURCE, MEMORY_ADDRESS_SOURCES, MEMORY_ADDRESS_SUFFIX, MEMORY_ADDRESS_URL,
+};
+use super::super::value::{Given, Source, Taken};
+use super::reference::{self, Place};
+use super::{denial, service};
+
+const VALUE: &str = "/spec/address/value";
+const VALUE_FROM: &str = "/spec/address/valueFrom";
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let spec = subject.object.get("spec");
+    if spec.is_some_and(|spec| !spec.is_object()) {
+        return Vec::new();
+    }
+    let Some(address) = spec.and_then(|spec| spec.get("address")) else { return vec![required()] };
+    if !address.is_object() {
+        return Vec::new();
+    }
+    let given = Given::address(address);
+    let mut findings: Vec<Finding> = choice(&given).into_iter().collect();
+    match given.taken() {
+        Taken::Literal(literal) => {
+            if let Some(text) = literal.text() {
+                findings.extend(url(text, subject, state));
+            }
+        }
+        Taken::Source(source) => findings.extend(taken(&source, subject, state)),
+        Taken::Nothing => {}
+    }
+    let service = given.sources.iter().find(|source| source.field == "serviceRef");
+    findings.extend(service.and_then(|source| service::port_form(source, subject.namespace, state)));
+    findings
+}
+
+fn required() -> Finding {
+    let message = "address must specify either value or valueFrom";
+    denial(&MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
+}
+
+/// Whether exactly one thing is given.
+fn choice(given: &Given<'_>) -> Option<Finding> {
+    let Some(value_from) = given.value_from else {
+        return given.literal.is_none().then(required);
+    };
+    if let Some(literal) = given.literal {
+        let message = "address cannot specify both value and valueFrom; ARK uses value";
+        let finding = || Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, Pointer::new("/spec/address"), message);
+        return literal.text().map(|_| finding());
+    }
+    let pointer = Pointer::new(VALUE_FROM);
+    match given.sources.as_slice() {
+        _ if !value_from.is_object() => None,
+        [] => Some(denial(&MEMORY_ADDRESS_SOURCE, pointer, "valueFrom must specify exactly one source")),
+        [_] => None,
+        [first, ..] => {
+            let message = format!("valueFrom must specify exactly one source; ARK uses {}", first.field);
+            Some(Finding::warn(&MEMORY_ADDRESS_SOURCES, pointer, message))
+        }
+    }
+}
+
+fn taken(source: &Source<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let pointer = Pointer::new(VALUE_FROM).key(source.field);
+    let place = Place { pointer: &pointer, prefix: "", namespace: subject.namespace };
+    let mut findings = reference::findings(source, place, state);
+    match source.field {
+        "configMapKeyRef" => findings.extend(reference::config_map_value(source, place, state)),
+        "serviceRef" => findings.extend(service::findings(source, place, state)),
+        "queryParameterRef" => {
+            let message = "queryParameterRef never resolves for a Memory address";
+            findings.push(Finding::warn(&MEMORY_ADDRESS_QUERY_PARAMETER, pointer, message));
+        }
+        _ => {}
+    }
+    findings
+}
+
+fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let pointer = Pointer::new(VALUE);
+    let Some(address) = Address::parse(text) else {
+        let message = "address value must be an absolute http or https URL";
+        return vec![denial(&MEMORY_ADDRESS_URL, pointer, message)];
+    };
+    let advice = [
+        (address.rest.contains(' '), &MEMORY_ADDRESS_BLANK, "address value contains a blank"),
+        (
+            address.userinfo,
+            &MEMORY_ADDRESS_CREDENTIALS,
+            "address contains credentials; they show up in status.lastResolvedAddress",
+        ),
+        (
+            address.has_suffix(),
+            &MEMORY_ADDRESS_SUFFIX,
+            "paths are appended to the address; remove the query string or fragment",
+        ),
+        (
+            address.is_local(),
+            &MEMORY_ADDRESS_LOCAL,
+            "address points to the caller itself or a link-local host",
+        ),
+        (
+            travels_unencrypted(&address, subject, state),
+            &MEMORY_ADDRESS_PLAIN_HTTP,
+            "headers would travel unencrypted",
+        ),
+    ];
+    let given = advice.into_iter().filter(|(applies, ..)| *applies);
+    let finding = |(_, code, message)| {
+        let finding = Finding::warn(code, pointer.clone(), message);
+        if address.userinfo { finding.discreet() } else { finding }
+    };
+    given.map(finding).collect()
+}
+
+/// Whether there are headers, and they leave the cluster as plain text.
+fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
+    let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+    if address.encrypted || headers.is_empty() || address.is_inside() {
+        return false;
+    }
+    let Some((name, namespace)) = address.service() else { return true };
+    let is_service = |state: &mut StateReader<'_>| {
+        let found = state.get_if_known(&SERVICE, namespace, name);
+        matches!(found, Lookup::Found(service) if service.namespace == namespace)
+    };
+    namespace != subject.namespace && !(state.is_known(&SERVICE) && is_service(state))
+}

@@ -1,0 +1,116 @@
+//! What is wrong with a Query's claim to memory. The rest of a Query is checked by the platform.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::{MEMORY, resolved_address, status};
+use super::super::codes::{
+    QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE,
+    QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST,
+};
+use super::super::default::{Choice, default_memory};
+use super::reference::shown;
+use super::{denial, root};
+
+const MEMORY_POINTER: &str = "/spec/memory";
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let object = subject.object;
+    let mut findings = Vec::new();
+    match object.at(&["spec", "memory"]) {
+        Some(memory) => findings.extend(explicit(memory, subject, state)),
+        None => findings.extend(without_memory(subject, state)),
+    }
+    if subject.old.is_some_and(|old| changed_late(object, old)) {
+        let message = "spec.memory changed after the query started; old messages are not cleaned up";
+        findings.push(Finding::warn(&QUERY_MEMORY_CHANGED, Pointer::new(MEMORY_POINTER), message));
+    }
+    if matches!(object.at(&["spec", "target"]), Some(Tree::List(_))) {
+        let message = "spec.target is a list; ARK takes one object with type and name";
+        findings.push(Finding::warn(&QUERY_TARGET_LIST, Pointer::new("/spec/target"), message));
+    }
+    findings
+}
+
+fn explicit(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let pointer = Pointer::new(MEMORY_POINTER);
+    if !memory.is_object() {
+        return Vec::new();
+    }
+    let name = match memory.get("name") {
+        None => "",
+        Some(name) => match name.text() {
+            Some(name) => name,
+            None => return Vec::new(),
+        },
+    };
+    if name.is_empty() {
+        return vec![denial(&QUERY_MEMORY_NAME, pointer.key("name"), "spec.memory.name is required")];
+    }
+    if memory.get("namespace").is_some_and(|namespace| namespace.text().is_none()) {
+        return Vec::new();
+    }
+    let namespace = memory.get("namespace").and_then(Tree::text).filter(|namespace| !namespace.is_empty());
+    let namespace = namespace.unwrap_or(subject.namespace);
+    let found = state.get_if_known(&MEMORY, namespace, name);
+    let mut findings = Vec::new();
+    let placed = state.placed() && !matches!(found, Lookup::Found(memory) if !memory.placed);
+    if placed && namespace != subject.namespace {
+        let message = format!(
+            "spec.memory points to namespace {}; like-named queries share messages there",
+            quoted(namespace)
+        );
+        findings.push(Finding::warn(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), message));
+    }
+    match found {
+        Lookup::Found(memory) => findings.extend(not_ready(memory, namespace, pointer)),
+        Lookup::Absent => {
+            let message = format!("Memory {} not found in namespace {}", quoted(name), quoted(namespace));
+            findings.push(Finding::warn(&QUERY_MEMORY_MISSING, pointer, message));
+        }
+        Lookup::Unknown => {}
+    }
+    findings
+}
+
+/// A Memory without a status is one that the platform has not seen yet.
+fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
+    let status = status(&memory.tree)?;
+    let home = format!("{}/{}", shown(namespace), shown(&memory.name));
+    let message = if status.get("phase").and_then(Tree::text) == Some("error") {
+        format!("Memory \"{home}\" is in phase error")
+    } else if resolved_address(&memory.tree).is_none() {
+        format!("Memory \"{home}\" has no resolved address yet")
+    } else {
+        return None;
+    };
+    Some(Finding::warn(&QUERY_MEMORY_NOT_READY, pointer, message))
+}
+
+/// The conversation is dropped without a word.
+fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let spec = subject.object.get("spec")?;
+    spec.get("conversationId").and_then(Tree::text).filter(|id| !id.is_empty())?;
+    if subject.operation != Operation::Create || !state.is_known(&MEMORY) {
+        return None;
+    }
+    let message = "conversationId is set but no Memory is available; history will be dropped";
+    match default_memory(subject.namespace, state) {
+        Choice::Nothing => {
+            let pointer = Pointer::new("/spec/conversationId");
+            Some(Finding::warn(&QUERY_CONVERSATION_WITHOUT_MEMORY, pointer, message))
+        }
+        Choice::Memory { .. } | Choice::Unknown => None,
+    }
+}
+
+/// The Query has talked to the old Memory already.
+fn changed_late(object: &Tree, old: &Tree) -> bool {
+    let phase = old.at(&["status", "phase"]).and_then(Tree::text).unwrap_or_default();
+    let started = !phase.is_empty() && phase != "pending";
+    started && !root::is_same_memory(object, old)
+}

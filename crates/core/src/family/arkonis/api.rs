@@ -1,0 +1,430 @@
+//! The kinds of the arkonis family and what is read of them; nothing else.
+//!
+//! The same resources have had four names. Each set of names is a [`Dialect`], and the code of the
+//! family is written once, for any dialect:
+//!
+//! | dialect | memory | agent | settings | pod label |
+//! |---|---|---|---|---|
+//! | [`ARKONIS`] | ArkMemory | ArkAgent | ArkSettings | `arkonis.dev/deployment` |
+//! | [`ARKONIS_OLD`] | ArkonisMemory | ArkonisDeployment | ArkonisConfig | `arkonis.dev/deployment` |
+//! | [`KUBESWARM`] | SwarmMemory | SwarmAgent | SwarmSettings | `kubeswarm/deployment` |
+//! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
+
+use crate::model::kind::Kind;
+use crate::model::schema::{Field, METADATA, METADATA_WITH_UID, Schema};
+use crate::model::selector::PodSelector;
+use crate::model::tree::Tree;
+
+/// What an unset `spec.redis.ttlSeconds` means, in seconds: the default of the CRD's schema.
+pub const REDIS_TTL_DEFAULT: i64 = 3600;
+
+/// What an unset `spec.vectorStore.collection` means: the default of the CRD's schema.
+pub const COLLECTION_DEFAULT: &str = "agent-memories";
+
+/// What an unset `spec.embedding.provider` of the successor means: by the name of the model.
+pub const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
+
+/// The key that the Secret of a Redis memory must hold.
+pub const REDIS_URL_KEY: &str = "REDIS_URL";
+
+/// The key that the Secret of a vector store must hold.
+pub const API_KEY_KEY: &str = "VECTOR_STORE_API_KEY";
+
+/// The container of an agent pod that gets the memory.
+pub const AGENT_CONTAINER: &str = "agent";
+
+/// One set of names for the same resources.
+#[derive(Debug)]
+pub struct Dialect {
+    /// The memory resource.
+    pub memory: Kind,
+    /// The referrer.
+    pub agent: Kind,
+    /// The second source of the backend's name.
+    pub settings: Kind,
+    /// The label of an agent pod; its value is the agent's name.
+    pub pod_label: &'static str,
+    /// The path from an agent to the object that names its memory.
+    pub memory_ref: &'static [&'static str],
+    /// The vector databases that the CRD's schema accepts.
+    pub providers: &'static [&'static str],
+    /// Whether this is the successor, whose rules differ in places.
+    pub successor: bool,
+}
+
+/// arkonis v0.4 and later.
+pub static ARKONIS: Dialect = Dialect {
+    memory: kind("arkonis.dev", "ArkMemory", "arkmemories", MEMORY),
+    agent: kind("arkonis.dev", "ArkAgent", "arkagents", AGENT),
+    settings: kind("arkonis.dev", "ArkSettings", "arksettings", SETTINGS),
+    pod_label: "arkonis.dev/deployment",
+    memory_ref: &["spec", "memoryRef"],
+    providers: PROVIDERS,
+    successor: false,
+};
+
+/// arkonis v0.3: the same resources and the same pod label under older names.
+pub static ARKONIS_OLD: Dialect = Dialect {
+    memory: kind("arkonis.dev", "ArkonisMemory", "arkonismemories", MEMORY),
+    agent: kind("arkonis.dev", "ArkonisDeployment", "arkonisdeployments", AGENT),
+    settings: kind("arkonis.dev", "ArkonisConfig", "arkonisconfigs", SETTINGS),
+    pod_label: "arkonis.dev/deployment",
+    memory_ref: &["spec", "memoryRef"],
+    providers: PROVIDERS,
+    successor: false,
+};
+
+/// kubeswarm, the successor of arkonis.
+pub static KUBESWARM: Dialect = Dialect {
+    memory: kind("kubeswarm.io", "SwarmMemory", "swarmmemories", SWARM_MEMORY),
+    agent: kind("kubeswarm.io", "SwarmAgent", "swarmagents", SWARM_AGENT),
+    settings: kind("kubeswarm.io", "SwarmSettings", "swarmsettings", SETTINGS),
+    pod_label: "kubeswarm/deployment",
+    memory_ref: &["spec", "runtime", "loop", "memory", "ref"],
+    providers: &["qdrant", "pinecone", "weaviate", "pgvector"],
+    successor: true,
+};
+
+/// agentops v0.3, where it all began.
+pub static AGENTOPS: Dialect = Dialect {
+    memory: kind("agentops.agentops.io", "AgentMemory", "agentmemories", MEMORY),
+    agent: kind("agentops.agentops.io", "AgentDeployment", "agentdeployments", AGENT),
+    settings: kind("agentops.agentops.io", "AgentConfig", "agentconfigs", SETTINGS),
+    pod_label: "agentops.io/deployment",
+    memory_ref: &["spec", "memoryRef"],
+    providers: PROVIDERS,
+    successor: false,
+};
+
+/// The dialects, in the order in which a pod that bears several labels is read.
+pub static DIALECTS: [&Dialect; 4] = [&ARKONIS, &ARKONIS_OLD, &KUBESWARM, &AGENTOPS];
+
+/// The kinds of this family, memory resources first in each dialect.
+pub static KINDS: [&Kind; 12] = [
+    &ARKONIS.memory,
+    &ARKONIS.agent,
+    &ARKONIS.settings,
+    &ARKONIS_OLD.memory,
+    &ARKONIS_OLD.agent,
+    &ARKONIS_OLD.settings,
+    &KUBESWARM.memory,
+    &KUBESWARM.agent,
+    &KUBESWARM.settings,
+    &AGENTOPS.memory,
+    &AGENTOPS.agent,
+    &AGENTOPS.settings,
+];
+
+/// The pods of [`DIALECTS`], each label once.
+pub static POD_SELECTORS: [PodSelector; 3] = [
+    PodSelector::labelled("arkonis", &[("arkonis.dev/deployment", &[])]),
+    PodSelector::labelled("arkonis-kubeswarm", &[("kubeswarm/deployment", &[])]),
+    PodSelector::labelled("arkonis-agentops", &[("agentops.io/deployment", &[])]),
+];
+
+/// The API group that kubeswarm's own samples use by mistake; nothing serves it.
+pub const MISNAMED_GROUP: &str = "kubeswarm";
+
+/// The kinds of kubeswarm under the group that nothing serves.
+pub static MISNAMED: [&Kind; 3] = [
+    &kind(MISNAMED_GROUP, "SwarmMemory", "swarmmemories", Schema::Any),
+    &kind(MISNAMED_GROUP, "SwarmAgent", "swarmagents", Schema::Any),
+    &kind(MISNAMED_GROUP, "SwarmSettings", "swarmsettings", Schema::Any),
+];
+
+const PROVIDERS: &[&str] = &["qdrant", "pinecone", "weaviate"];
+
+const fn kind(group: &'static str, kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
+    Kind { group, version: "v1alpha1", kind, plural, namespaced: true, schema }
+}
+
+const NAME_ONLY: Schema = Schema::Object(&[Field::new("name", Schema::Text)]);
+
+const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY).aliases(&[("secretName", "secretRef.name")]);
+
+const TTL: Field = Field::new("ttlSeconds", Schema::Integer).aliases(&[("ttl", "ttlSeconds")]);
+
+const REDIS: Field =
+    Field::new("redis", Schema::Object(&[SECRET_REF, TTL, Field::new("maxEntries", Schema::Integer)]));
+
+const VECTOR_STORE: Field = Field::new(
+    "vectorStore",
+    Schema::Object(&[
+        Field::new("provider", Schema::Text),
+        Field::new("endpoint", Schema::Text),
+        Field::new("collection", Schema::Text),
+        SECRET_REF,
+        TTL,
+    ]),
+);
+
+const BACKEND: Field = Field::new("backend", Schema::Text);
+
+const EMBEDDING: Field = Field::new(
+    "embedding",
+    Schema::Object(&[
+        Field::new("model", Schema::Text),
+        Field::new("provider", Schema::Text),
+        Field::new("dimensions", Schema::Integer),
+        Field::new(
+            "apiKeyRef",
+            Schema::Object(&[
+                Field::new("name", Schema::Text),
+                Field::new("key", Schema::Text),
+                Field::new("optional", Schema::Boolean),
+            ]),
+        ),
+    ]),
+);
+
+const MEMORY: Schema = Schema::Object(&[
+    Field::new("apiVersion", Schema::Any),
+    Field::new("kind", Schema::Any),
+    Field::new("metadata", METADATA),
+    Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE])),
+    Field::new("status", Schema::Any),
+]);
+
+const SWARM_MEMORY: Schema = Schema::Object(&[
+    Field::new("apiVersion", Schema::Any),
+    Field::new("kind", Schema::Any),
+    Field::new("metadata", METADATA),
+    Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE, EMBEDDING])),
+    Field::new("status", Schema::Any),
+]);
+
+const AGENT: Schema = Schema::Open(&[
+    Field::new("metadata", METADATA_WITH_UID),
+    Field::new(
+        "spec",
+        Schema::Open(&[
+            Field::new("memoryRef", NAME_ONLY).guarded(),
+            Field::new("configRef", Schema::Open(&[Field::new("name", Schema::Text)])).guarded(),
+        ]),
+    ),
+]);
+
+const SWARM_AGENT: Schema = Schema::Open(&[
+    Field::new("metadata", METADATA_WITH_UID),
+    Field::new(
+        "spec",
+        Schema::Open(&[
+            Field::new(
+                "runtime",
+                Schema::Open(&[Field::new(
+                    "loop",
+                    Schema::Open(&[Field::new("memory", Schema::Open(&[Field::new("ref", NAME_ONLY)]))]),
+                )]),
+            ),
+            Field::new("settings", Schema::List(&Schema::Open(&[Field::new("name", Schema::Text)]))),
+        ]),
+    ),
+]);
+
+const SETTINGS: Schema = Schema::Open(&[
+    Field::new("metadata", METADATA),
+    Field::new("spec", Schema::Open(&[Field::new("memoryBackend", Schema::Text).guarded()])),
+]);
+
+/// Where a memory keeps what it remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Within one task's context window only.
+    InContext,
+    /// In Redis.
+    Redis,
+    /// In a vector database.
+    VectorStore,
+}
+
+impl Backend {
+    /// Every backend, in the order in which messages list them.
+    pub const ALL: [Self; 3] = [Self::InContext, Self::Redis, Self::VectorStore];
+
+    /// The backend of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|backend| backend.name() == name)
+    }
+
+    /// The name in `spec.backend`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InContext => "in-context",
+            Self::Redis => "redis",
+            Self::VectorStore => "vector-store",
+        }
+    }
+
+    /// The field of the section that this backend uses.
+    #[must_use]
+    pub const fn section(self) -> Option<&'static str> {
+        match self {
+            Self::InContext => None,
+            Self::Redis => Some("redis"),
+            Self::VectorStore => Some("vectorStore"),
+        }
+    }
+}
+
+/// The spec of a memory resource. A field of the wrong type reads as absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory<'t> {
+    /// `spec.backend` as it stands there.
+    pub backend_name: Option<&'t str>,
+    /// `spec.redis`.
+    pub redis: Option<Redis<'t>>,
+    /// `spec.vectorStore`.
+    pub vector_store: Option<VectorStore<'t>>,
+    /// `spec.embedding`, of the successor only.
+    pub embedding: Option<Embedding<'t>>,
+}
+
+/// `spec.redis` of a memory resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redis<'t> {
+    /// `secretRef.name`; `None` when it or the whole `secretRef` is absent.
+    pub secret_name: Option<&'t str>,
+    /// Seconds; 0 and less is no expiry, `None` is [`REDIS_TTL_DEFAULT`].
+    pub ttl_seconds: Option<i64>,
+    /// Entries; 0 and less, and `None`, is unlimited.
+    pub max_entries: Option<i64>,
+}
+
+/// `spec.vectorStore` of a memory resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VectorStore<'t> {
+    /// The product.
+    pub provider: Option<&'t str>,
+    /// The base URL.
+    pub endpoint: Option<&'t str>,
+    /// `None` is [`COLLECTION_DEFAULT`].
+    pub collection: Option<&'t str>,
+    /// Whether there is a `secretRef`, with a name or without.
+    pub has_secret_ref: bool,
+    /// `secretRef.name`.
+    pub secret_name: Option<&'t str>,
+    /// Seconds; 0 and less, and `None`, is no expiry.
+    pub ttl_seconds: Option<i64>,
+}
+
+/// `spec.embedding` of a SwarmMemory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Embedding<'t> {
+    /// The name of the embedding model.
+    pub model: Option<&'t str>,
+    /// Who serves the model; `None` is `auto`.
+    pub provider: Option<&'t str>,
+}
+
+impl<'t> Memory<'t> {
+    /// Reads a memory resource. The successor's `secretRef` takes an absent name for an empty one.
+    #[must_use]
+    pub fn read(dialect: &Dialect, object: &'t Tree) -> Self {
+        let secret_name = |section: &'t Tree| {
+            let reference = section.get("secretRef")?;
+            let name = reference.get("name").and_then(Tree::text);
+            if dialect.successor && reference.is_object() { name.or(Some("")) } else { name }
+        };
+        let text = |tree: &'t Tree, field| tree.get(field).and_then(Tree::text);
+        let integer = |tree: &'t Tree, field| tree.get(field).and_then(Tree::integer);
+        let section = |name| object.at(&["spec", name]).filter(|section| section.is_object());
+        Memory {
+            backend_name: object.at(&["spec", "backend"]).and_then(Tree::text),
+            redis: section("redis").map(|redis| Redis {
+                secret_name: secret_name(redis),
+                ttl_seconds: integer(redis, "ttlSeconds"),
+                max_entries: integer(redis, "maxEntries"),
+            }),
+            vector_store: section("vectorStore").map(|store| VectorStore {
+                provider: text(store, "provider"),
+                endpoint: text(store, "endpoint"),
+                collection: text(store, "collection"),
+                has_secret_ref: store.get("secretRef").is_some(),
+                secret_name: secret_name(store),
+                ttl_seconds: integer(store, "ttlSeconds"),
+            }),
+            embedding: section("embedding").map(|embedding| Embedding {
+                model: text(embedding, "model"),
+                provider: text(embedding, "provider"),
+            }),
+        }
+    }
+
+    /// The backend, if it is one of the three.
+    #[must_use]
+    pub fn backend(&self) -> Option<Backend> {
+        self.backend_name.and_then(Backend::from_name)
+    }
+
+    /// The name and the key of the Secret in the section that the backend uses.
+    #[must_use]
+    pub fn secret(&self) -> Option<(&'t str, &'static str)> {
+        match self.backend()? {
+            Backend::InContext => None,
+            Backend::Redis => Some((self.redis.as_ref()?.secret_name?, REDIS_URL_KEY)),
+            Backend::VectorStore => Some((self.vector_store.as_ref()?.secret_name?, API_KEY_KEY)),
+        }
+    }
+}
+
+impl Redis<'_> {
+    /// Seconds until an entry expires, the default applied; `None` is no expiry.
+    #[must_use]
+    pub fn ttl(&self) -> Option<i64> {
+        positive(Some(self.ttl_seconds.unwrap_or(REDIS_TTL_DEFAULT)))
+    }
+
+    /// How many entries are kept; `None` is unlimited.
+    #[must_use]
+    pub fn max(&self) -> Option<i64> {
+        positive(self.max_entries)
+    }
+}
+
+impl VectorStore<'_> {
+    /// Seconds until an entry expires; `None` is no expiry.
+    #[must_use]
+    pub fn ttl(&self) -> Option<i64> {
+        positive(self.ttl_seconds)
+    }
+}
+
+/// Zero and less mean the same as nothing.
+fn positive(number: Option<i64>) -> Option<i64> {
+    number.filter(|number| *number > 0)
+}
+
+/// The `memoryRef` of an agent: what names its memory. `None` when the agent claims none, or what
+/// stands there is no object.
+#[must_use]
+pub fn memory_ref<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t Tree> {
+    agent.at(dialect.memory_ref).filter(|reference| reference.is_object())
+}
+
+/// The name of the memory that an agent claims; empty when the claim has no name.
+#[must_use]
+pub fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t str> {
+    memory_ref(dialect, agent).map(|reference| reference.get("name").and_then(Tree::text).unwrap_or_default())
+}
+
+/// The settings that an agent names, with the pointer to each name, in their order. Where several
+/// say something, the last one wins.
+#[must_use]
+pub fn settings_names<'t>(dialect: &Dialect, agent: &'t Tree) -> Vec<(String, &'t str)> {
+    let named = |tree: &'t Tree| tree.get("name").and_then(Tree::text).filter(|name| !name.is_empty());
+    if dialect.successor {
+        let settings = agent.at(&["spec", "settings"]).map(Tree::elements).unwrap_or_default();
+        let numbered = settings.iter().enumerate();
+        return numbered.filter_map(|(i, s)| Some((format!("/spec/settings/{i}/name"), named(s)?))).collect();
+    }
+    let config = agent.at(&["spec", "configRef"]);
+    config.and_then(named).map(|name| ("/spec/configRef/name".to_owned(), name)).into_iter().collect()
+}
+
+/// `spec.memoryBackend` of settings; the CRD's schema makes an absent one `in-context`.
+#[must_use]
+pub fn memory_backend(settings: &Tree) -> &str {
+    settings.at(&["spec", "memoryBackend"]).and_then(Tree::text).unwrap_or(Backend::InContext.name())
+}

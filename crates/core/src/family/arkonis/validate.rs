@@ -1,0 +1,116 @@
+//! What is wrong with a memory resource, an agent or settings.
+//!
+//! Rules that the CRD's schema enforces in a cluster (`schema_rules`) stand in for it outside;
+//! the conditional ones (`conditional_rules`) are enforced nowhere else; warnings about things
+//! that work but hardly as they are meant stand in the modules below.
+
+mod advice;
+mod agent;
+mod memory;
+mod settings;
+mod usage;
+
+use crate::family::Subject;
+use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::model::finding::{Finding, Severity};
+use crate::model::kind::Kind;
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::StateReader;
+use crate::model::tree::Tree;
+
+use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};
+use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
+
+const SCHEMA_CODES: Codes = Codes {
+    field_type: &FIELD_TYPE,
+    unknown_field: &UNKNOWN_FIELD,
+    unknown_message: schema_check::will_be_dropped,
+    type_message: schema_check::expected,
+};
+
+/// Everything that is wrong with the subject, in no particular order.
+#[must_use]
+pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let kind = subject.kind;
+    if kind.group == MISNAMED_GROUP {
+        return misnamed(subject);
+    }
+    let findings = match role(kind) {
+        None => Vec::new(),
+        Some((dialect, Role::Memory)) => match subject.operation {
+            Operation::Delete => return usage::deleted(dialect, subject, state),
+            _ => memory(dialect, subject, state),
+        },
+        Some(_) if subject.operation == Operation::Delete => Vec::new(),
+        Some((dialect, Role::Agent)) => agent::findings(dialect, subject, state),
+        Some((dialect, Role::Settings)) => settings::findings(dialect, subject, state),
+    };
+    beside_wrong_types(findings, SCHEMA_CODES)
+}
+
+/// The first thing for which a memory resource would be refused, in document order: what makes
+/// it unfit for use although it is stored.
+#[must_use]
+pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<String> {
+    let mut findings = schema_rules(dialect, memory);
+    findings.extend(memory::conditional_rules(dialect, memory));
+    let findings = beside_wrong_types(findings, SCHEMA_CODES).into_iter();
+    let denials = findings.filter(|finding| finding.severity == Severity::Deny);
+    denials.min_by_key(|finding| memory.document_position(&finding.pointer)).map(|finding| finding.message)
+}
+
+/// Whether the CRD's schema would refuse a memory resource.
+#[must_use]
+pub fn breaks_schema(dialect: &Dialect, memory: &Tree) -> bool {
+    schema_rules(dialect, memory).iter().any(|finding| finding.severity == Severity::Deny)
+}
+
+/// The part that a kind plays in its dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The memory resource.
+    Memory,
+    /// The referrer.
+    Agent,
+    /// The second source of the backend's name.
+    Settings,
+}
+
+/// The dialect of a kind and its part in it; `None` for kinds of other families.
+#[must_use]
+pub fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
+    DIALECTS.iter().find_map(|dialect| {
+        let parts = [
+            (&dialect.memory, Role::Memory),
+            (&dialect.agent, Role::Agent),
+            (&dialect.settings, Role::Settings),
+        ];
+        parts.into_iter().find(|(known, _)| *known == kind).map(|(_, role)| (*dialect, role))
+    })
+}
+
+fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let mut findings = schema_rules(dialect, subject.object);
+    findings.extend(memory::conditional_rules(dialect, subject.object));
+    findings.extend(advice::findings(dialect, subject.object));
+    findings.extend(advice::secret(subject, state));
+    findings.extend(usage::changed(dialect, subject, state));
+    findings
+}
+
+/// The rules of the CRD's schema, all of them independent of the backend.
+fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
+    let mut findings = schema_check::check(object, &dialect.memory.schema, SCHEMA_CODES);
+    findings.extend(memory::schema_rules(dialect, object));
+    findings
+}
+
+/// A resource in a group that nothing serves: nothing else can be said of it.
+fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
+    if subject.operation == Operation::Delete {
+        return Vec::new();
+    }
+    let message = "apiVersion \"kubeswarm/v1alpha1\" is not served; use \"kubeswarm.io/v1alpha1\"";
+    vec![Finding::warn(&API_VERSION_NOT_SERVED, Pointer::new("/apiVersion"), message)]
+}

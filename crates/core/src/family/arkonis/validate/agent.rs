@@ -1,0 +1,161 @@
+//! What is wrong with an agent's claim to memory.
+
+use crate::family::Subject;
+use crate::family::schema_check;
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::finding::{Finding, quoted};
+use crate::model::name::is_dns_subdomain;
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::{Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names};
+use super::super::codes::{
+    CONFIG_REF_NAME, MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE,
+    SETTINGS_CONFLICT, SETTINGS_WITHOUT_MEMORY,
+};
+use super::{SCHEMA_CODES, first_denial};
+
+pub(super) fn findings(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let agent = subject.object;
+    let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES);
+    findings.extend(unnamed_settings(agent));
+    let settings = settings(dialect, subject, state);
+    let Some(name) = memory_name(dialect, agent) else {
+        // A claim of the wrong type is reported as that and is a claim all the same.
+        let claims = agent.at(dialect.memory_ref).is_some();
+        findings.extend(settings.filter(|_| !claims).and_then(|settings| without_memory(dialect, settings)));
+        return findings;
+    };
+    let pointer = reference_pointer(dialect).key("name");
+    if let Some(finding) = unusable_name(dialect, agent, name, &pointer) {
+        findings.push(finding);
+        return findings;
+    }
+    match state.get(&dialect.memory, subject.namespace, name) {
+        Lookup::Unknown => {}
+        Lookup::Absent => findings.push(not_found(dialect, subject.namespace, name, pointer, state)),
+        Lookup::Found(memory) => {
+            findings.extend(invalid(dialect, memory, pointer));
+            findings.extend(settings.and_then(|settings| conflict(dialect, &settings, memory)));
+        }
+    }
+    findings
+}
+
+/// The schema asks for a name wherever settings are referred to.
+fn unnamed_settings(agent: &Tree) -> Option<Finding> {
+    let config = agent.at(&["spec", "configRef"]).filter(|config| config.is_object())?;
+    let pointer = Pointer::new("/spec/configRef/name");
+    config
+        .get("name")
+        .is_none()
+        .then(|| Finding::deny(&CONFIG_REF_NAME, pointer, "spec.configRef.name is required"))
+}
+
+fn reference_pointer(dialect: &Dialect) -> Pointer {
+    dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
+}
+
+/// A name that names nothing: the agent starts, but without memory.
+fn unusable_name(dialect: &Dialect, agent: &Tree, name: &str, pointer: &Pointer) -> Option<Finding> {
+    let field = pointer.field();
+    let absent = memory_ref(dialect, agent).is_some_and(|reference| reference.get("name").is_none());
+    if absent && !dialect.successor {
+        return Some(Finding::deny(&MEMORY_REF_NAME, pointer.clone(), format!("{field} is required")));
+    }
+    let message = match name {
+        "" => format!("{field} is empty; the agent runs without memory"),
+        name if is_dns_subdomain(name) => return None,
+        name => format!(
+            "{field}: {} is not a valid {} name; the agent runs without memory",
+            quoted(name),
+            dialect.memory.kind
+        ),
+    };
+    Some(Finding::warn(&MEMORY_REF_UNUSABLE, pointer.clone(), message))
+}
+
+fn not_found(
+    dialect: &'static Dialect,
+    namespace: &str,
+    name: &str,
+    pointer: Pointer,
+    state: &mut StateReader<'_>,
+) -> Finding {
+    let hint = match state.elsewhere(&dialect.memory, namespace, name) {
+        Some(home) => format!(" (exists in {}; references are same-namespace)", quoted(home)),
+        None => {
+            let names = state.list(&dialect.memory, namespace).map(|memory| memory.name.as_str());
+            did_you_mean(nearest(name, names))
+        }
+    };
+    let message = format!(
+        "{} {} not found in namespace {}{hint}",
+        dialect.memory.kind,
+        quoted(name),
+        quoted(namespace)
+    );
+    Finding::warn(&MEMORY_NOT_FOUND, pointer, message)
+}
+
+fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Finding> {
+    let first = memory.unfit(|tree| first_denial(dialect, tree))?;
+    let message = format!("{} {} is invalid: {first}", dialect.memory.kind, quoted(&memory.name));
+    Some(Finding::warn(&MEMORY_INVALID, pointer, message))
+}
+
+/// The settings that decide: where they are named, who they are and the backend they name.
+struct Settings<'s> {
+    pointer: Pointer,
+    kind: &'static str,
+    object: &'s Object,
+    backend: &'s str,
+}
+
+/// The last settings that exist.
+fn settings<'s>(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'s>,
+) -> Option<Settings<'s>> {
+    let names = settings_names(dialect, subject.object).into_iter().rev();
+    names.into_iter().find_map(|(pointer, name)| {
+        let Lookup::Found(object) = state.get(&dialect.settings, subject.namespace, name) else {
+            return None;
+        };
+        let kind = dialect.settings.kind;
+        Some(Settings { pointer: Pointer::new(pointer), kind, object, backend: memory_backend(&object.tree) })
+    })
+}
+
+/// The pod would get the name of a backend and no connection to it.
+fn without_memory(dialect: &Dialect, settings: Settings<'_>) -> Option<Finding> {
+    let durable = Backend::from_name(settings.backend).is_some_and(|backend| backend != Backend::InContext);
+    let message = format!(
+        "{} {} sets memoryBackend {} but {} is not set",
+        settings.kind,
+        quoted(&settings.object.name),
+        quoted(settings.backend),
+        reference_pointer(dialect).field()
+    );
+    durable.then(|| Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message))
+}
+
+fn conflict(dialect: &Dialect, settings: &Settings<'_>, memory: &Object) -> Option<Finding> {
+    let backend = Memory::read(dialect, &memory.tree).backend()?.name();
+    let differs = settings.backend != Backend::InContext.name() && settings.backend != backend;
+    let message = format!(
+        "{} {} memoryBackend {} is overridden by {} {}",
+        settings.kind,
+        quoted(&settings.object.name),
+        quoted(settings.backend),
+        dialect.memory.kind,
+        quoted(&memory.name)
+    );
+    differs.then(|| Finding::warn(&SETTINGS_CONFLICT, settings.pointer.clone(), message))
+}

@@ -1,0 +1,78 @@
+//! What is wrong with settings that name a memory backend.
+
+use crate::family::Subject;
+use crate::family::schema_check;
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::{Backend, Dialect, settings_names};
+use super::super::codes::{DURABLE_BACKEND, MEMORY_BACKEND_UNKNOWN};
+use super::SCHEMA_CODES;
+
+pub(super) fn findings(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let mut findings = schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES);
+    let Some(name) = subject.object.at(&["spec", "memoryBackend"]).and_then(Tree::text) else {
+        return findings;
+    };
+    match Backend::from_name(name) {
+        None => findings.push(unknown(name)),
+        Some(Backend::InContext) => {}
+        Some(backend) => findings.extend(durable(dialect, subject, backend, state)),
+    }
+    findings
+}
+
+/// Whether these are the settings that count for an agent: the last of those it names that exist.
+fn decides(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    agent: &Object,
+    state: &mut StateReader<'_>,
+) -> bool {
+    let mut names = settings_names(dialect, &agent.tree).into_iter().rev().map(|(_, name)| name);
+    let exists = |name: &&str| {
+        *name == subject.name
+            || matches!(state.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))
+    };
+    names.find(exists) == Some(subject.name)
+}
+
+fn unknown(name: &str) -> Finding {
+    let message = format!(
+        "spec.memoryBackend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
+        quoted(name),
+        did_you_mean(nearest(name, Backend::ALL.map(Backend::name)))
+    );
+    Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message).basis(name)
+}
+
+/// Settings carry no connection data: without a memory the agent gets a backend it cannot reach.
+fn durable(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    backend: Backend,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    let mut agents = state.list(&dialect.agent, subject.namespace);
+    let user = agents.find(|agent| {
+        let without_memory = !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none();
+        without_memory && decides(dialect, subject, agent, state)
+    })?;
+    let message = format!(
+        "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",
+        backend.name(),
+        dialect.agent.kind,
+        quoted(&user.name),
+        dialect.memory_ref.get(1..).unwrap_or_default().join("."),
+        if dialect.successor { "a" } else { "an" },
+        dialect.memory.kind
+    );
+    Some(Finding::warn(&DURABLE_BACKEND, Pointer::new("/spec/memoryBackend"), message))
+}

@@ -1,0 +1,105 @@
+//! Warnings about a memory resource that agents use: it changes under them, or it goes.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::StateReader;
+
+use super::super::api::{
+    Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Memory, VectorStore, memory_name,
+};
+use super::super::codes::{IN_USE_CHANGED, IN_USE_DELETED};
+
+/// The operator does not watch memories: running agents keep the old values.
+pub(super) fn changed(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    let old = subject.old?;
+    if in_use(&Memory::read(dialect, old)) == in_use(&Memory::read(dialect, subject.object)) {
+        return None;
+    }
+    let users = users(dialect, subject, state);
+    let (them, names) = named(dialect.agent.kind, &users)?;
+    let verb = if users.len() == 1 { "uses" } else { "use" };
+    let message = format!("{names} {verb} this {}; restart {them} to apply the change", dialect.memory.kind);
+    Some(Finding::warn(&IN_USE_CHANGED, Pointer::new("/spec"), message).when_allowed())
+}
+
+/// Deleting is never refused, but whoever does it is told who will miss the memory.
+pub(super) fn deleted(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let users = users(dialect, subject, state);
+    let Some((_, names)) = named(dialect.agent.kind, &users) else { return Vec::new() };
+    let verb = if users.len() == 1 { "references" } else { "reference" };
+    let message = format!("{names} still {verb} {} {}", dialect.memory.kind, quoted(subject.name));
+    vec![Finding::warn(&IN_USE_DELETED, Pointer::root(), message)]
+}
+
+/// The names of the agents of this namespace that claim the memory and are there to stay.
+fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
+    let agents = state.list(&dialect.agent, subject.namespace);
+    let users =
+        agents.filter(|agent| !agent.deleting() && memory_name(dialect, &agent.tree) == Some(subject.name));
+    users.map(|agent| agent.name.as_str()).collect()
+}
+
+/// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
+fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
+    /// More names than this say no more.
+    const SHOWN: usize = 3;
+    if let [only] = users {
+        return Some(("it", format!("{kind} {}", quoted(only))));
+    }
+    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| quoted(name)).collect();
+    let more = users.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {}{rest}", shown.join(", "))))
+}
+
+/// All that an agent gets from a memory, defaults applied and numbers by their meaning: two memories
+/// with equal values are the same to it, and nobody has to restart anything.
+fn in_use(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
+    let own = |text: Option<&str>| text.map(str::to_owned);
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
+    let values = match (memory.backend(), &memory.redis, &memory.vector_store) {
+        (Some(Backend::Redis), Some(redis), _) => {
+            vec![own(redis.secret_name), number(redis.ttl()), number(redis.max())]
+        }
+        (Some(Backend::VectorStore), _, Some(store)) => vector_store_values(store, memory),
+        _ => Vec::new(),
+    };
+    (own(memory.backend_name), values)
+}
+
+fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Option<String>> {
+    let embedding = memory.embedding.as_ref();
+    let texts = [
+        store.provider,
+        store.endpoint,
+        Some(store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)),
+        store.secret_name,
+        embedding.and_then(|embedding| embedding.model),
+        embedding.map(|embedding| embedding.provider.unwrap_or(EMBEDDING_PROVIDER_DEFAULT)),
+    ];
+    let numbers = [store.ttl().map(|number| number.to_string())];
+    texts.into_iter().map(|text| text.map(str::to_owned)).chain(numbers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn names_three_users_at_most() {
+        assert_eq!(named("ArkAgent", &[]), None);
+        assert_eq!(named("ArkAgent", &["a"]).expect("one").1, "ArkAgent \"a\"");
+        assert_eq!(named("ArkAgent", &["a", "b"]).expect("two").1, "ArkAgents \"a\", \"b\"");
+        let five = named("ArkAgent", &["a", "b", "c", "d", "e"]).expect("five").1;
+        assert_eq!(five, "ArkAgents \"a\", \"b\", \"c\" and 2 more");
+    }
+}

@@ -1,0 +1,24 @@
+//! How a family writes its table of finding codes.
+
+/// Makes one `static` per code and the list `ALL`: `codes! { "family"; /// doc NAME = "kebab-name", Cause; }`.
+///
+/// A macro, because `include_str!` takes a literal only: the page of each code is part of the
+/// binary, and a code without a page does not compile.
+macro_rules! codes {
+    ($family:literal; $($(#[$doc:meta])* $ident:ident = $name:literal, $cause:ident;)+) => {
+        $(
+            $(#[$doc])*
+            pub static $ident: $crate::model::finding::Code = $crate::model::finding::Code {
+                name: concat!($family, "/", $name),
+                cause: $crate::model::finding::Cause::$cause,
+                page: include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"), "/../../docs/codes/", $family, "/", $name, ".md"
+                )),
+            };
+        )+
+
+        /// Every code of the family.
+        pub static ALL: [&$crate::model::finding::Code; [$($name),+].len()] = [$(&$ident),+];
+    };
+}
+pub(crate) use codes;

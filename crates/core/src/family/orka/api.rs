@@ -1,0 +1,271 @@
+//! The kinds of the family and what is read of them; nothing else.
+
+use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::schema::{Field, METADATA, METADATA_WITH_LABELS, Schema, UID};
+use crate::model::selector::PodSelector;
+use crate::model::tree::Tree;
+
+/// The annotations of memgate for this family start with this.
+pub const ANNOTATIONS: &str = "memgate.dev/orka-";
+
+/// The switch of the passive memory section, as an annotation.
+pub const ENABLED_ANNOTATION: &str = "memgate.dev/orka-memory-context";
+/// How many memories at most, as an annotation.
+pub const LIMIT_ANNOTATION: &str = "memgate.dev/orka-memory-context-limit";
+/// How many bytes at most, as an annotation.
+pub const MAX_CHARS_ANNOTATION: &str = "memgate.dev/orka-memory-context-max-chars";
+
+/// The label of a pod that names its Task, made fit for a label.
+pub const TASK_LABEL: &str = "orka.ai/task";
+/// The label of a pod with the type of its Task.
+pub const TASK_TYPE_LABEL: &str = "orka.ai/task-type";
+/// What all labels of Orka start with.
+pub const LABELS: &str = "orka.ai/";
+/// The label of a Task that a schedule made.
+pub const SCHEDULED_LABEL: &str = "orka.ai/scheduled-run";
+/// The label of a Task that another Task made.
+pub const PARENT_LABEL: &str = "orka.ai/parent-task";
+/// The annotation of such a Task with the whole name of the other one.
+pub const PARENT_ANNOTATION: &str = "orka.ai/parent-task-name";
+
+/// The type of the Tasks whose worker reads memory.
+pub const AI: &str = "ai";
+
+/// The container of an AI worker.
+pub const WORKER: &str = "worker";
+
+/// The tools that read and write memory, in the order in which the nearest one is proposed.
+pub const MEMORY_TOOLS: [&str; 4] = ["recall_memory", "remember", "propose_memory", "search_transcript"];
+
+/// Every tool that is built into Orka. Source: orka-agents/orka, internal/tools/registry.go.
+pub const BUILT_IN_TOOLS: [&str; 43] = [
+    "auto_merge_pull_request",
+    "cancel_task",
+    "check_messages",
+    "check_pr_review_marker",
+    "check_pull_request_ci",
+    "check_task_progress",
+    "code_exec",
+    "comment_on_issue",
+    "create_agent",
+    "create_agent_task",
+    "create_ai_task",
+    "create_container_task",
+    "create_pr_monitor",
+    "create_pull_request",
+    "create_tool",
+    "delegate_task",
+    "delete_agent",
+    "delete_session",
+    "delete_tool",
+    "fetch_task_output",
+    "file_read",
+    "file_write",
+    "get_issue",
+    "list_agents",
+    "list_issues",
+    "list_pull_requests",
+    "list_tasks",
+    "list_tools",
+    "merge_pull_request",
+    "post_review_comment",
+    "propose_memory",
+    "recall_memory",
+    "remember",
+    "request_approval",
+    "review_pull_request",
+    "search_transcript",
+    "send_message",
+    "update_agent",
+    "update_plan",
+    "wait_for_task",
+    "wait_for_tasks",
+    "web_fetch",
+    "web_search",
+];
+
+/// An Agent under judgement.
+pub static AGENT: Kind = kind(
+    "Agent",
+    "agents",
+    Schema::Open(&[
+        Field::new("metadata", METADATA_WITH_LABELS),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new(
+                    "tools",
+                    Schema::List(&Schema::Open(&[
+                        Field::new("name", Schema::Text),
+                        Field::new("enabled", Schema::Boolean),
+                    ])),
+                ),
+                Field::new(
+                    "coordination",
+                    Schema::Open(&[Field::new("approvalRequiredTools", Schema::List(&Schema::Text))]),
+                ),
+                Field::new("runtime", Schema::Open(&[Field::new("type", Schema::Text)])),
+            ]),
+        ),
+    ]),
+);
+
+/// A Task under judgement.
+pub static TASK: Kind = kind(
+    "Task",
+    "tasks",
+    Schema::Open(&[
+        Field::new("metadata", METADATA_WITH_LABELS),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new("type", Schema::Text),
+                Field::new(
+                    "env",
+                    Schema::List(&Schema::Open(&[
+                        Field::new("name", Schema::Text),
+                        Field::new("value", Schema::Text),
+                        Field::new("valueFrom", Schema::Any),
+                    ])),
+                ),
+                Field::new("ai", Schema::Open(&[Field::new("tools", Schema::List(&Schema::Text))])),
+                AGENT_REF,
+            ]),
+        ),
+    ]),
+);
+
+/// A MemoryBackend, which an open pull request of the platform brings.
+pub static MEMORY_BACKEND: Kind = kind(
+    "MemoryBackend",
+    "memorybackends",
+    Schema::Open(&[
+        Field::new("metadata", METADATA_WITH_LABELS),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new(
+                    "protocol",
+                    Schema::Open(&[
+                        Field::new("omsVersion", Schema::Text),
+                        Field::new("profile", Schema::Text),
+                    ]),
+                ),
+                Field::new("deployment", Schema::Open(&[Field::new("endpoint", Schema::Text)])),
+                Field::new("store", Schema::Open(&[Field::new("name", Schema::Text)])),
+            ]),
+        ),
+    ]),
+);
+
+/// An Agent in the state: its annotations and nothing else.
+pub static KNOWN_AGENT: Kind = kind(
+    "Agent",
+    "agents",
+    Schema::Open(&[Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED]))]),
+);
+
+/// A Task in the state. Its variables are left out: some hold what nobody should keep.
+pub static KNOWN_TASK: Kind = kind(
+    "Task",
+    "tasks",
+    Schema::Open(&[
+        Field::new(
+            "metadata",
+            Schema::Open(&[
+                NAME,
+                NAMESPACE_NAME,
+                UID,
+                Field::new(
+                    "labels",
+                    Schema::Open(&[
+                        Field::new(SCHEDULED_LABEL, Schema::Text),
+                        Field::new(PARENT_LABEL, Schema::Text),
+                    ]),
+                ),
+                Field::new(
+                    "annotations",
+                    Schema::Open(&[
+                        Field::new(ENABLED_ANNOTATION, Schema::Text),
+                        Field::new(LIMIT_ANNOTATION, Schema::Text),
+                        Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
+                        Field::new(PARENT_ANNOTATION, Schema::Text),
+                    ]),
+                ),
+            ]),
+        ),
+        Field::new("spec", Schema::Open(&[AGENT_REF])),
+    ]),
+);
+
+/// A tool that somebody added; only its name is of interest.
+pub static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
+
+/// The kinds that the family judges.
+pub static KINDS: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
+
+/// The kinds that are judged only where the key of an annotation starts so.
+pub static MARKED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATIONS)];
+
+/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+pub static WATCHED: [&Kind; 4] = [&KNOWN_AGENT, &KNOWN_TASK, &TOOL, &NAMESPACE];
+
+/// The kinds that decisions look up one by one.
+pub static ASKED: [&Kind; 0] = [];
+
+/// The kinds for which defaults are written.
+pub static DEFAULTED: [&Kind; 0] = [];
+
+/// The memory resources: there are none.
+pub static MEMORIES: [&Kind; 0] = [];
+
+/// How agent pods are told from all others.
+pub static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
+    without: Some(POOL_LABELS),
+    ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[AI])])
+}];
+
+/// The labels of pods in a pool of runtimes start with this; any change to one recycles the pool.
+pub const POOL_LABELS: &str = "orka.ai/runtime-pool";
+
+const NAME: Field = Field::new("name", Schema::Text);
+const NAMESPACE_NAME: Field = Field::new("namespace", Schema::Text);
+
+const ANNOTATED: Field = Field::new(
+    "annotations",
+    Schema::Open(&[
+        Field::new(ENABLED_ANNOTATION, Schema::Text),
+        Field::new(LIMIT_ANNOTATION, Schema::Text),
+        Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
+    ]),
+);
+
+const AGENT_REF: Field = Field::new("agentRef", Schema::Open(&[NAME, NAMESPACE_NAME]));
+
+const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
+    Kind { group: "core.orka.ai", version: "v1alpha1", kind, plural, namespaced: true, schema }
+}
+
+/// The value of an annotation, of an object under judgement or of the state.
+#[must_use]
+pub fn annotation<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+    entry(object, "annotations", key)
+}
+
+/// The value of a label, likewise.
+#[must_use]
+pub fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+    entry(object, "labels", key)
+}
+
+fn entry<'t>(object: &'t Tree, map: &str, key: &str) -> Option<&'t str> {
+    let map = object.at(&["metadata", map])?;
+    map.entry(key).or_else(|| map.get(key).and_then(Tree::text))
+}
+
+/// The Agent that a Task names: its namespace, where the Task says one, and its name.
+#[must_use]
+pub fn agent_ref(task: &Tree) -> Option<(Option<&str>, &str)> {
+    let text = |field| task.at(&["spec", "agentRef", field]).and_then(Tree::text);
+    Some((text("namespace").filter(|namespace| !namespace.is_empty()), text("name")?))
+}

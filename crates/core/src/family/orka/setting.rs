@@ -1,0 +1,225 @@
+//! The three settings of the memory section: how annotations spell them and how the worker reads
+//! its variables.
+
+use std::fmt;
+
+use crate::model::finding::{Code, quoted};
+use crate::model::tree::Tree;
+
+use super::api::{ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, annotation};
+use super::codes::{
+    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ENV_ENABLED, ENV_LIMIT, ENV_MAX_CHARS,
+};
+
+/// The bytes of the heading above the memories; with no more room than that there is no section.
+pub const HEADER_BYTES: i64 = 165;
+
+/// What is said of so little room.
+pub const NO_ROOM: &str = "leaves no room for any memory (the section header alone is 165 bytes)";
+
+/// One of the three settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// Whether there is a section at all.
+    Enabled,
+    /// How many memories it holds at most.
+    Limit,
+    /// How many bytes it has at most; "chars" is what the platform calls them.
+    MaxChars,
+}
+
+/// What a setting is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// On or off.
+    Switch(bool),
+    /// A bound.
+    Bound(i64),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(on) => on.fmt(f),
+            Self::Bound(number) => number.fmt(f),
+        }
+    }
+}
+
+impl Setting {
+    /// Every setting, in the order in which the variables are written.
+    pub const ALL: [Self; 3] = [Self::Enabled, Self::Limit, Self::MaxChars];
+
+    /// The annotation that sets it.
+    #[must_use]
+    pub const fn annotation(self) -> &'static str {
+        match self {
+            Self::Enabled => ENABLED_ANNOTATION,
+            Self::Limit => LIMIT_ANNOTATION,
+            Self::MaxChars => MAX_CHARS_ANNOTATION,
+        }
+    }
+
+    /// The variable in which the worker reads it.
+    #[must_use]
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Enabled => "ORKA_MEMORY_CONTEXT_ENABLED",
+            Self::Limit => "ORKA_MEMORY_CONTEXT_LIMIT",
+            Self::MaxChars => "ORKA_MEMORY_CONTEXT_MAX_CHARS",
+        }
+    }
+
+    /// The setting of this annotation.
+    #[must_use]
+    pub fn of_annotation(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|setting| setting.annotation() == key)
+    }
+
+    /// The setting of this variable.
+    #[must_use]
+    pub fn of_variable(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|setting| setting.variable() == name)
+    }
+
+    /// The code for an annotation whose value means nothing.
+    #[must_use]
+    pub const fn annotation_code(self) -> &'static Code {
+        match self {
+            Self::Enabled => &ANNOTATION_ENABLED,
+            Self::Limit => &ANNOTATION_LIMIT,
+            Self::MaxChars => &ANNOTATION_MAX_CHARS,
+        }
+    }
+
+    /// What the value of an annotation means.
+    ///
+    /// # Errors
+    /// What the value must be, and what it is.
+    pub fn of_text(self, text: &str) -> Result<Value, String> {
+        let value = match self {
+            Self::Enabled => switch(text).map(Value::Switch),
+            Self::Limit | Self::MaxChars => digits(text, self.most()).map(Value::Bound),
+        };
+        value.ok_or_else(|| match self {
+            Self::Enabled => format!("must be \"true\" or \"false\", got {}", quoted(text)),
+            Self::Limit | Self::MaxChars => {
+                format!("must be an integer from 1 to {}, got {}", self.most(), quoted(text))
+            }
+        })
+    }
+
+    /// What the worker makes of a literal: anything but `false` is on, and a bound that is none
+    /// is replaced by its default or its cap.
+    #[must_use]
+    pub fn of_literal(self, literal: &str) -> Value {
+        match self {
+            Self::Enabled => Value::Switch(switch(literal) != Some(false)),
+            Self::Limit | Self::MaxChars => Value::Bound(match positive(literal) {
+                Some(number) => number.min(self.most()),
+                None => self.default(),
+            }),
+        }
+    }
+
+    /// What is wrong with a literal of the variable, if anything is.
+    #[must_use]
+    pub fn problem(self, literal: &str) -> Option<(&'static Code, String)> {
+        if literal.is_empty() || literal.contains("$(") {
+            return None;
+        }
+        let said = |text: &str| format!("{} {} {text}", self.variable(), quoted(literal));
+        let code = match self {
+            Self::Enabled => &ENV_ENABLED,
+            Self::Limit => &ENV_LIMIT,
+            Self::MaxChars => &ENV_MAX_CHARS,
+        };
+        let text = match (self, positive(literal)) {
+            (Self::Enabled, _) if switch(literal).is_some() => return None,
+            (Self::Enabled, _) => said("does not disable memory; only \"false\" does"),
+            (_, None) => said(&format!("is not a positive integer; the worker uses {}", self.default())),
+            (_, Some(number)) if number > self.most() => {
+                said(&format!("is above {most}; the worker uses {most}", most = self.most()))
+            }
+            (Self::MaxChars, Some(number)) if number <= HEADER_BYTES => said(NO_ROOM),
+            _ => return None,
+        };
+        Some((code, text))
+    }
+
+    /// The cap in the worker; a switch has none.
+    const fn most(self) -> i64 {
+        match self {
+            Self::Enabled => 0,
+            Self::Limit => 8,
+            Self::MaxChars => 6000,
+        }
+    }
+
+    /// What the worker uses when nothing is set; a switch is on.
+    const fn default(self) -> i64 {
+        match self {
+            Self::Enabled => 0,
+            Self::Limit => 5,
+            Self::MaxChars => 6000,
+        }
+    }
+}
+
+/// Whether an Agent opts out, which no Task can undo.
+#[must_use]
+pub fn opts_out(agent: &Tree) -> bool {
+    annotation(agent, ENABLED_ANNOTATION).and_then(switch) == Some(false)
+}
+
+/// `true` or `false`, in any case.
+#[must_use]
+pub fn switch(text: &str) -> Option<bool> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if text.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// A number from 1 to `most`, without sign or leading zeros.
+fn digits(text: &str, most: i64) -> Option<i64> {
+    let text = text.trim();
+    let plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| plain && (1..=most).contains(number))
+}
+
+/// A positive integer as the worker reads it: with a sign or without, in 64 bits.
+fn positive(text: &str) -> Option<i64> {
+    text.trim().parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_annotations_strictly() {
+        for (text, number) in
+            [(" 8 ", Some(8)), ("1", Some(1)), ("+1", None), ("01", None), ("9", None), ("", None)]
+        {
+            assert_eq!(Setting::Limit.of_text(text).ok(), number.map(Value::Bound), "{text}");
+        }
+        assert_eq!(Setting::Enabled.of_text(" False"), Ok(Value::Switch(false)));
+        assert!(Setting::Enabled.of_text("0").is_err());
+    }
+
+    #[test]
+    fn reads_literals_as_the_worker_does() {
+        for (text, number) in [("+7", 7), ("007", 7), ("9", 8), ("0", 5), ("5.0", 5), ("1_000", 5), ("", 5)] {
+            assert_eq!(Setting::Limit.of_literal(text), Value::Bound(number), "{text}");
+        }
+        let beyond = "9223372036854775808";
+        assert_eq!(Setting::MaxChars.of_literal(beyond), Value::Bound(6000));
+        assert!(Setting::MaxChars.problem(beyond).is_some_and(|(_, text)| text.contains("not a positive")));
+        assert_eq!(Setting::Enabled.of_literal("no"), Value::Switch(true));
+    }
+}

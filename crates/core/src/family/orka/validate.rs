@@ -1,0 +1,52 @@
+//! What is wrong with an Agent, a Task, a Namespace or a MemoryBackend.
+//!
+//! These are the platform's own running objects. The schema of its definitions has judged their
+//! form, so a field of the wrong type is read as absent here, and misspellings of fields are nobody's
+//! business. Findings on one value come in the order of the calls below.
+
+mod agent;
+mod annotations;
+mod backend;
+mod task;
+mod tools;
+mod variables;
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, Severity, quoted};
+use crate::model::kind::NAMESPACE;
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::StateReader;
+
+use super::api::{AGENT, MEMORY_BACKEND, TASK};
+
+/// Everything that is wrong with the subject; on one value in a fixed order.
+#[must_use]
+pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let kind = subject.kind;
+    if subject.operation == Operation::Delete {
+        Vec::new()
+    } else if *kind == AGENT {
+        agent::findings(subject, state)
+    } else if *kind == TASK {
+        task::findings(subject, state)
+    } else if *kind == MEMORY_BACKEND {
+        backend::findings(subject)
+    } else if *kind == NAMESPACE {
+        namespace(subject)
+    } else {
+        Vec::new()
+    }
+}
+
+/// A broken annotation is no reason to refuse a namespace.
+fn namespace(subject: &Subject<'_>) -> Vec<Finding> {
+    let findings = annotations::findings(subject.object, false).into_iter();
+    findings.map(|finding| Finding { severity: Severity::Warn, ..finding }).collect()
+}
+
+/// A message with its place in front.
+fn at(pointer: &Pointer, message: &str) -> String {
+    let field = quoted(&pointer.field());
+    format!("{}: {message}", field.trim_matches('"'))
+}

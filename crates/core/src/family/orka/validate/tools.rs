@@ -1,0 +1,75 @@
+//! The names of tools.
+
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, StateReader};
+
+use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
+use super::super::codes::TOOL_TYPO;
+use super::at;
+
+/// Whether a trimmed name is that of a memory tool.
+pub(super) fn is_memory_tool(name: &str) -> bool {
+    MEMORY_TOOLS.contains(&name)
+}
+
+/// A trimmed name that nothing has and that is almost a memory tool's. The platform drops it
+/// without a word.
+pub(super) fn typo(
+    name: &str,
+    pointer: Pointer,
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    if BUILT_IN_TOOLS.contains(&name) {
+        return None;
+    }
+    let meant = nearest(name)?;
+    match state.get(&TOOL, namespace, name) {
+        Lookup::Found(_) | Lookup::Unknown => None,
+        Lookup::Absent => {
+            let message = format!("unknown tool {}; did you mean \"{meant}\"?", quoted(name));
+            let message = at(&pointer, &message);
+            Some(Finding::warn(&TOOL_TYPO, pointer, message))
+        }
+    }
+}
+
+/// The memory tool that is at most two slips of the pen away, the first of the nearest.
+fn nearest(name: &str) -> Option<&'static str> {
+    const REACH: usize = 2;
+    /// One that is longer than this is no slip away from any of them.
+    const LONGEST: usize = 32;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let folded = name.to_lowercase().replace('-', "_");
+    let distances = MEMORY_TOOLS.map(|tool| (strsim::levenshtein(&folded, tool), tool));
+    let near = distances.into_iter().filter(|(distance, _)| *distance <= REACH);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, tool)| tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_tool_that_was_meant() {
+        for (wrong, meant) in [
+            ("recall-memory", Some("recall_memory")),
+            ("Remember", Some("remember")),
+            ("remembre", Some("remember")),
+            ("search_transcripts", Some("search_transcript")),
+            ("member", Some("remember")),
+            ("memory", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(wrong), meant, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn knows_every_memory_tool_as_built_in() {
+        assert!(MEMORY_TOOLS.iter().all(|tool| BUILT_IN_TOOLS.contains(tool)));
+    }
+}

@@ -1,0 +1,127 @@
+//! The variables of a Task.
+
+use crate::model::finding::{Code, Finding};
+use crate::model::pointer::Pointer;
+use crate::model::tree::Tree;
+
+use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
+use super::super::setting::Setting;
+use super::at;
+use super::task::Type;
+
+/// The variable with the name of the Agent.
+const AGENT_NAME: &str = "ORKA_AGENT_NAME";
+
+/// The variable with the token of the worker.
+const TOKEN: &str = "ORKA_SA_TOKEN";
+
+/// The variables that the controller sets after those of the Task, or instead of them.
+const RESERVED: [&str; 7] = [
+    "ORKA_TASK_NAME",
+    "ORKA_TASK_NAMESPACE",
+    "ORKA_TASK_UID",
+    "ORKA_CONTROLLER_URL",
+    "ORKA_RESULT_ENDPOINT",
+    "ORKA_AI_TOOLS",
+    "ORKA_COORDINATION_ENABLED",
+];
+
+/// One variable of a Task.
+pub(super) struct Variable<'t> {
+    pointer: Pointer,
+    pub(super) name: &'t str,
+    value: Option<&'t str>,
+    has_source: bool,
+}
+
+impl<'t> Variable<'t> {
+    /// The variables that have a name.
+    pub(super) fn all(task: &'t Tree) -> Vec<Self> {
+        let list = task.at(&["spec", "env"]).map(Tree::elements).unwrap_or_default();
+        let variable = |(index, variable): (usize, &'t Tree)| {
+            let name = variable.get("name")?.text()?;
+            let value = variable.get("value").and_then(Tree::text);
+            let has_source = variable.get("valueFrom").is_some_and(Tree::is_object);
+            Some(Self { pointer: Pointer::new("/spec/env").index(index), name, value, has_source })
+        };
+        list.iter().enumerate().filter_map(variable).collect()
+    }
+
+    /// The literal as far as it is known before the pod runs.
+    pub(super) fn literal(&self) -> Option<&'t str> {
+        let literal = self.value.unwrap_or_default();
+        (!self.has_source && !literal.contains("$(")).then_some(literal)
+    }
+
+    /// Where the value stands, or what holds it.
+    pub(super) fn value_pointer(&self) -> Pointer {
+        if self.value.is_some() { self.pointer.key("value") } else { self.pointer.clone() }
+    }
+
+    fn about_name(&self, code: &'static Code, message: &str) -> Finding {
+        let pointer = self.pointer.key("name");
+        let message = at(&pointer, message);
+        Finding::warn(code, pointer, message)
+    }
+
+    fn about_value(&self, code: &'static Code, message: &str) -> Finding {
+        let pointer = self.value_pointer();
+        let message = at(&pointer, message);
+        Finding::warn(code, pointer, message)
+    }
+}
+
+/// What is wrong with the variables, whatever the Agent says.
+pub(super) fn findings(variables: &[Variable<'_>], task_type: Option<Type>, has_agent: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: Vec<Setting> = Vec::new();
+    for variable in variables {
+        if let Some(setting) = Setting::of_variable(variable.name) {
+            findings.extend(of_setting(variable, setting, task_type));
+            if seen.contains(&setting) {
+                let message = format!("duplicate {}; the last one wins", variable.name);
+                findings.push(variable.about_name(&ENV_DUPLICATE, &message));
+            }
+            seen.push(setting);
+        }
+        findings.extend(of_controller(variable, task_type, has_agent));
+        findings.extend(literal_token(variable));
+    }
+    findings
+}
+
+fn of_setting(variable: &Variable<'_>, setting: Setting, task_type: Option<Type>) -> Option<Finding> {
+    match task_type? {
+        Type::Ai => {
+            let (code, message) = setting.problem(variable.literal()?)?;
+            Some(variable.about_value(code, &message))
+        }
+        other => {
+            let message = format!("{} has no effect on a Task of type {}", variable.name, other.name());
+            Some(variable.about_name(&ENV_NO_EFFECT, &message))
+        }
+    }
+}
+
+/// Variables that the controller answers for.
+fn of_controller(variable: &Variable<'_>, task_type: Option<Type>, has_agent: bool) -> Option<Finding> {
+    let name = variable.name;
+    let is_agent_name = name == AGENT_NAME;
+    match task_type? {
+        Type::Ai if is_agent_name && !has_agent => {
+            let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
+            Some(variable.about_name(&ENV_AGENT_FORGED, message))
+        }
+        Type::Ai | Type::Container if RESERVED.contains(&name) || (is_agent_name && has_agent) => {
+            let message = format!("{name} is set by the Orka controller; this value is ignored");
+            Some(variable.about_name(&ENV_RESERVED, &message))
+        }
+        Type::Ai | Type::Container | Type::Agent => None,
+    }
+}
+
+fn literal_token(variable: &Variable<'_>) -> Option<Finding> {
+    let literal = variable.literal().filter(|_| variable.name == TOKEN)?;
+    let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
+    (!literal.is_empty()).then(|| variable.about_value(&ENV_LITERAL_TOKEN, message))
+}

@@ -1,0 +1,312 @@
+//! The kinds of the family and what is read of them; nothing else.
+
+use crate::model::kind::Kind;
+use crate::model::schema::{Field, Schema, UID};
+use crate::model::selector::PodSelector;
+use crate::model::tree::Tree;
+
+/// The annotation that puts an object into another Orloj namespace.
+pub const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
+
+/// The label that says what a pod of Orloj is for.
+pub const COMPONENT_LABEL: &str = "orloj.dev/component";
+
+/// The value of [`COMPONENT_LABEL`] on the pods that run agents.
+pub const AGENT_JOB: &str = "agent-job";
+
+/// The label of an agent pod with the agent's sanitized name.
+pub const AGENT_LABEL: &str = "orloj.dev/agent";
+
+/// The label of an agent pod with the sanitized Orloj namespace of its task.
+pub const NAMESPACE_LABEL: &str = "orloj.dev/namespace";
+
+/// The container of an agent pod that gets the memory.
+pub const AGENT_CONTAINER: &str = "agent";
+
+/// The key of a Secret that is read where a reference names none.
+pub const SECRET_KEY: &str = "value";
+
+/// The operations on memory that an Agent can be granted; each also as `memory.<operation>`.
+/// Source: OrlojHQ/orloj, resources/memory_ops.go.
+pub const OPERATIONS: [&str; 5] = ["read", "write", "search", "list", "ingest"];
+
+/// Where embeddings are made when neither an endpoint nor a provider says so.
+/// Source: OrlojHQ/orloj, resources/model_endpoint.go.
+pub const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+/// Where an ollama of its own is expected.
+/// Source: OrlojHQ/orloj, resources/model_endpoint.go.
+pub const OLLAMA_URL: &str = "http://127.0.0.1:11434";
+
+/// The memory resource.
+pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SHAPE);
+
+/// The referrer, as decisions look it up.
+pub static AGENT: Kind = kind("Agent", "agents", AGENT_SHAPE);
+
+/// The referrer with all its fields, as it is judged itself.
+pub static AGENT_IN_FULL: Kind = kind("Agent", "agents", AGENT_IN_FULL_SHAPE);
+
+/// Who makes a Memory's embeddings.
+pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SHAPE);
+
+/// The kinds that the family judges.
+pub static KINDS: [&Kind; 3] = [&MEMORY, &AGENT_IN_FULL, &MODEL_ENDPOINT];
+
+/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
+
+/// The kinds that decisions look up one by one.
+pub static ASKED: [&Kind; 0] = [];
+
+/// The kinds for which defaults are written: none. An absent provider means `in-memory`, but written
+/// down it would only show up as drift.
+pub static DEFAULTED: [&Kind; 0] = [];
+
+/// The memory resources, and what a Memory cannot do without.
+pub static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
+
+/// How agent pods are told from all others.
+pub static POD_SELECTORS: [PodSelector; 1] =
+    [PodSelector::labelled("orloj", &[(COMPONENT_LABEL, &[AGENT_JOB])])];
+
+const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
+    Kind { group: "orloj.dev", version: "v1", kind, plural, namespaced: true, schema }
+}
+
+const METADATA: Field = Field::new(
+    "metadata",
+    Schema::Open(&[
+        Field::new("name", Schema::Text),
+        Field::new("generateName", Schema::Text),
+        Field::new("namespace", Schema::Text),
+        Field::new("deletionTimestamp", Schema::Text),
+        UID,
+        Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)])),
+    ]),
+);
+
+const STATUS: Field = Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)]));
+
+const AUTH: Field = Field::new("auth", Schema::Object(&[Field::new("secretRef", Schema::Text)]))
+    .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
+
+const MEMORY_SHAPE: Schema = Schema::Open(&[
+    METADATA,
+    Field::new(
+        "spec",
+        Schema::Object(&[
+            Field::new("type", Schema::Text),
+            Field::new("provider", Schema::Text),
+            Field::new("embedding_model", Schema::Text),
+            Field::new("endpoint", Schema::Text),
+            Field::new("endpoint_secret_ref", Schema::Text),
+            AUTH,
+        ]),
+    )
+    .guarded(),
+    STATUS,
+]);
+
+const CLAIM: Field = Field::new(
+    "memory",
+    Schema::Object(&[
+        Field::new("ref", Schema::Text),
+        Field::new("allow", TEXTS),
+        Field::new("type", Schema::Text),
+        Field::new("provider", Schema::Text),
+    ]),
+)
+.aliases(&[("memory_ref", "memory.ref"), ("memoryRef", "memory.ref")]);
+
+const AGENT_SHAPE: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema::Open(&[CLAIM]))]);
+
+const TEXTS: Schema = Schema::List(&Schema::Text);
+
+const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
+    METADATA,
+    Field::new(
+        "spec",
+        Schema::Object(&[
+            Field::new("prompt", Schema::Text),
+            Field::new("model_ref", Schema::Text),
+            CLAIM,
+            Field::new("tools", TEXTS),
+            Field::new("allowed_tools", TEXTS),
+            Field::new("roles", TEXTS),
+            Field::new("fallback_model_refs", TEXTS),
+            Field::new(
+                "limits",
+                Schema::Object(&[
+                    Field::new("max_steps", Schema::Integer),
+                    Field::new("timeout", Schema::Text),
+                ]),
+            ),
+            Field::new("execution", Schema::Open(&[])),
+        ]),
+    )
+    .guarded(),
+]);
+
+const MODEL_ENDPOINT_SHAPE: Schema = Schema::Open(&[
+    METADATA,
+    Field::new(
+        "spec",
+        Schema::Object(&[
+            Field::new("provider", Schema::Text),
+            Field::new("base_url", Schema::Text),
+            Field::new("default_model", Schema::Text),
+            Field::new("options", Schema::Open(&[])),
+            AUTH,
+            Field::new("allowPrivate", Schema::Boolean),
+        ]),
+    )
+    .guarded(),
+]);
+
+/// Where a Memory keeps what it remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provider {
+    /// In the process; also what a Memory without a provider means.
+    InMemory,
+    /// In Postgres.
+    Pgvector,
+    /// Behind an adapter.
+    Http,
+    /// One that a build of Orloj's users has registered, in lower case.
+    Custom(String),
+}
+
+impl Provider {
+    fn of(name: Option<&str>) -> Self {
+        match name.map(str::to_lowercase).as_deref() {
+            None | Some("in-memory" | "memory") => Self::InMemory,
+            Some("pgvector") => Self::Pgvector,
+            Some("http") => Self::Http,
+            Some(other) => Self::Custom(other.to_owned()),
+        }
+    }
+
+    /// The name, normalized.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::InMemory => "in-memory",
+            Self::Pgvector => "pgvector",
+            Self::Http => "http",
+            Self::Custom(name) => name,
+        }
+    }
+}
+
+/// The spec of a Memory. Texts are trimmed; a blank one, or one of the wrong type, reads as absent.
+#[derive(Debug, Clone)]
+pub struct Memory<'t> {
+    /// `None` when it has the wrong type.
+    pub provider: Option<Provider>,
+    /// The provider as it is written.
+    pub provider_text: Option<&'t str>,
+    /// What it is for; never read by anybody.
+    pub purpose: Option<&'t str>,
+    /// The URL or connection string.
+    pub endpoint: Option<&'t str>,
+    /// The Secret that holds the endpoint.
+    pub endpoint_secret_ref: Option<&'t str>,
+    /// The ModelEndpoint.
+    pub embedding_model: Option<&'t str>,
+    /// The Secret that holds a password or token.
+    pub secret_ref: Option<&'t str>,
+}
+
+impl<'t> Memory<'t> {
+    /// Reads a Memory.
+    #[must_use]
+    pub fn read(object: &'t Tree) -> Self {
+        let spec = |field| text(object, &["spec", field]);
+        let given = object.at(&["spec", "provider"]);
+        let readable = given.is_none_or(|provider| provider.text().is_some());
+        Memory {
+            provider: readable.then(|| Provider::of(spec("provider"))),
+            provider_text: spec("provider"),
+            purpose: spec("type"),
+            endpoint: spec("endpoint"),
+            endpoint_secret_ref: spec("endpoint_secret_ref"),
+            embedding_model: spec("embedding_model"),
+            secret_ref: text(object, &["spec", "auth", "secretRef"]),
+        }
+    }
+
+    /// Whether the provider is this one.
+    #[must_use]
+    pub fn is(&self, provider: &Provider) -> bool {
+        self.provider.as_ref() == Some(provider)
+    }
+
+    /// The endpoint, where it is the one that counts: a Secret with the endpoint wins.
+    #[must_use]
+    pub fn live_endpoint(&self) -> Option<&'t str> {
+        self.endpoint.filter(|_| self.endpoint_secret_ref.is_none())
+    }
+}
+
+/// An Agent's claim to memory.
+#[derive(Debug, Clone)]
+pub struct Claim<'t> {
+    /// The name of the Memory; `None` when it is absent or blank.
+    pub reference: Option<&'t str>,
+    /// The granted operations as they stand there, trimmed; what is no text reads as empty.
+    pub allow: Vec<&'t str>,
+}
+
+impl<'t> Claim<'t> {
+    /// Reads the claim of an Agent.
+    #[must_use]
+    pub fn read(agent: &'t Tree) -> Self {
+        let allow = agent.at(&["spec", "memory", "allow"]).map(Tree::elements).unwrap_or_default();
+        Claim {
+            reference: text(agent, &["spec", "memory", "ref"]),
+            allow: allow.iter().map(|entry| entry.text().unwrap_or_default().trim()).collect(),
+        }
+    }
+}
+
+/// The operation that an entry of `allow` grants; `None` for a bad entry.
+#[must_use]
+pub fn operation(entry: &str) -> Option<&'static str> {
+    let entry = entry.trim().to_lowercase();
+    let short = entry.strip_prefix("memory.").unwrap_or(&entry);
+    OPERATIONS.into_iter().find(|operation| *operation == short)
+}
+
+/// The spec of a ModelEndpoint, read as a [`Memory`] is.
+#[derive(Debug, Clone)]
+pub struct ModelEndpoint<'t> {
+    /// In lower case; `openai` when absent.
+    pub provider: String,
+    /// Where its API is, as far as it says so itself.
+    pub base_url: Option<&'t str>,
+    /// The model for embeddings.
+    pub default_model: Option<&'t str>,
+    /// The Secret that holds the API key.
+    pub secret_ref: Option<&'t str>,
+}
+
+impl<'t> ModelEndpoint<'t> {
+    /// Reads a ModelEndpoint.
+    #[must_use]
+    pub fn read(object: &'t Tree) -> Self {
+        let spec = |field| text(object, &["spec", field]);
+        ModelEndpoint {
+            provider: spec("provider").unwrap_or("openai").to_lowercase(),
+            base_url: spec("base_url"),
+            default_model: spec("default_model"),
+            secret_ref: text(object, &["spec", "auth", "secretRef"]),
+        }
+    }
+}
+
+/// The trimmed text at a path; `None` when it is absent, blank or no text.
+#[must_use]
+pub fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
+    object.at(path).and_then(Tree::text).map(str::trim).filter(|text| !text.is_empty())
+}

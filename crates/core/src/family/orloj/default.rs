@@ -1,0 +1,15 @@
+//! The defaults of the family's kinds: there are none.
+//!
+//! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and
+//! what an Agent may do is granted by its author alone. Written defaults would show up as drift in
+//! tools that compare a cluster with manifests.
+
+use crate::family::Subject;
+use crate::model::edit::Edit;
+use crate::model::snapshot::StateReader;
+
+/// No edit, whatever the object lacks.
+#[must_use]
+pub fn default(_subject: &Subject<'_>, _questions: &mut StateReader<'_>) -> Vec<Edit> {
+    Vec::new()
+}

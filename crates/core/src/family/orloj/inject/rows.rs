@@ -1,0 +1,230 @@
+//! The variables that a Memory wants in its agent's container, in their order.
+
+use std::sync::Arc;
+
+use crate::model::edit::{EnvSource, EnvVar, Origin, SecretKeyRef, ValueFrom};
+use crate::model::finding::{Code, quoted};
+use crate::model::pod::{self, read};
+use crate::model::snapshot::{Lookup, Object, StateReader};
+
+use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
+use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
+use super::super::endpoint;
+use super::super::namespace::{self, Reference, SecretReference};
+use super::super::wording::fitted;
+use super::Found;
+
+const REF: &str = "ORLOJ_MEMORY_REF";
+const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
+const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
+const TYPE: &str = "ORLOJ_MEMORY_TYPE";
+const ALLOW: &str = "ORLOJ_MEMORY_ALLOW";
+pub(super) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
+const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
+const DSN: &str = "ORLOJ_MEMORY_DSN";
+const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
+const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
+const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
+const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
+
+/// What all names start with.
+pub(super) const COMMON_START: &str = "ORLOJ_MEMORY_";
+
+/// One variable.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    source: EnvSource,
+    pub(super) origin: Origin,
+    /// Whether the value refers to [`PASSWORD`], which has to stand before it.
+    pub(super) needs_password: bool,
+}
+
+impl Row {
+    pub(super) fn env_var(&self) -> EnvVar {
+        EnvVar { name: self.name.into(), source: self.source.clone() }
+    }
+
+    /// Whether an entry says the same.
+    pub(super) fn equals(&self, entry: &pod::EnvVar<'_>) -> bool {
+        match &self.source {
+            EnvSource::Value(wanted) => entry.literal() == Some(wanted),
+            // Nothing of this family comes from a ConfigMap.
+            EnvSource::ConfigMap(_) => false,
+            EnvSource::ValueFrom(ValueFrom { secret_key_ref: wanted }) => {
+                let entry = read::<pod::ValueFrom<'_>>(entry.value_from).and_then(|from| from.secret_key_ref);
+                entry.is_some_and(|entry| {
+                    entry.name.as_deref() == Some(&wanted.name)
+                        && entry.key.as_deref() == Some(&wanted.key)
+                        && entry.optional == wanted.optional
+                })
+            }
+        }
+    }
+}
+
+/// All that a Memory wants, and what is to be said of what it does not get.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// The Memory as the marker annotation names it.
+    pub(super) memory: String,
+    pub(super) rows: Vec<Row>,
+    pub(super) warnings: Vec<(&'static Code, String)>,
+}
+
+/// The rows for a pod of this namespace.
+pub(super) fn wanted(found: &Found<'_>, pod_namespace: &str, state: &mut StateReader<'_>) -> Wanted {
+    let memory = Memory::read(&found.memory.tree);
+    // A provider of the wrong type is none that could be reached.
+    let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
+    let mut writer = Writer::new(found.memory, pod_namespace);
+    writer.about(found, &memory, &provider);
+    if provider != Provider::InMemory {
+        writer.connection(&memory, &provider, found.memory);
+    }
+    if provider == Provider::Pgvector {
+        writer.embeddings(&memory, found.memory, state);
+    }
+    writer.wanted
+}
+
+/// Writes rows that come from one object.
+struct Writer<'p> {
+    pod_namespace: &'p str,
+    /// The object that the next rows come from, as `Kind namespace/name`.
+    resource: Arc<str>,
+    wanted: Wanted,
+}
+
+impl<'p> Writer<'p> {
+    fn new(memory: &Object, pod_namespace: &'p str) -> Self {
+        let wanted =
+            Wanted { memory: format!("Memory/{}", memory.name), rows: Vec::new(), warnings: Vec::new() };
+        Self { pod_namespace, resource: resource("Memory", memory), wanted }
+    }
+
+    fn add(&mut self, name: &'static str, source: EnvSource, field: &'static str) {
+        let origin = Origin { resource: Arc::clone(&self.resource), field: field.into(), rule: "" };
+        self.wanted.rows.push(Row { name, source, origin, needs_password: false });
+    }
+
+    fn literal(&mut self, name: &'static str, text: &str, field: &'static str) {
+        self.add(name, EnvSource::Value(text.replace('$', "$$")), field);
+    }
+
+    /// Rows 1 to 5: which memory, and what may be done with it.
+    fn about(&mut self, found: &Found<'_>, memory: &Memory<'_>, provider: &Provider) {
+        self.literal(REF, &found.memory.name, "metadata.name");
+        let target = namespace::target(&found.memory.tree).is_some();
+        let field =
+            if target { "metadata.annotations[orloj.dev/target-namespace]" } else { "metadata.namespace" };
+        self.literal(NAMESPACE, namespace::of_object(found.memory), field);
+        self.literal(PROVIDER, provider.name(), "spec.provider");
+        if let Some(purpose) = memory.purpose {
+            self.literal(TYPE, purpose, "spec.type");
+        }
+        let memory = std::mem::replace(&mut self.resource, resource("Agent", found.agent));
+        self.literal(ALLOW, &found.operations.join(","), "spec.memory.allow");
+        self.resource = memory;
+    }
+
+    /// Rows 6 and 7: where the memory is, and the credential for it.
+    fn connection(&mut self, memory: &Memory<'_>, provider: &Provider, object: &Object) {
+        let pgvector = *provider == Provider::Pgvector;
+        let (credential, address) = if pgvector { (PASSWORD, DSN) } else { (TOKEN, ENDPOINT) };
+        let home = namespace::of_object(object);
+        let has_credential =
+            memory.secret_ref.is_some_and(|text| self.secret(credential, text, home, "spec.auth.secretRef"));
+        if let Some(text) = memory.endpoint_secret_ref {
+            self.secret(address, text, home, "spec.endpoint_secret_ref");
+            return;
+        }
+        let Some(text) = memory.endpoint else { return };
+        if endpoint::holds_password(text) {
+            let message = fitted([home, &object.name], |[namespace, name]| {
+                let memory = quoted(&format!("{namespace}/{name}"));
+                format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
+            });
+            self.wanted.warnings.push((&POD_ENDPOINT_WITHHELD, message));
+            return;
+        }
+        match endpoint::password_goes_before(text).filter(|_| pgvector && has_credential) {
+            Some(at) => self.dsn(text, at),
+            None if *provider == Provider::Http => {
+                self.literal(ENDPOINT, text.trim_end_matches('/'), "spec.endpoint");
+            }
+            None => self.literal(address, text, "spec.endpoint"),
+        }
+    }
+
+    /// The kubelet fills the password in; it never stands in the pod.
+    fn dsn(&mut self, text: &str, at: usize) {
+        let (user, host) = text.split_at(at);
+        let escaped = |text: &str| text.replace('$', "$$");
+        let value = format!("{}:$({PASSWORD}){}", escaped(user), escaped(host));
+        self.add(DSN, EnvSource::Value(value), "spec.endpoint");
+        if let Some(row) = self.wanted.rows.last_mut() {
+            row.needs_password = true;
+        }
+    }
+
+    /// Rows 8 to 10: who makes embeddings. Without the ModelEndpoint they are left out.
+    fn embeddings(&mut self, memory: &Memory<'_>, object: &Object, state: &mut StateReader<'_>) {
+        let Some(text) = memory.embedding_model else { return };
+        let reference = Reference::read(text, namespace::of_object(object));
+        let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
+        let Lookup::Found(object) = found else { return };
+        self.resource = resource("ModelEndpoint", object);
+        let endpoint = ModelEndpoint::read(&object.tree);
+        if let Some(url) = embedding_url(&endpoint) {
+            self.literal(EMBEDDING_URL, url, "spec.base_url");
+        }
+        if let Some(model) = endpoint.default_model {
+            self.literal(EMBEDDING_MODEL, model, "spec.default_model");
+        }
+        if let Some(text) = endpoint.secret_ref {
+            self.secret(EMBEDDING_API_KEY, text, namespace::of_object(object), "spec.auth.secretRef");
+        }
+    }
+
+    /// A row that refers to a Secret, if the pod can reach it: Kubernetes knows no way to one of
+    /// another namespace. Says whether there is such a row.
+    fn secret(&mut self, name: &'static str, text: &str, home: &str, field: &'static str) -> bool {
+        let reference = SecretReference::read(text, home);
+        let secret = reference.secret;
+        if !reference.fits_a_pod() {
+            return false;
+        }
+        if secret.namespace != self.pod_namespace {
+            let names = [secret.namespace, secret.name, self.pod_namespace];
+            let message = fitted(names, |[namespace, name, pod]| {
+                let secret = quoted(&format!("{namespace}/{name}"));
+                format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
+            });
+            self.wanted.warnings.push((&POD_SECRET_NAMESPACE, message));
+            return false;
+        }
+        // Credentials may live in Orloj's store only; a missing Secret must not stop the task.
+        let secret_key_ref = SecretKeyRef {
+            name: secret.name.to_owned(),
+            key: reference.key().to_owned().into(),
+            optional: Some(true),
+        };
+        self.add(name, EnvSource::ValueFrom(ValueFrom { secret_key_ref }), field);
+        true
+    }
+}
+
+fn resource(kind: &str, object: &Object) -> Arc<str> {
+    format!("{kind} {}/{}", object.namespace, object.name).into()
+}
+
+/// Where embeddings are made, if that can be told; never with a password.
+fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>) -> Option<&'t str> {
+    let url = match (endpoint.base_url, endpoint.provider.as_str()) {
+        (Some(url), _) => url,
+        (None, "openai") => OPENAI_URL,
+        (None, _) => return None,
+    };
+    (!endpoint::holds_password(url)).then(|| url.trim_end_matches('/'))
+}

@@ -1,0 +1,179 @@
+//! Orloj's own namespaces: which one an object is in, and how references lead from one to another.
+//!
+//! Orloj keeps its resources in a store with namespaces of its own. That of an object is the one of
+//! its annotation, or else the Kubernetes namespace; two objects can claim one place.
+
+use crate::family::suggest::nearest;
+use crate::model::finding::quoted;
+use crate::model::kind::Kind;
+use crate::model::name::is_dns_subdomain;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::api::{SECRET_KEY, TARGET_NAMESPACE};
+
+/// The Orloj namespace of a name that says none.
+pub(super) const DEFAULT: &str = "default";
+
+/// The Orloj namespace that an object's annotation names; `None` without one.
+pub(super) fn target(object: &Tree) -> Option<&str> {
+    let text = annotation(object).filter(|text| !text.is_empty())?;
+    Some(or_default(text.trim()))
+}
+
+/// The annotation as it stands there.
+pub(super) fn annotation(object: &Tree) -> Option<&str> {
+    object.at(&["metadata", "annotations", TARGET_NAMESPACE]).and_then(Tree::text)
+}
+
+/// The Orloj namespace of an object that lives in this Kubernetes namespace.
+pub(super) fn of<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
+    target(object).unwrap_or_else(|| or_default(kubernetes))
+}
+
+/// The Orloj namespace of an object of the state.
+pub(super) fn of_object(object: &Object) -> &str {
+    of(&object.tree, &object.namespace)
+}
+
+/// The object of this name in an Orloj namespace. Of several, the one without the annotation, or
+/// else that of the smallest Kubernetes namespace.
+pub(super) fn find<'s>(
+    kind: &'static Kind,
+    namespace: &str,
+    name: &str,
+    state: &mut StateReader<'s>,
+) -> Lookup<'s> {
+    let at_home = state.get(kind, namespace, name);
+    let mut here = state.named(kind, name);
+    here.retain(|object| of_object(object) == namespace);
+    let first = here.into_iter().min_by_key(|object| (target(&object.tree).is_some(), &object.namespace));
+    match (first, at_home) {
+        (Some(object), _) => Lookup::Found(object),
+        (None, Lookup::Unknown) => Lookup::Unknown,
+        (None, Lookup::Found(_) | Lookup::Absent) => Lookup::Absent,
+    }
+}
+
+/// What may have been meant by a name that does not exist: a similar one of the Orloj namespace, or the
+/// same one elsewhere.
+pub(super) fn meant(
+    kind: &'static Kind,
+    namespace: &str,
+    name: &str,
+    state: &mut StateReader<'_>,
+) -> Option<String> {
+    let here = state.everywhere(kind).filter(|object| of_object(object) == namespace);
+    if let Some(near) = nearest(name, here.map(|object| object.name.as_str())) {
+        return Some(format!("did you mean \"{near}\"?"));
+    }
+    let elsewhere = state.named(kind, name).into_iter().map(of_object).min()?;
+    Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
+}
+
+/// `name` or `namespace/name`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reference<'t> {
+    pub(super) namespace: &'t str,
+    pub(super) name: &'t str,
+}
+
+impl<'t> Reference<'t> {
+    /// Reads a reference that stands in an object of the Orloj namespace `home`.
+    pub(super) fn read(text: &'t str, home: &'t str) -> Self {
+        match text.split_once('/') {
+            Some((namespace, name)) => {
+                Reference { namespace: or_default(namespace.trim()), name: name.trim() }
+            }
+            None => Reference { namespace: home, name: text.trim() },
+        }
+    }
+
+    /// Whether such a name can exist.
+    pub(super) fn is_possible(&self) -> bool {
+        !self.name.is_empty() && !self.name.contains(|c: char| c == '/' || c.is_whitespace())
+    }
+}
+
+/// A reference to a Secret, which may name a key: `[namespace/]name[:key]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SecretReference<'t> {
+    pub(super) secret: Reference<'t>,
+    /// What stands behind the colon; `None` without one.
+    written_key: Option<&'t str>,
+}
+
+impl<'t> SecretReference<'t> {
+    /// Reads a reference that stands in an object of the Orloj namespace `home`.
+    pub(super) fn read(text: &'t str, home: &'t str) -> Self {
+        let whole = Reference::read(text, home);
+        let (name, key) = match whole.name.split_once(':') {
+            Some((name, key)) => (name.trim(), Some(key.trim())),
+            None => (whole.name, None),
+        };
+        SecretReference { secret: Reference { name, ..whole }, written_key: key }
+    }
+
+    /// The key that is read.
+    pub(super) fn key(&self) -> &'t str {
+        self.written_key.filter(|key| !key.is_empty()).unwrap_or(SECRET_KEY)
+    }
+
+    /// Whether the reference names a key, be it an empty one.
+    pub(super) const fn names_key(&self) -> bool {
+        self.written_key.is_some()
+    }
+
+    /// Whether a pod can have this in a `secretKeyRef`: the apiserver takes it.
+    pub(super) fn fits_a_pod(&self) -> bool {
+        /// As long as a key of a Secret can be.
+        const LONGEST: usize = 253;
+        let key = self.key();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        let is_key = key.len() <= LONGEST && key.bytes().all(plain) && key != "." && !key.starts_with("..");
+        is_key && is_dns_subdomain(self.secret.name)
+    }
+}
+
+fn or_default(namespace: &str) -> &str {
+    if namespace.is_empty() { DEFAULT } else { namespace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_references() {
+        for (text, namespace, name, possible) in [
+            ("a", "home", "a", true),
+            ("ns/a", "ns", "a", true),
+            (" ns / a ", "ns", "a", true),
+            ("/a", "default", "a", true),
+            ("ns/", "ns", "", false),
+            ("a/b/c", "a", "b/c", false),
+            ("a b", "home", "a b", false),
+        ] {
+            let reference = Reference::read(text, "home");
+            assert_eq!(reference, Reference { namespace, name }, "{text}");
+            assert_eq!(reference.is_possible(), possible, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_keys_of_secrets() {
+        for (text, namespace, name, key, fits) in [
+            ("a", "home", "a", "value", true),
+            ("ns/a:k", "ns", "a", "k", true),
+            ("a:", "home", "a", "value", true),
+            ("a:b:c", "home", "a", "b:c", false),
+            (":k", "home", "", "k", false),
+            ("a:..", "home", "a", "..", false),
+            ("A", "home", "A", "value", false),
+        ] {
+            let reference = SecretReference::read(text, "home");
+            assert_eq!(reference.secret, Reference { namespace, name }, "{text}");
+            assert_eq!((reference.key(), reference.fits_a_pod()), (key, fits), "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What is wrong with a Memory, an Agent or a ModelEndpoint.
+//!
+//! The CRDs take almost anything, and the platform reports later and without a reason; so these
+//! rules are the only place where a user learns why. Rules on one field stand in the module of its
+//! kind; what is said of all kinds stands here.
+
+mod advice;
+mod agent;
+mod memory;
+mod model_endpoint;
+mod usage;
+
+use crate::family::Subject;
+use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::model::finding::{Finding, Severity, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::{StateReader, is_deleting};
+use crate::model::tree::Tree;
+
+use super::api::{self, AGENT, MEMORY, text};
+use super::codes::{FIELD_TYPE, NAME_RESERVED, PROVIDER_UNKNOWN, TARGET_NAMESPACE, UNKNOWN_FIELD};
+use super::namespace;
+use super::wording::fitted;
+
+const SCHEMA_CODES: Codes = Codes {
+    field_type: &FIELD_TYPE,
+    unknown_field: &UNKNOWN_FIELD,
+    unknown_message: unknown_field,
+    type_message: schema_check::expected,
+};
+
+/// Names that stand for something else in the paths of Orloj's API.
+/// Source: OrlojHQ/orloj, the API's check of names.
+const RESERVED: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
+
+/// Everything that is wrong with the subject, in no particular order.
+#[must_use]
+pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    if subject.operation == Operation::Delete {
+        // Who deletes it again has read the warning.
+        return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
+    }
+    let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
+    // The apiserver drops the status of whatever is written, before it looks at its types.
+    findings.retain(|finding| !Pointer::new("/status").holds(&finding.pointer));
+    findings.extend(name_reserved(subject));
+    findings.extend(target_namespace(subject));
+    if *subject.kind == MEMORY {
+        findings.extend(memory::findings(subject.object));
+        findings.extend(advice::findings(subject, state));
+    } else if *subject.kind == AGENT {
+        findings.extend(agent::findings(subject, state));
+    } else {
+        findings.extend(model_endpoint::findings(subject.object));
+    }
+    let mut findings = beside_wrong_types(findings, SCHEMA_CODES);
+    if let Some(old) = subject.old {
+        findings
+            .retain(|finding| finding.severity == Severity::Deny || is_news(finding, subject.object, old));
+    }
+    findings
+}
+
+/// Whether a warning is about what an UPDATE changes. The operator updates each object right after
+/// it was made, and who made it has read the warnings.
+fn is_news(warning: &Finding, object: &Tree, old: &Tree) -> bool {
+    if *warning.code == TARGET_NAMESPACE {
+        return namespace::annotation(object) != namespace::annotation(old);
+    }
+    if *warning.code == PROVIDER_UNKNOWN {
+        return text(object, &["spec", "provider"]) != text(old, &["spec", "provider"]);
+    }
+    match (object.get("spec"), old.get("spec")) {
+        (Some(new), Some(old)) => !new.says_the_same(old),
+        (None, None) => false,
+        _ => true,
+    }
+}
+
+fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
+    let reserved = subject.operation == Operation::Create && RESERVED.contains(&subject.name);
+    let message = || format!("metadata.name {} is a reserved subresource name", quoted(subject.name));
+    reserved.then(|| Finding::deny(&NAME_RESERVED, Pointer::new("/metadata/name"), message()))
+}
+
+fn target_namespace(subject: &Subject<'_>) -> Option<Finding> {
+    let target = namespace::target(subject.object).filter(|target| *target != subject.namespace)?;
+    let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
+    let message = fitted([target], |[target]| {
+        format!("{} writes into Orloj namespace {}", api::TARGET_NAMESPACE, quoted(target))
+    });
+    Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
+}
+
+fn unknown_field(field: &str, meant: Option<&str>) -> String {
+    let hint = meant.map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default();
+    fitted([field], |[field]| format!("unknown field \"{field}\"{hint}"))
+}
+
+/// What a finding rests on: equal for two objects that say the same in all these places.
+fn basis(values: &[Option<&str>]) -> String {
+    format!("{values:?}")
+}

@@ -1,0 +1,207 @@
+//! Warnings about a Memory that is stored as it is, but hardly works as it is meant.
+
+use crate::family::Subject;
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+
+use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
+use super::super::codes::{
+    AUTH_IGNORED, CLEARTEXT_TOKEN, EMBEDDING_MISSING, EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED,
+    INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
+};
+use super::super::endpoint;
+use super::super::namespace::{self, DEFAULT, Reference, SecretReference};
+use super::super::wording::fitted;
+use super::memory::is_possible;
+
+const ENDPOINT: &str = "/spec/endpoint";
+const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
+const AUTH_SECRET: &str = "/spec/auth/secretRef";
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let memory = Memory::read(subject.object);
+    let mut findings: Vec<Finding> = provider_unknown(&memory).into_iter().collect();
+    findings.extend(exclusive(&memory));
+    findings.extend(ignored_fields(&memory));
+    findings.extend(ignored_auth(&memory));
+    findings.extend(inline_credential(&memory));
+    findings.extend(key_suffixes(&memory));
+    if let Some(endpoint) = memory.live_endpoint() {
+        findings.extend(cleartext_token(&memory, endpoint, subject.namespace));
+        findings.extend(worker_itself(&memory, endpoint));
+        findings.extend(shared_table(&memory, endpoint, subject, state));
+    }
+    findings.extend(embedding(&memory, subject, state));
+    findings
+}
+
+fn warn(code: &'static Code, pointer: &str, message: impl Into<String>) -> Finding {
+    Finding::warn(code, Pointer::new(pointer), message)
+}
+
+/// Only a warning: custom builds of Orloj register more providers.
+fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
+    let Some(Provider::Custom(name)) = &memory.provider else { return None };
+    let hint = meant(name).map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default();
+    let message =
+        fitted([name], |[name]| format!("spec.provider: unsupported memory provider {}{hint}", quoted(name)));
+    Some(warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
+}
+
+/// The provider that a wrong name most likely stands for.
+fn meant(name: &str) -> Option<&'static str> {
+    /// How many slips of the pen are forgiven.
+    const REACH: usize = 2;
+    const KNOWN: [(&str, &str); 4] =
+        [("in-memory", "in-memory"), ("memory", "in-memory"), ("pgvector", "pgvector"), ("http", "http")];
+    match name {
+        "postgres" | "postgresql" | "postgre" | "pg" | "pgsql" | "pg-vector" | "pg_vector" => {
+            return Some("pgvector");
+        }
+        "inmemory" | "in_memory" | "mem" | "local" => return Some("in-memory"),
+        "https" | "rest" => return Some("http"),
+        // Measuring costs more the longer a name is, and a long one is near none of these.
+        long if long.len() > 64 => return None,
+        _ => {}
+    }
+    let distances = KNOWN.map(|(known, meant)| (strsim::osa_distance(name, known), meant));
+    distances.into_iter().filter(|(distance, _)| *distance <= REACH).min().map(|(_, meant)| meant)
+}
+
+fn exclusive(memory: &Memory<'_>) -> Option<Finding> {
+    memory.endpoint.and(memory.endpoint_secret_ref)?;
+    let message = "spec.endpoint and spec.endpoint_secret_ref are mutually exclusive; the secret wins";
+    let finding = warn(&ENDPOINT_EXCLUSIVE, ENDPOINT_SECRET, message);
+    Some(finding.related(Pointer::new(ENDPOINT), "never read"))
+}
+
+fn ignored_fields(memory: &Memory<'_>) -> Vec<Finding> {
+    let fields = [(ENDPOINT, memory.endpoint), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
+    let set = fields.into_iter().filter(|(_, text)| memory.is(&Provider::InMemory) && text.is_some());
+    let finding = |(pointer, _)| {
+        let field = Pointer::new(pointer).field();
+        warn(&FIELD_IGNORED, pointer, format!("{field} has no effect with provider in-memory"))
+    };
+    set.map(finding).collect()
+}
+
+fn ignored_auth(memory: &Memory<'_>) -> Option<Finding> {
+    memory.secret_ref?;
+    let reason = match memory.provider.as_ref()? {
+        Provider::InMemory => "with provider in-memory",
+        Provider::Pgvector if endpoint::password_goes_before(memory.live_endpoint()?).is_none() => {
+            "with this endpoint"
+        }
+        Provider::Pgvector | Provider::Http | Provider::Custom(_) => return None,
+    };
+    Some(warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect {reason}")))
+}
+
+fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
+    let message = "spec.endpoint contains a password in clear text; use endpoint_secret_ref";
+    memory
+        .endpoint
+        .filter(|text| endpoint::holds_password(text))
+        .map(|_| warn(&INLINE_CREDENTIAL, ENDPOINT, message))
+}
+
+fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
+    let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
+    let names_key = |text: &str| SecretReference::read(text, DEFAULT).names_key();
+    let suffixed = fields.into_iter().filter(|(_, text)| text.is_some_and(names_key));
+    let finding = |(pointer, _)| {
+        let field = Pointer::new(pointer).field();
+        let message = format!("{field}: \":key\" is understood by memgate only, not by orlojd");
+        warn(&SECRET_KEY_SUFFIX, pointer, message)
+    };
+    suffixed.map(finding).collect()
+}
+
+fn cleartext_token(memory: &Memory<'_>, endpoint: &str, namespace: &str) -> Option<Finding> {
+    memory.secret_ref?;
+    let travels = memory.is(&Provider::Http)
+        && endpoint::is_http(endpoint)
+        && endpoint::is_plain_http(endpoint)
+        && !endpoint::is_in_cluster(endpoint, namespace);
+    let message = "spec.endpoint: bearer token would travel over plain http";
+    travels.then(|| warn(&CLEARTEXT_TOKEN, ENDPOINT, message))
+}
+
+fn worker_itself(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
+    let itself =
+        memory.is(&Provider::Pgvector) && endpoint::is_postgres(endpoint) && endpoint::is_loopback(endpoint);
+    let message = "spec.endpoint: loopback host is the worker itself";
+    itself.then(|| warn(&PGVECTOR_LOOPBACK, ENDPOINT, message))
+}
+
+/// Every pgvector Memory uses the one table `orloj_memory` of its database.
+/// Source: OrlojHQ/orloj, the pgvector backend.
+fn shared_table(
+    memory: &Memory<'_>,
+    endpoint: &str,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    if !memory.is(&Provider::Pgvector) {
+        return None;
+    }
+    let database = endpoint::database(endpoint)?;
+    let shares = |other: &&Object| {
+        let itself = (other.namespace.as_str(), other.name.as_str()) == (subject.namespace, subject.name);
+        let memory = Memory::read(&other.tree);
+        let same = || memory.live_endpoint().and_then(endpoint::database).as_deref() == Some(&database);
+        !itself && memory.is(&Provider::Pgvector) && same()
+    };
+    let other = state.everywhere(&MEMORY).find(shares)?;
+    let message = fitted([&other.namespace, &other.name], |[namespace, name]| {
+        format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
+    });
+    Some(warn(&SHARED_TABLE, ENDPOINT, message))
+}
+
+/// Orloj resolves the ModelEndpoint whatever the provider, and a Memory without it fails.
+fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    const POINTER: &str = "/spec/embedding_model";
+    let text = memory.embedding_model.filter(|text| is_possible(text))?;
+    let reference = Reference::read(text, namespace::of(subject.object, subject.namespace));
+    match namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
+        Lookup::Unknown => None,
+        Lookup::Absent => {
+            let message = fitted([text], |[text]| {
+                format!("spec.embedding_model: model endpoint {} not found", quoted(text))
+            });
+            let meant = namespace::meant(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
+            let help =
+                meant.unwrap_or_else(|| "it is the name of a ModelEndpoint, not of a model".to_owned());
+            Some(warn(&EMBEDDING_MISSING, POINTER, message).help(help))
+        }
+        Lookup::Found(endpoint) => {
+            let reason = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;
+            let message = fitted([text], |[text]| {
+                format!(
+                    "spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}",
+                    quoted(text)
+                )
+            });
+            Some(warn(&EMBEDDING_UNUSABLE, POINTER, message))
+        }
+    }
+}
+
+/// Why a ModelEndpoint cannot make embeddings.
+fn no_embeddings(endpoint: &ModelEndpoint<'_>) -> Option<String> {
+    if endpoint.default_model.is_none() {
+        return Some("default_model is empty".to_owned());
+    }
+    let provider = endpoint.provider.as_str();
+    let url = match (endpoint.base_url, provider) {
+        (Some(url), _) => url,
+        (None, "anthropic" | "bedrock") => {
+            return Some(format!("provider \"{provider}\" has no embeddings API"));
+        }
+        (None, "ollama") => OLLAMA_URL,
+        (None, _) => return None,
+    };
+    endpoint::is_loopback(url).then(|| "base_url is a loopback address".to_owned())
+}

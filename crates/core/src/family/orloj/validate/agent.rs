@@ -1,0 +1,160 @@
+//! What is wrong with an Agent, above all with its claim to memory.
+
+use std::collections::BTreeSet;
+
+use crate::family::Subject;
+use crate::family::suggest::nearest;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::{Claim, MEMORY, OPERATIONS, operation, text};
+use super::super::codes::{
+    AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
+    AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_PROMPT_REQUIRED, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
+};
+use super::super::namespace;
+use super::super::wording::fitted;
+use super::basis;
+
+const REF: &str = "/spec/memory/ref";
+const ALLOW: &str = "/spec/memory/allow";
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let agent = subject.object;
+    let claim = Claim::read(agent);
+    let mut findings: Vec<Finding> = prompt_required(agent).into_iter().collect();
+    match claim.reference {
+        None => findings.extend(allow_needs_ref(&claim)),
+        Some(name) => findings.extend(claimed(name, &claim, subject, state)),
+    }
+    findings.extend(allow_invalid(&claim));
+    findings.extend(allow_duplicate(&claim));
+    findings.extend(legacy_fields(agent));
+    findings.extend(tools_listed(agent));
+    findings
+}
+
+fn prompt_required(agent: &Tree) -> Option<Finding> {
+    let spec = agent.get("spec").filter(|spec| spec.is_object())?;
+    let missing = spec.get("prompt").is_none();
+    let pointer = Pointer::new("/spec/prompt");
+    missing.then(|| Finding::deny(&AGENT_PROMPT_REQUIRED, pointer, "spec.prompt is required"))
+}
+
+fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {
+    let message = "spec.memory.ref is required when spec.memory.allow is set";
+    let finding = || {
+        Finding::deny(&AGENT_ALLOW_NEEDS_REF, Pointer::new(REF), message)
+            .basis(format!("{:?}", claim.allow))
+            .related(Pointer::new(ALLOW), "because of these grants")
+    };
+    (!claim.allow.is_empty()).then(finding)
+}
+
+/// What is wrong with the Memory that is named, and with a claim that asks nothing of it.
+fn claimed(
+    name: &str,
+    claim: &Claim<'_>,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = match ref_invalid(name) {
+        Some(finding) => vec![finding],
+        None => memory(name, subject, state).into_iter().collect(),
+    };
+    if claim.allow.is_empty() {
+        let message = "spec.memory.allow is empty: no memory operation is granted";
+        findings.push(Finding::warn(&AGENT_ALLOW_EMPTY, Pointer::new(ALLOW), message));
+    }
+    findings
+}
+
+fn ref_invalid(name: &str) -> Option<Finding> {
+    let impossible = name.contains(|c: char| c == '/' || c.is_whitespace());
+    let message = || {
+        fitted([name], |[name]| {
+            format!(
+                "spec.memory.ref {}: must be the name of a Memory in the Agent's own namespace",
+                quoted(name)
+            )
+        })
+    };
+    let finding = || Finding::deny(&AGENT_REF_INVALID, Pointer::new(REF), message());
+    impossible.then(|| finding().basis(basis(&[Some(name)])))
+}
+
+/// The Memory may live in Orloj's store only, so its absence is no reason to refuse.
+fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let home = namespace::of(subject.object, subject.namespace);
+    let pointer = Pointer::new(REF);
+    match namespace::find(&MEMORY, home, name, state) {
+        Lookup::Unknown => None,
+        Lookup::Absent => {
+            let message = fitted([subject.name, name], |[agent, name]| {
+                format!("agent {} references missing memory {}", quoted(agent), quoted(name))
+            });
+            let help = namespace::meant(&MEMORY, home, name, state);
+            Some(Finding { help, ..Finding::warn(&AGENT_MEMORY_MISSING, pointer, message) })
+        }
+        Lookup::Found(memory) => {
+            let phase = text(&memory.tree, &["status", "phase"]);
+            let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
+            let message = fitted([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
+            Some(Finding::warn(&AGENT_MEMORY_FAILING, pointer, message))
+        }
+    }
+}
+
+fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
+    let bad = claim.allow.iter().enumerate().filter(|(_, entry)| operation(entry).is_none());
+    let finding = |(index, entry): (usize, &&str)| {
+        let message = fitted([entry], |[entry]| {
+            format!(
+                "invalid spec.memory.allow: invalid memory operation {}: \
+                 expected read, write, search, list, or ingest",
+                quoted(entry)
+            )
+        });
+        let help = nearest(entry, OPERATIONS).map(|meant| format!("did you mean \"{meant}\"?"));
+        let finding = Finding::deny(&AGENT_ALLOW_INVALID, Pointer::new(ALLOW).index(index), message);
+        Finding { help, ..finding }.basis(format!("{:?}", claim.allow))
+    };
+    bad.map(finding).collect()
+}
+
+fn allow_duplicate(claim: &Claim<'_>) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let operations =
+        claim.allow.iter().enumerate().filter_map(|(index, entry)| Some((index, operation(entry)?)));
+    let repeats = operations.filter(|(_, operation)| !seen.insert(*operation));
+    let finding = |(index, operation)| {
+        let message = format!("spec.memory.allow: \"{operation}\" is listed twice");
+        Finding::warn(&AGENT_ALLOW_DUPLICATE, Pointer::new(ALLOW).index(index), message)
+    };
+    repeats.map(finding).collect()
+}
+
+fn legacy_fields(agent: &Tree) -> Vec<Finding> {
+    let set =
+        ["type", "provider"].into_iter().filter(|field| text(agent, &["spec", "memory", field]).is_some());
+    let finding = |field| {
+        let message = format!("spec.memory.{field} is not used; set it on the Memory");
+        Finding::warn(&AGENT_LEGACY_FIELD, Pointer::new("/spec/memory").key(field), message)
+    };
+    set.map(finding).collect()
+}
+
+/// The platform looks for a Tool of that name and fails the task, even where it is granted.
+fn tools_listed(agent: &Tree) -> Vec<Finding> {
+    let tools = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
+    let tools = tools.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
+    let built_in = |tool: &str| tool.strip_prefix("memory.").is_some_and(|tool| OPERATIONS.contains(&tool));
+    let finding = |(index, tool)| {
+        let message =
+            format!("spec.tools: \"{tool}\" is built in; grant it in spec.memory.allow and drop it here");
+        Finding::warn(&AGENT_TOOL_LISTED, Pointer::new("/spec/tools").index(index), message)
+    };
+    tools.filter(|(_, tool)| built_in(tool)).map(finding).collect()
+}

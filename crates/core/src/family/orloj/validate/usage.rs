@@ -1,0 +1,65 @@
+//! Warnings about a Memory or ModelEndpoint that goes while others use it.
+//!
+//! Deleting is never refused, but whoever does it is told who will miss what.
+
+use std::collections::BTreeSet;
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::StateReader;
+
+use super::super::api::{AGENT, Claim, MEMORY, MODEL_ENDPOINT, Memory};
+use super::super::codes::{MEMORY_IN_USE, MODELENDPOINT_IN_USE};
+use super::super::namespace::{self, Reference};
+use super::super::wording::{cut, fitted_to};
+
+pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let (code, users, sort) = if *subject.kind == MEMORY {
+        (&MEMORY_IN_USE, agents(subject, state), "Agent(s)")
+    } else if *subject.kind == MODEL_ENDPOINT {
+        (&MODELENDPOINT_IN_USE, memories(subject, state), "Memory(s)")
+    } else {
+        return Vec::new();
+    };
+    if users.is_empty() {
+        return Vec::new();
+    }
+    let message = fitted_to(|limit| {
+        let name = quoted(&cut(subject.name, limit));
+        format!("{} {name} is used by {sort}: {}", subject.kind.kind, named(&users, limit))
+    });
+    vec![Finding::warn(code, Pointer::new("/metadata/name"), message)]
+}
+
+/// The names of the Agents of the Memory's Orloj namespace that claim it.
+fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+    let home = namespace::of(subject.object, subject.namespace);
+    let agents = state.everywhere(&AGENT).filter(|agent| {
+        let claims = || Claim::read(&agent.tree).reference == Some(subject.name);
+        !agent.deleting() && namespace::of_object(agent) == home && claims()
+    });
+    agents.map(|agent| agent.name.clone()).collect()
+}
+
+/// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.
+fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+    let home = namespace::of(subject.object, subject.namespace);
+    let itself = Reference { namespace: home, name: subject.name };
+    let memories = state.everywhere(&MEMORY).filter(|memory| {
+        let text = Memory::read(&memory.tree).embedding_model;
+        let points_here = |text| Reference::read(text, namespace::of_object(memory)) == itself;
+        !memory.deleting() && text.is_some_and(points_here)
+    });
+    memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
+}
+
+/// `a, b, c, d, e and 2 more`, each name cut at `limit`.
+fn named(users: &BTreeSet<String>, limit: usize) -> String {
+    /// More names than this say no more.
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| cut(name, limit)).collect();
+    let more = users.len().saturating_sub(SHOWN);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", shown.join(", "))
+}

@@ -1,0 +1,148 @@
+//! What a kind's [`Schema`] says by itself: wrong JSON types and unknown fields.
+//!
+//! In a cluster the apiserver has refused the one and pruned the other before a webhook is called;
+//! outside, these checks stand in for it.
+
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::schema::{Field, Schema};
+use crate::model::tree::Tree;
+
+/// The codes under which a family reports.
+#[derive(Debug, Clone, Copy)]
+pub struct Codes {
+    /// A wrong JSON type; denies.
+    pub field_type: &'static Code,
+    /// A field that the schema does not have; warns.
+    pub unknown_field: &'static Code,
+    /// The message about such a field, given the field and what was probably meant.
+    pub unknown_message: fn(&str, Option<&str>) -> String,
+    /// The message about a wrong type, given the field, the type that is expected and the one that is
+    /// there.
+    pub type_message: fn(&str, &str, &str) -> String,
+}
+
+/// The usual message about a wrong type.
+#[must_use]
+pub fn expected(field: &str, expected: &str, got: &str) -> String {
+    format!("{field}: expected {expected}, got {got}")
+}
+
+/// The usual message about an unknown field.
+#[must_use]
+pub fn will_be_dropped(field: &str, meant: Option<&str>) -> String {
+    format!("{field}: unknown field, it will be dropped{}", did_you_mean(meant))
+}
+
+/// Checks a whole object. Its `metadata` is left to the apiserver.
+#[must_use]
+pub fn check(object: &Tree, schema: &Schema, codes: Codes) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    walk(object, schema, Way::Root, codes, &mut findings);
+    findings
+}
+
+/// Takes out the findings that stand at or below a field of the wrong type: nothing more can be
+/// said there.
+#[must_use]
+pub fn beside_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
+    let wrong: Vec<Pointer> =
+        findings.iter().filter(|f| f.code == codes.field_type).map(|f| f.pointer.clone()).collect();
+    let silenced = |f: &Finding| f.code != codes.field_type && wrong.iter().any(|w| w.holds(&f.pointer));
+    findings.into_iter().filter(|finding| !silenced(finding)).collect()
+}
+
+/// The way from the root down to a value; becomes a pointer only where there is something to say.
+#[derive(Clone, Copy)]
+enum Way<'w> {
+    Root,
+    Key(&'w Self, &'static str),
+    Index(&'w Self, usize),
+}
+
+impl Way<'_> {
+    fn pointer(self) -> Pointer {
+        match self {
+            Self::Root => Pointer::root(),
+            Self::Key(above, key) => above.pointer().key(key),
+            Self::Index(above, index) => above.pointer().index(index),
+        }
+    }
+}
+
+fn walk(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes, findings: &mut Vec<Finding>) {
+    if let Some(finding) = wrong_type(tree, schema, here, codes) {
+        findings.push(finding);
+        return;
+    }
+    for name in tree.unknown_fields() {
+        findings.extend(unknown_field(name, schema, here, codes));
+    }
+    for field in schema.fields().iter().filter(|field| field.name != "metadata") {
+        if let Some(value) = tree.get(field.name) {
+            walk(value, &field.schema, Way::Key(&here, field.name), codes, findings);
+        }
+    }
+    if let Tree::Texts(_, others) = tree {
+        findings.extend(others.iter().map(|(key, got)| no_text(here.pointer().key(key), got, codes)));
+    }
+    if let Schema::List(element) = schema {
+        for (index, value) in tree.elements().iter().enumerate() {
+            walk(value, element, Way::Index(&here, index), codes, findings);
+        }
+    }
+}
+
+/// An entry of an object of strings that is none.
+fn no_text(pointer: Pointer, got: &str, codes: Codes) -> Finding {
+    let message = (codes.type_message)(&pointer.field(), "string", got);
+    Finding::deny(codes.field_type, pointer, message).basis(got)
+}
+
+fn wrong_type(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes) -> Option<Finding> {
+    let expected = schema.type_name()?;
+    let got = tree.type_name();
+    if expected == got {
+        return None;
+    }
+    let here = here.pointer();
+    let message = (codes.type_message)(&field_or_object(&here), expected, got);
+    let finding = Finding::deny(codes.field_type, here.clone(), message).basis(format!("{tree:?}"));
+    Some(match only_text_field(schema).zip(tree.text()) {
+        Some((inner, text)) => {
+            let field = here.field();
+            let last = field.rsplit('.').next().unwrap_or_default();
+            finding.help(format!("write `{last}: {{{inner}: {}}}`", quoted(text).trim_matches('"')))
+        }
+        None => finding,
+    })
+}
+
+/// The one string field of an object such as `{name: …}`, for which people write the bare string.
+fn only_text_field(schema: &Schema) -> Option<&'static str> {
+    match schema.fields() {
+        [Field { name, schema: Schema::Text, .. }] => Some(name),
+        _ => None,
+    }
+}
+
+fn unknown_field(name: &str, schema: &Schema, here: Way<'_>, codes: Codes) -> Option<Finding> {
+    let open = matches!(schema, Schema::Open(_));
+    let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
+    let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);
+    let meant = alias.map(|(_, meant)| *meant).or_else(|| nearest(name, fields().map(|field| field.name)));
+    if open && meant.is_none() {
+        return None;
+    }
+    let pointer = here.pointer().key(name);
+    let field = pointer.field();
+    let shown = quoted(&field);
+    let message = (codes.unknown_message)(shown.trim_matches('"'), meant);
+    Some(Finding::warn(codes.unknown_field, pointer, message).at_key())
+}
+
+fn field_or_object(pointer: &Pointer) -> String {
+    let field = pointer.field();
+    if field.is_empty() { "the object".to_owned() } else { field }
+}

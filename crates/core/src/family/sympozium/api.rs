@@ -1,0 +1,136 @@
+//! The kinds of the sympozium family and what is read of them; nothing else.
+//!
+//! ```text
+//! AgentRun ──spec.agentRef──▶ Agent ──label sympozium.ai/ensemble──▶ Ensemble
+//!    ▲                          │                                       │
+//!    └── label agent-run ── Pod ┘ label instance        spec.sharedMemory, membrane
+//! ```
+//!
+//! A skill `memory` of an Agent turns its private memory on; an Ensemble shares another one among
+//! its Agents. Two kinds have had other names, and so have some fields and labels.
+
+pub mod agent;
+pub mod ensemble;
+pub mod membrane;
+mod shapes;
+
+use crate::model::kind::Kind;
+use crate::model::schema::{Field, METADATA, Schema};
+use crate::model::selector::PodSelector;
+
+/// The API group.
+pub const GROUP: &str = "sympozium.ai";
+
+/// The skill that turns private memory on, and the SkillPack behind it.
+pub const MEMORY: &str = "memory";
+
+/// Where SkillPacks stand that every namespace can use.
+pub const SYSTEM_NAMESPACE: &str = "sympozium-system";
+
+/// The container of an agent pod that gets the memory.
+pub const AGENT_CONTAINER: &str = "agent";
+
+/// The container of the memory server.
+pub const MEMORY_SERVER: &str = "memory-server";
+
+/// Says what a pod is.
+pub const COMPONENT_LABEL: &str = "sympozium.ai/component";
+/// The component that is an agent at work.
+pub const AGENT_RUN_COMPONENT: &str = "agent-run";
+/// Names the Agent of a pod.
+pub const INSTANCE_LABEL: &str = "sympozium.ai/instance";
+/// Names the AgentRun of a pod.
+pub const RUN_LABEL: &str = "sympozium.ai/agent-run";
+/// Names the Ensemble of an Agent or AgentRun.
+pub const ENSEMBLE_LABEL: &str = "sympozium.ai/ensemble";
+/// The same before release 0.9.
+pub const PACK_LABEL: &str = "sympozium.ai/persona-pack";
+/// Names the entry of the Ensemble that an Agent was made from.
+pub const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
+/// The same before release 0.10.
+pub const PERSONA_LABEL: &str = "sympozium.ai/persona";
+/// Says who asked for an AgentRun.
+pub const SOURCE_LABEL: &str = "sympozium.ai/source";
+/// The source whose runs do not take their Agent's skills.
+pub const WEB_PROXY: &str = "web-proxy";
+
+/// On a pod or an Agent: whether the private memory is a service or a sidecar.
+pub const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
+
+/// The port of every memory server.
+pub const PORT: u16 = 8080;
+
+/// What an unset `spec.sharedMemory.storageSize` means: the default of the CRD's schema.
+pub const STORAGE_SIZE_DEFAULT: &str = "1Gi";
+
+/// The longest name of an Agent whose Service `<agent>-memory` is no longer than a Service's name
+/// may be, 63 characters.
+pub const LONGEST_AGENT: usize = 56;
+
+/// The same of an Ensemble and its Service `<ensemble>-shared-memory`.
+pub const LONGEST_ENSEMBLE: usize = 49;
+
+/// The names of volumes that Sympozium has for itself.
+pub const RESERVED_VOLUMES: [&str; 7] =
+    ["workspace", "ipc", "skills", "tmp", "memory", "mcp-config", "sidecar-tools"];
+
+/// The accesses to shared memory that the CRD's schema accepts; the first is the default.
+pub const ACCESSES: [&str; 2] = ["read-write", "read-only"];
+/// The visibilities that the CRD's schema accepts; the first is the default.
+pub const VISIBILITIES: [&str; 3] = ["public", "trusted", "private"];
+/// What happens when the budget is spent, as the CRD's schema accepts it; the first is the default.
+pub const BUDGET_ACTIONS: [&str; 2] = ["halt", "warn"];
+/// How entries age, as the CRD's schema accepts it; the first is the default.
+pub const DECAYS: [&str; 2] = ["linear", "exponential"];
+/// The kinds of evidence that the CRD's schema accepts, the best first.
+pub const EVIDENCE_KINDS: [&str; 4] =
+    ["tool_result", "external_source", "llm_interpretation", "agent_opinion"];
+/// The types of relationships that the CRD's schema accepts.
+pub const RELATIONSHIPS: [&str; 4] = ["delegation", "sequential", "supervision", "stimulus"];
+
+/// What asks for the memory.
+pub static AGENT: Kind = kind("Agent", "agents", shapes::AGENT);
+/// The name of Agent before release 0.10.
+pub static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", shapes::AGENT);
+/// What Agents are made from, with the memory that they share.
+pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", shapes::ENSEMBLE);
+/// The name of Ensemble before release 0.9.
+pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", shapes::ENSEMBLE);
+/// One invocation of an Agent.
+pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", shapes::AGENT_RUN);
+/// What a skill brings along.
+pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", shapes::SKILL_PACK);
+
+/// core/v1 PersistentVolumeClaim: only whether it is there.
+pub static CLAIM: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "PersistentVolumeClaim",
+    plural: "persistentvolumeclaims",
+    namespaced: true,
+    schema: Schema::Open(&[Field::new("metadata", METADATA)]),
+};
+
+/// The kinds that the family judges.
+pub static KINDS: [&Kind; 6] = [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+
+/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+pub static WATCHED: [&Kind; 6] = KINDS;
+
+/// The kinds that decisions look up one by one.
+pub static ASKED: [&Kind; 1] = [&CLAIM];
+
+/// The kinds for which defaults are written. Never Agents: the Ensemble's controller would write
+/// them back for ever.
+pub static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
+
+/// The kinds whose DELETE takes memories along, or leaves Agents without.
+pub static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+
+/// How agent pods are told from all others.
+pub static POD_SELECTORS: [PodSelector; 1] =
+    [PodSelector::labelled("sympozium", &[(COMPONENT_LABEL, &[AGENT_RUN_COMPONENT]), (INSTANCE_LABEL, &[])])];
+
+const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
+    Kind { group: GROUP, version: "v1alpha1", kind, plural, namespaced: true, schema }
+}

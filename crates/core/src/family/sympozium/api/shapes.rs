@@ -1,0 +1,201 @@
+//! The fields that are read, a table for each kind. Objects are open: the platform has many fields
+//! beside those of memory.
+
+use crate::model::schema::{Field, Schema, UID};
+
+const fn field(name: &'static str, schema: Schema) -> Field {
+    Field::new(name, schema).guarded()
+}
+
+const fn text(name: &'static str) -> Field {
+    field(name, Schema::Text)
+}
+
+const fn integer(name: &'static str) -> Field {
+    field(name, Schema::Integer)
+}
+
+const fn boolean(name: &'static str) -> Field {
+    field(name, Schema::Boolean)
+}
+
+const TEXTS: Schema = Schema::List(&Schema::Text);
+
+const METADATA: Field = Field::new(
+    "metadata",
+    Schema::Open(&[
+        Field::new("name", Schema::Text),
+        Field::new("generateName", Schema::Text),
+        Field::new("namespace", Schema::Text),
+        Field::new("deletionTimestamp", Schema::Text),
+        UID,
+        Field::new("labels", Schema::Texts),
+        Field::new("annotations", Schema::Open(&[Field::new(super::MODE_ANNOTATION, Schema::Text)])),
+    ]),
+);
+
+const VOLUMES: Field = field("volumes", Schema::List(&Schema::Open(&[text("name")])));
+
+const VOLUME_MOUNTS: Field = field("volumeMounts", Schema::List(&Schema::Open(&[text("name")])));
+
+const SKILLS: Field = field(
+    "skills",
+    Schema::List(&Schema::Open(&[
+        text("skillPackRef"),
+        text("configMapRef"),
+        field("params", Schema::Texts),
+    ])),
+);
+
+pub(super) const AGENT: Schema = Schema::Open(&[
+    METADATA,
+    field(
+        "spec",
+        Schema::Open(&[
+            field(
+                "agents",
+                Schema::Open(&[field(
+                    "default",
+                    Schema::Open(&[text("model"), field("env", Schema::Texts)]),
+                )]),
+            ),
+            SKILLS,
+            field(
+                "memory",
+                Schema::Open(&[
+                    boolean("enabled"),
+                    integer("maxSizeKB"),
+                    boolean("autoStore"),
+                    text("systemPrompt"),
+                ]),
+            ),
+            VOLUMES,
+            VOLUME_MOUNTS,
+        ]),
+    ),
+]);
+
+pub(super) const AGENT_RUN: Schema = Schema::Open(&[
+    METADATA,
+    field(
+        "spec",
+        Schema::Open(&[
+            text("agentRef"),
+            text("instanceRef"),
+            text("agentId"),
+            text("sessionKey"),
+            field("model", Schema::Open(&[text("provider"), text("model"), text("authSecretRef")])),
+            SKILLS,
+            field("env", Schema::Texts),
+            field("task", Schema::Any),
+            text("mode"),
+            text("cleanup"),
+            boolean("useContext"),
+            VOLUMES,
+            VOLUME_MOUNTS,
+        ]),
+    ),
+]);
+
+pub(super) const SKILL_PACK: Schema = Schema::Open(&[
+    METADATA,
+    field(
+        "spec",
+        Schema::Open(&[field(
+            "sidecar",
+            Schema::Open(&[
+                text("image"),
+                field(
+                    "env",
+                    Schema::List(&Schema::Open(&[
+                        text("name"),
+                        text("value"),
+                        Field::new("valueFrom", Schema::Any),
+                    ])),
+                ),
+                boolean("requiresServer"),
+                VOLUMES,
+                VOLUME_MOUNTS,
+                field("tools", Schema::List(&Schema::Open(&[text("name")]))),
+            ]),
+        )]),
+    ),
+]);
+
+pub(super) const ENSEMBLE: Schema = Schema::Open(&[
+    METADATA,
+    field(
+        "spec",
+        Schema::Open(&[
+            boolean("enabled"),
+            field("agentConfigs", CONFIGS),
+            field("personas", CONFIGS),
+            field("excludePersonas", TEXTS).aliases(&[("excludeAgentConfigs", "excludePersonas")]),
+            boolean("autoStoreMemory"),
+            field(
+                "relationships",
+                Schema::List(&Schema::Open(&[text("source"), text("target"), text("type")])),
+            ),
+            field("stimulus", Schema::Open(&[text("name")])),
+            VOLUMES,
+            VOLUME_MOUNTS,
+            field("sharedMemory", SHARED_MEMORY),
+        ]),
+    ),
+    Field::new("status", Schema::Open(&[Field::new("tokenBudgetUsed", Schema::Integer)])),
+]);
+
+/// The last fields are no part of memory; they tell one entry from another.
+const CONFIGS: Schema = Schema::List(&Schema::Open(&[
+    text("name"),
+    text("systemPrompt"),
+    field("skills", Schema::List(&Schema::Any)),
+    field(
+        "memory",
+        Schema::Open(&[
+            boolean("enabled"),
+            integer("maxSizeKB"),
+            boolean("autoStore"),
+            field("seeds", TEXTS),
+        ]),
+    ),
+    field("env", Schema::Texts),
+    Field::new("displayName", Schema::Text),
+    Field::new("model", Schema::Text),
+    Field::new("provider", Schema::Text),
+    Field::new("baseURL", Schema::Text),
+]));
+
+const SHARED_MEMORY: Schema = Schema::Open(&[
+    boolean("enabled"),
+    text("storageSize"),
+    field(
+        "accessRules",
+        Schema::List(&Schema::Open(&[text("agentConfig"), text("persona"), text("access")])),
+    ),
+    field("membrane", MEMBRANE),
+]);
+
+const MEMBRANE: Schema = Schema::Open(&[
+    text("defaultVisibility"),
+    field(
+        "permeability",
+        Schema::List(&Schema::Open(&[
+            text("agentConfig").aliases(&[("persona", "agentConfig")]),
+            text("defaultVisibility").aliases(&[("visibility", "defaultVisibility")]),
+            field("exposeTags", TEXTS),
+            field("acceptTags", TEXTS),
+        ])),
+    ),
+    field(
+        "trustGroups",
+        Schema::List(&Schema::Open(&[
+            text("name"),
+            field("agentConfigs", TEXTS).aliases(&[("personas", "agentConfigs")]),
+        ])),
+    ),
+    field("tokenBudget", Schema::Open(&[integer("maxTokens"), integer("maxTokensPerRun"), text("action")])),
+    field("circuitBreaker", Schema::Open(&[integer("consecutiveFailures"), text("cooldownDuration")])),
+    field("timeDecay", Schema::Open(&[text("ttl"), text("decayFunction")])),
+    field("evidencePolicy", Schema::Open(&[text("minKind")])),
+]);

@@ -1,0 +1,80 @@
+//! The defaults of an AgentRun, which upstream's controller applies in memory alone: the stored run
+//! lacks them, and what reads it later goes without memory, budget and circuit breaker.
+
+use serde_json::{Map, Value as Json};
+
+use crate::family::Subject;
+use crate::model::edit::{Edit, Entry, Op, Origin, Value};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};
+use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
+use super::inject::env::resource;
+use super::lookup;
+use super::validate::is_well_formed;
+
+/// The skills and the Ensemble of the run's Agent, where the run is new and says nothing itself.
+#[must_use]
+pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
+    let run = subject.object;
+    if *subject.kind != AGENT_RUN || subject.operation != Operation::Create || !is_well_formed(subject) {
+        return Vec::new();
+    }
+    let Some(name) = agent_ref(run) else { return Vec::new() };
+    let Lookup::Found(agent) = lookup::agent(subject.namespace, name, state) else { return Vec::new() };
+    ensemble_label(run, agent).into_iter().chain(agents_skills(run, agent)).collect()
+}
+
+fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
+    let ensemble = label(&agent.tree, ENSEMBLE_LABEL)?;
+    let labels = Pointer::new("/metadata/labels");
+    let (pointer, value) = match run.at(&["metadata", "labels"]) {
+        None => (labels, Value::Entry(Entry(ENSEMBLE_LABEL.to_owned(), ensemble.to_owned()))),
+        Some(Tree::Texts(own, _)) if own.iter().all(|(key, _)| key != ENSEMBLE_LABEL) => {
+            (labels.key(ENSEMBLE_LABEL), Value::Text(ensemble.to_owned()))
+        }
+        Some(_) => return None,
+    };
+    run.get("metadata").filter(|metadata| metadata.is_object())?;
+    let field = format!("metadata.labels[{ENSEMBLE_LABEL}]");
+    let origins = vec![Origin { resource: resource("Agent", agent), field: field.into(), rule: "" }];
+    Some(Edit { op: Op::Add, pointer, value, origins })
+}
+
+/// Only where memory is among them: nobody else misses the others.
+fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
+    let op = match run.at(&["spec", "skills"]) {
+        None => Op::Add,
+        Some(Tree::List(own)) if own.is_empty() => Op::Replace,
+        Some(_) => return None,
+    };
+    if !takes_skills(run) || !has_memory(&agent.tree) {
+        return None;
+    }
+    run.get("spec").filter(|spec| spec.is_object())?;
+    let list = skills(&agent.tree).iter().map(skill).collect::<Option<Vec<Json>>>()?;
+    let origin = |index| Origin {
+        resource: resource("Agent", agent),
+        field: format!("spec.skills[{index}]").into(),
+        rule: "",
+    };
+    let origins = (0..list.len()).map(origin).collect();
+    Some(Edit { op, pointer: Pointer::new("/spec/skills"), value: Value::Tree(Json::Array(list)), origins })
+}
+
+/// A skill as it stands in the Agent; `None` when it is no object.
+fn skill(skill: &Tree) -> Option<Json> {
+    skill.is_object().then_some(())?;
+    let mut fields = Map::new();
+    for field in ["skillPackRef", "configMapRef"] {
+        fields.extend(skill.get(field).and_then(Tree::text).map(|text| (field.to_owned(), text.into())));
+    }
+    if let Some(Tree::Texts(params, _)) = skill.get("params") {
+        let params = params.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
+        fields.insert("params".to_owned(), Json::Object(params.collect()));
+    }
+    Some(Json::Object(fields))
+}

@@ -1,0 +1,153 @@
+//! Finds what belongs to a pod: its AgentRun, its Agent and its Ensemble, all in its own namespace.
+
+use crate::model::decision::Reason;
+use crate::model::finding::{Finding, quoted};
+use crate::model::name::is_dns_subdomain;
+use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::agent::{
+    agent_ref, config_name, ensemble_name, has_legacy_memory, memory_skill, skills, takes_skills,
+};
+use super::super::api::ensemble::Ensemble;
+use super::super::api::{AGENT_RUN, RUN_LABEL};
+use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
+use super::super::lookup;
+use super::{Unmet, instance_label, unmet};
+
+/// What belongs to a pod, and which memory is on.
+pub(super) struct Found<'s> {
+    /// The name of the agent.
+    pub(super) instance: String,
+    /// The Agent; absent when only its run speaks of memory.
+    pub(super) agent: Option<&'s Object>,
+    /// The object and the field that turn private memory on.
+    pub(super) private: Option<(&'s Object, String)>,
+    /// Whether the memory in a ConfigMap is on.
+    pub(super) legacy: bool,
+    /// The Ensemble.
+    pub(super) ensemble: Option<&'s Object>,
+    /// Whether its shared memory is on.
+    pub(super) shared: bool,
+    /// The Agent's entry in the Ensemble.
+    pub(super) config: Option<&'s str>,
+    /// What is missing.
+    pub(super) unmet: Vec<Finding>,
+}
+
+impl Found<'_> {
+    /// Whether there is any memory to be had.
+    pub(super) const fn anything(&self) -> bool {
+        self.private.is_some() || self.legacy || self.shared
+    }
+}
+
+pub(super) fn find<'s>(
+    pod: &Pod<'_>,
+    instance: &str,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<Found<'s>, Unmet> {
+    let run = find_run(pod, instance, namespace, state)?;
+    let agent = match lookup::agent(namespace, instance, state) {
+        Lookup::Found(agent) => Some(agent),
+        Lookup::Absent => None,
+        Lookup::Unknown => return Err(not_known("Agent", instance, instance_label())),
+    };
+    let mut found = Found {
+        instance: instance.to_owned(),
+        agent,
+        private: private(run, agent),
+        legacy: agent.is_some_and(|agent| has_legacy_memory(&agent.tree)),
+        ensemble: None,
+        shared: false,
+        config: agent.and_then(|agent| config_name(&agent.tree)),
+        unmet: Vec::new(),
+    };
+    match agent {
+        Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
+        None => found.without_agent(),
+    }
+    Ok(found)
+}
+
+/// The run that the pod names, where there is one. It speaks of the same agent as the pod.
+fn find_run<'s>(
+    pod: &Pod<'_>,
+    instance: &str,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<Option<&'s Object>, Unmet> {
+    let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let at = Pointer::new("/metadata/labels").key(RUN_LABEL);
+    let run = match state.get(&AGENT_RUN, namespace, name) {
+        Lookup::Found(run) => run,
+        Lookup::Absent => return Ok(None),
+        Lookup::Unknown => return Err(not_known("AgentRun", name, at)),
+    };
+    match agent_ref(&run.tree) {
+        Some(agent) if agent != instance => {
+            let message = format!(
+                "instance label {} does not match AgentRun {} of agent {}",
+                quoted(instance),
+                quoted(name),
+                quoted(agent)
+            );
+            Err(unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message))
+        }
+        _ => Ok(Some(run)),
+    }
+}
+
+/// The run's own skills count; without any it takes its agent's.
+fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
+    let own = run.filter(|run| !skills(&run.tree).is_empty());
+    let takes = run.is_none_or(|run| takes_skills(&run.tree));
+    let object = own.or_else(|| agent.filter(|_| takes))?;
+    let index = memory_skill(skills(&object.tree))?;
+    Some((object, format!("spec.skills[{index}].skillPackRef")))
+}
+
+fn find_ensemble<'s>(
+    found: &mut Found<'s>,
+    agent: &'s Object,
+    run: Option<&'s Object>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) {
+    let run: Option<&Tree> = run.map(|run| &run.tree);
+    let Some(name) = ensemble_name(Some(&agent.tree), run) else { return };
+    match lookup::ensemble(namespace, name, state) {
+        Lookup::Found(ensemble) => {
+            found.shared = Ensemble::read(&ensemble.tree).shares();
+            found.ensemble = Some(ensemble);
+        }
+        Lookup::Absent => {
+            let message = format!("Ensemble {} not found", quoted(name));
+            found.unmet.push(Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message));
+        }
+        Lookup::Unknown => {
+            let message = format!("Ensemble {} could not be looked up", quoted(name));
+            found.unmet.push(Finding::warn(&LOOKUP_FAILED, instance_label(), message));
+        }
+    }
+}
+
+impl Found<'_> {
+    /// A name that no object can have makes no names of Services and claims either.
+    fn without_agent(&mut self) {
+        if !is_dns_subdomain(&self.instance) {
+            self.private = None;
+        }
+        let message = format!("Agent {} not found", quoted(&self.instance));
+        self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
+    }
+}
+
+/// An object that could not be looked up decides nothing.
+pub(super) fn not_known(kind: &str, name: &str, at: Pointer) -> Unmet {
+    let message = format!("{kind} {} could not be looked up", quoted(name));
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, message)
+}

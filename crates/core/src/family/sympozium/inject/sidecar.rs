@@ -1,0 +1,122 @@
+//! Private memory in a native sidecar: an ordinary container would keep the Job's pod alive.
+
+use serde_json::json;
+
+use crate::model::edit::Origin;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+
+use super::super::api::agent::{sidecar_env, sidecar_image};
+use super::super::api::ensemble::Ensemble;
+use super::super::api::{CLAIM, MEMORY_SERVER, PORT};
+use super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
+use super::containers::Server;
+use super::env::{self, PRIVATE_URL};
+use super::plan::{Part, Plan};
+
+/// The volume of the database.
+const DATABASE: &str = "memory-db";
+/// The volume of requests in files, and where it is mounted.
+const IPC: &str = "ipc";
+const IPC_PATH: &str = "/ipc";
+
+impl<'s> Plan<'_, 's> {
+    /// On its node's network the server opens no port, and is reached by files alone.
+    pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
+        self.private_on = true;
+        if !self.seen.host_network {
+            self.want(PRIVATE_URL, format!("http://127.0.0.1:{PORT}"), origin);
+            return;
+        }
+        let message = format!("hostNetwork: {MEMORY_SERVER} opens no port, so there is no {PRIVATE_URL}");
+        let at = Pointer::new("/spec/hostNetwork");
+        self.warnings.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
+    }
+
+    pub(super) fn private_sidecar(
+        &mut self,
+        pack: Option<&'s Object>,
+        origin: &Origin,
+        state: &mut StateReader<'s>,
+    ) {
+        let (claim, known) = self.claim(state);
+        if let Some((index, volume)) = self.seen.volume(DATABASE) {
+            let theirs = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
+            if theirs != Some(claim.as_str()) {
+                let message =
+                    format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(&claim));
+                let at = Pointer::new("/spec/volumes").index(index);
+                self.unmet.push(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
+                return;
+            }
+        } else {
+            let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": claim}});
+            self.volumes.push(Part { name: DATABASE.to_owned(), tree, origin: origin.clone() });
+        }
+        if !known {
+            let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.namespace));
+            self.warnings.push(Finding::warn(&CLAIM_MISSING, super::instance_label(), message));
+        }
+        let ipc = self.ipc(origin);
+        self.first = Some(self.server(pack, &ipc, origin));
+        self.fs_group = !self.seen.has_fs_group();
+        self.private_sidecar_url(origin);
+    }
+
+    /// The claim of the database, and whether anybody knows of it: its name today, or the one that
+    /// the documentation has in another place.
+    fn claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
+        let mut known = |suffix| {
+            let name = format!("{}-{suffix}", self.found.instance);
+            let lookup = state.get(&CLAIM, self.namespace, &name);
+            matches!(lookup, Lookup::Found(_)).then_some(name)
+        };
+        match known(DATABASE).or_else(|| known("memory")) {
+            Some(name) => (name, true),
+            None => (format!("{}-{DATABASE}", self.found.instance), false),
+        }
+    }
+
+    /// The name of the volume of requests, which the agent has mounted in the end.
+    fn ipc(&mut self, origin: &Origin) -> String {
+        let mounted = self.seen.mount(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
+        if let Some(name) = mounted {
+            return name.to_owned();
+        }
+        if self.seen.volume(IPC).is_none() {
+            let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
+            self.volumes.push(Part { name: IPC.to_owned(), tree, origin: origin.clone() });
+        }
+        let tree = json!({"name": IPC, "mountPath": IPC_PATH});
+        self.mounts.push(Part { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
+        IPC.to_owned()
+    }
+
+    fn server(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> Part {
+        let image = pack.and_then(|pack| sidecar_image(&pack.tree));
+        let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree));
+        let config =
+            ensemble.as_ref().zip(self.found.config).and_then(|(ensemble, name)| ensemble.config(name));
+        let seeds = config.filter(|config| !config.memory_off()).map(|config| config.seeds().collect());
+        let server = Server {
+            agent: &self.found.instance,
+            image: image.unwrap_or(&self.memory_image),
+            seeds: seeds.unwrap_or_default(),
+            env: pack.map(|pack| sidecar_env(&pack.tree).collect()).unwrap_or_default(),
+            ipc,
+            has_user: self.seen.has_user(),
+            host_network: self.seen.host_network,
+        };
+        let from_pack = pack.filter(|_| image.is_some()).map(|pack| Origin {
+            resource: env::resource("SkillPack", pack),
+            field: "spec.sidecar.image".into(),
+            rule: "",
+        });
+        Part {
+            name: MEMORY_SERVER.to_owned(),
+            tree: server.container(),
+            origin: from_pack.unwrap_or_else(|| origin.clone()),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What is wrong with an Ensemble, an Agent, an AgentRun or a SkillPack.
+//!
+//! Refused is what breaks a documented format and what the platform refuses itself or can never
+//! run. What it tolerates (ignores, clamps, overrides) warns, however odd.
+
+mod access;
+mod agent;
+mod configs;
+mod duration;
+mod ensemble;
+mod environment;
+mod limits;
+mod membrane;
+mod names;
+mod pack;
+mod run;
+mod same;
+mod skills;
+mod volumes;
+
+use crate::family::Subject;
+use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::model::finding::{Code, Finding, Severity, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::StateReader;
+use crate::model::tree::Tree;
+
+pub use self::skills::missing_pack;
+use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
+use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
+
+const SCHEMA_CODES: Codes = Codes {
+    field_type: &TYPE_INVALID,
+    unknown_field: &UNKNOWN_FIELD,
+    unknown_message: schema_check::will_be_dropped,
+    type_message: |field, expected, got| {
+        format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
+    },
+};
+
+/// Everything that is wrong with the subject, in no particular order.
+#[must_use]
+pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let deleted = subject.operation == Operation::Delete;
+    let mut findings = if deleted { Vec::new() } else { schema_rules(subject) };
+    let kind = subject.kind;
+    findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
+        if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject) }
+    } else if *kind == AGENT || *kind == AGENT_OLD {
+        if deleted { agent::deleted(subject) } else { agent::findings(subject, state) }
+    } else if *kind == SKILL_PACK {
+        if deleted { pack::deleted(subject, state) } else { pack::findings(subject) }
+    } else if *kind == AGENT_RUN && !deleted {
+        run::findings(subject, state)
+    } else {
+        Vec::new()
+    });
+    let denials = findings.iter_mut().filter(|finding| finding.severity == Severity::Deny);
+    denials.for_each(|finding| finding.place = Some(place(subject.object, &finding.pointer)));
+    beside_wrong_types(findings, SCHEMA_CODES)
+}
+
+/// Whether each field that is read has its type. What has not is refused in the end, so nothing is
+/// made of it.
+#[must_use]
+pub fn is_well_formed(subject: &Subject<'_>) -> bool {
+    schema_rules(subject).iter().all(|finding| finding.severity == Severity::Warn)
+}
+
+/// What the fields' own types say. The status is nobody's to write but the controller's.
+fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
+    let findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
+    let status = Pointer::new("/status");
+    findings.into_iter().filter(|finding| !status.holds(&finding.pointer)).collect()
+}
+
+/// A place in an object by the names of the list elements on the way, where they have one: what
+/// was moved within its list is still the same.
+fn place(object: &Tree, pointer: &Pointer) -> String {
+    const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
+    let mut place = String::new();
+    let mut here = Some(object);
+    for token in pointer.tokens() {
+        place.push('/');
+        here = match here {
+            Some(Tree::List(elements)) => {
+                let element = token.parse::<usize>().ok().and_then(|index| elements.get(index));
+                let name = element.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
+                place.push_str(name.map_or_else(|| token.to_string(), quoted).as_str());
+                element
+            }
+            other => {
+                place.push_str(&token);
+                other.and_then(|tree| tree.get(&token))
+            }
+        };
+    }
+    place
+}
+
+/// A finding whose message starts with its field.
+fn said(
+    finding: fn(&'static Code, Pointer, String) -> Finding,
+    code: &'static Code,
+    at: &Pointer,
+    text: &str,
+) -> Finding {
+    finding(code, at.clone(), format!("{}: {text}", at.field()))
+}
+
+fn deny(code: &'static Code, at: &Pointer, text: &str) -> Finding {
+    said(Finding::deny, code, at, text)
+}
+
+fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
+    said(Finding::warn, code, at, text)
+}
+
+/// A value that is none of those that the CRD's schema accepts; the empty one stands for the
+/// default.
+fn unsupported(
+    code: &'static Code,
+    at: &Pointer,
+    value: Option<&str>,
+    supported: &[&str],
+) -> Option<Finding> {
+    let value = value.filter(|value| !value.is_empty() && !supported.contains(value))?;
+    let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
+    let text = format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "));
+    Some(deny(code, at, &text).basis(value))
+}
+
+/// A name as messages show it where no quotes belong around it.
+fn plain(name: &str) -> String {
+    quoted(name).trim_matches('"').to_owned()
+}
+
+/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` of nobody.
+fn named(kind: &str, mut users: Vec<String>) -> Option<String> {
+    /// More names than this say no more.
+    const SHOWN: usize = 5;
+    users.sort();
+    users.dedup();
+    let s = if users.len() == 1 { "" } else { "s" };
+    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| quoted(name)).collect();
+    let more = match users.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!users.is_empty()).then(|| format!("{kind}{s} {}{more}", shown.join(", ")))
+}
+
+/// A reference to a config that the Ensemble does not have.
+fn not_found(code: &'static Code, at: &Pointer, name: &str) -> Finding {
+    warn(code, at, &format!("Not found: {}", quoted(name)))
+}

@@ -1,0 +1,95 @@
+//! What is wrong with an Agent.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::StateReader;
+use crate::model::tree::Tree;
+
+use super::super::api::ENSEMBLE_LABEL;
+use super::super::api::agent::{auto_store_off, has_legacy_memory, has_memory, label};
+use super::super::codes::{
+    AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
+    SKILL_REMOVED,
+};
+use super::same::{same, shape_at};
+use super::{configs, environment, names, plain, skills, volumes, warn};
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let agent = subject.object;
+    let mut findings: Vec<Finding> = crd_required(agent).into_iter().collect();
+    findings.extend(names::agent(subject));
+    findings.extend(skills::findings(subject, state));
+    findings.extend(memory(subject));
+    findings.extend(volumes::warnings(agent));
+    let env = ["spec", "agents", "default", "env"];
+    findings.extend(environment::findings(agent, &env, (Some(agent), None), subject.namespace, state));
+    if let Some(old) = subject.old {
+        findings.extend(changes(subject, old).into_iter().map(Finding::when_allowed));
+    }
+    findings
+}
+
+/// What goes with an Agent.
+pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
+    if !has_memory(subject.object) {
+        return Vec::new();
+    }
+    let name = plain(subject.name);
+    let message = format!("PVC {name}-memory-db will be deleted with all memories of this agent");
+    vec![Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message)]
+}
+
+fn crd_required(agent: &Tree) -> Option<Finding> {
+    let paths: [&[&str]; 2] = [&["spec", "agents"], &["spec", "agents", "default", "model"]];
+    let missing = paths.into_iter().find(|path| agent.at(path).is_none())?;
+    let at = missing.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
+    Some(warn(&CRD_REQUIRED, &at, "required by the CRD"))
+}
+
+fn memory(subject: &Subject<'_>) -> Vec<Finding> {
+    let agent = subject.object;
+    let here = Pointer::new("/spec/memory");
+    let mut findings = Vec::new();
+    if let Some(memory) = agent.at(&["spec", "memory"]) {
+        findings.extend(configs::max_size(memory, &here));
+    }
+    if has_memory(agent) {
+        return findings;
+    }
+    if auto_store_off(agent) {
+        let text = "no effect: the agent has no skill \"memory\"";
+        findings.push(warn(&AUTO_STORE_NO_EFFECT, &here.key("autoStore"), text));
+    }
+    if has_legacy_memory(agent) {
+        let name = quoted(&format!("{}-memory", subject.name));
+        let text = format!("falls back to ConfigMap {name}: there is no skill \"memory\"");
+        let finding = warn(&LEGACY_MEMORY, &here.key("enabled"), &text);
+        findings.push(finding.help(
+            "add `skillPackRef: memory` to spec.skills, or write `enabled: false`: without it the default is true",
+        ));
+    }
+    findings
+}
+
+fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
+    let agent = subject.object;
+    let mut findings = Vec::new();
+    if has_memory(old) && !has_memory(agent) {
+        let text = "Deployment, Service and PVC stay until the Agent is deleted";
+        findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), text));
+    }
+    let unchanged = |field: &'static str| {
+        let path = ["spec", field];
+        same(agent.at(&path), old.at(&path), &shape_at(&subject.kind.schema, &path))
+    };
+    if unchanged("skills") && unchanged("memory") {
+        return findings;
+    }
+    let managed = |ensemble| {
+        let message = format!("managed by Ensemble {}; edit the Ensemble", quoted(ensemble));
+        Finding::warn(&MANAGED_AGENT_EDIT, Pointer::new("/spec"), message)
+    };
+    findings.extend(label(agent, ENSEMBLE_LABEL).map(managed));
+    findings
+}

@@ -1,0 +1,113 @@
+//! What is wrong with the list of configs.
+
+use std::collections::BTreeMap;
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::schema::Schema;
+use crate::model::tree::Tree;
+
+use super::super::api::ensemble::{Config, Ensemble};
+use super::super::codes::{
+    CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
+    SKILLS_OBJECT_FORM, TYPE_INVALID,
+};
+use super::same::{same, shape_at};
+use super::{deny, warn};
+
+pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
+    let list = ensemble.configs_pointer();
+    let mut findings = Vec::new();
+    if subject.object.at(&["spec", ensemble.configs_field]).is_none() {
+        findings.push(warn(&CRD_REQUIRED, &list, "required by the CRD"));
+    }
+    findings.extend(duplicates(ensemble, subject));
+    for config in &ensemble.configs {
+        let here = list.index(config.index);
+        if config.name.is_none_or(str::is_empty) {
+            findings.push(deny(&CONFIG_NAME_REQUIRED, &here.key("name"), "Required value"));
+        }
+        if config.tree.get("systemPrompt").is_none() {
+            findings.push(warn(&CRD_REQUIRED, &here.key("systemPrompt"), "required by the CRD"));
+        }
+        findings.extend(skills(config, &here.key("skills")));
+        findings.extend(memory(config, &here.key("memory")));
+    }
+    findings
+}
+
+/// Two entries of one name make one Agent; where they differ they overwrite each other for ever.
+fn duplicates(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
+    let Schema::List(schema) = shape_at(&subject.kind.schema, &["spec", ensemble.configs_field]) else {
+        return Vec::new();
+    };
+    let mut first: BTreeMap<&str, &Config<'_>> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for config in &ensemble.configs {
+        let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
+        let Some(earlier) = first.get(name) else {
+            first.insert(name, config);
+            continue;
+        };
+        let list = ensemble.configs_pointer();
+        let finding = if same(Some(config.tree), Some(earlier.tree), schema) { warn } else { deny };
+        let at = list.index(config.index).key("name");
+        let finding = finding(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)));
+        findings.push(
+            finding.basis(name).related(list.index(earlier.index).key("name"), "the first one of this name"),
+        );
+    }
+    findings
+}
+
+/// A plain name is what the CRD's schema wants; an object is what people copy from Agents.
+fn skills(config: &Config<'_>, list: &Pointer) -> Vec<Finding> {
+    let skills = config.tree.get("skills").map(Tree::elements).unwrap_or_default();
+    let finding = |(index, skill): (usize, &Tree)| match skill {
+        Tree::Text(_) => None,
+        Tree::Map(_) | Tree::Texts(..) => {
+            let at = list.index(index);
+            Some(warn(&SKILLS_OBJECT_FORM, &at, "the CRD wants a plain string, not an object"))
+        }
+        other => {
+            let at = list.index(index);
+            let text = format!("Invalid value: {}: expected string", quoted(other.type_name()));
+            Some(deny(&TYPE_INVALID, &at, &text).basis(other.type_name()))
+        }
+    };
+    skills.iter().enumerate().filter_map(finding).collect()
+}
+
+fn memory(config: &Config<'_>, here: &Pointer) -> Vec<Finding> {
+    let Some(memory) = config.tree.get("memory") else { return Vec::new() };
+    let mut findings: Vec<Finding> = max_size(memory, here).into_iter().collect();
+    let seeds = memory.get("seeds").map(Tree::elements).unwrap_or_default();
+    for (index, seed) in seeds.iter().enumerate() {
+        if seed.text().is_some_and(|seed| seed.trim().is_empty()) {
+            findings.push(warn(&SEEDS_EMPTY, &here.key("seeds").index(index), "the seed is blank"));
+        }
+    }
+    if !seeds.is_empty() && config.memory_off() {
+        findings.push(warn(&SEEDS_DISABLED, here, "seeds have no effect while enabled is false"));
+    }
+    findings
+}
+
+/// Upstream enforces no size at all; beyond these bounds none could be.
+pub(super) fn max_size(memory: &Tree, here: &Pointer) -> Option<Finding> {
+    /// KiB that a ConfigMap holds.
+    /// Source: Kubernetes documentation, ConfigMaps.
+    const LARGEST: i64 = 1024;
+    let size = memory.get("maxSizeKB").and_then(Tree::integer)?;
+    let at = here.key("maxSizeKB");
+    match size {
+        ..0 => Some(warn(&MAX_SIZE, &at, &format!("{size} has no effect"))),
+        0..=LARGEST => None,
+        _ => Some(warn(
+            &MAX_SIZE,
+            &at,
+            &format!("{size} has no effect: a ConfigMap holds {LARGEST} KiB at most"),
+        )),
+    }
+}

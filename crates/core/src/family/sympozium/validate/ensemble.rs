@@ -1,0 +1,191 @@
+//! What is wrong with an Ensemble: its shared memory as a whole, and what a change of it does. Its
+//! parts have modules of their own.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::StateReader;
+use crate::model::tree::Tree;
+
+use super::super::api::agent::{ensemble_name, is_true};
+use super::super::api::ensemble::{Ensemble, Shared};
+use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, RELATIONSHIPS};
+use super::super::codes::{
+    EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_TYPE_UNSUPPORTED,
+    RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
+};
+use super::{
+    access, configs, deny, limits, membrane, named, names, not_found, plain, unsupported, volumes, warn,
+};
+use crate::family::quantity::billionths;
+
+const SHARED: &str = "/spec/sharedMemory";
+
+pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+    let ensemble = Ensemble::read(subject.object);
+    let mut findings = configs::findings(&ensemble, subject);
+    findings.extend(names::ensemble(&ensemble, subject));
+    findings.extend(old_names(&ensemble, subject));
+    findings.extend(relationships(&ensemble));
+    findings.extend(volumes::warnings(subject.object));
+    if let Some(shared) = &ensemble.shared {
+        findings.extend(storage_size(shared));
+        findings.extend(without_memory(shared));
+        findings.extend(access::findings(&ensemble, shared));
+        if let Some(membrane) = &shared.membrane {
+            findings.extend(membrane::findings(&ensemble, shared, membrane));
+            findings.extend(limits::findings(membrane));
+        }
+    }
+    if let Some(old) = subject.old {
+        findings.extend(changes(&ensemble, subject, old).into_iter().map(Finding::when_allowed));
+    }
+    findings
+}
+
+/// What goes with an Ensemble, and who will miss it.
+pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    if !Ensemble::read(subject.object).shares() {
+        return Vec::new();
+    }
+    let mut lost = data_loss(subject.name, Pointer::new(SHARED).key("enabled"));
+    if let Some(users) = named("Agent", users(subject, state)) {
+        lost.message = format!("{} of {users}", lost.message);
+    }
+    vec![lost]
+}
+
+/// The Agents that share the memory.
+fn users(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<String> {
+    let agents = state.list(&AGENT, subject.namespace).chain(state.list(&AGENT_OLD, subject.namespace));
+    let members = agents
+        .filter(|agent| !agent.deleting() && ensemble_name(Some(&agent.tree), None) == Some(subject.name));
+    members.map(|agent| agent.name.clone()).collect()
+}
+
+fn data_loss(name: &str, at: Pointer) -> Finding {
+    let name = plain(name);
+    let message = format!("PVC {name}-shared-memory-db will be deleted with all shared memories");
+    Finding::warn(&SHARED_MEMORY_DATA_LOSS, at, message)
+}
+
+/// Told once: whoever renames one field will rename them all.
+fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> {
+    if *subject.kind == ENSEMBLE_OLD {
+        return None;
+    }
+    if subject.object.at(&["spec", "personas"]).is_some() {
+        let both = ensemble.configs_field != "personas";
+        let text = if both { "; agentConfigs is there too and wins" } else { "" };
+        let message = format!("spec.personas is the old name of spec.agentConfigs{text}");
+        return Some(Finding::warn(&LEGACY_PERSONAS, Pointer::new("/spec/personas"), message).at_key());
+    }
+    let rules = ensemble.shared.as_ref().map(|shared| shared.rules.iter());
+    let rule = rules.into_iter().flatten().find(|rule| rule.persona.is_some())?;
+    let at = access::pointer().index(rule.index).key("persona");
+    let message = format!("{} is the old name of agentConfig", at.field());
+    Some(Finding::warn(&LEGACY_PERSONAS, at, message).at_key())
+}
+
+/// Upstream makes no Agents at all of an Ensemble that names an unknown config here.
+fn relationships(ensemble: &Ensemble<'_>) -> Vec<Finding> {
+    let list = Pointer::new("/spec/relationships");
+    let mut findings = Vec::new();
+    for edge in &ensemble.relationships {
+        let here = list.index(edge.index);
+        findings.extend(unsupported(
+            &RELATIONSHIP_TYPE_UNSUPPORTED,
+            &here.key("type"),
+            edge.kind,
+            &RELATIONSHIPS,
+        ));
+        let stimulus = edge.kind == Some("stimulus");
+        let source_known =
+            |name: &str| if stimulus { ensemble.stimulus == Some(name) } else { ensemble.knows(name) };
+        let ends = [
+            ("source", edge.source.filter(|name| !source_known(name))),
+            ("target", edge.target.filter(|name| !ensemble.knows(name))),
+        ];
+        for (field, name) in ends {
+            findings.extend(name.map(|name| not_found(&RELATIONSHIP_UNKNOWN, &here.key(field), name)));
+        }
+    }
+    findings
+}
+
+/// Read only while the shared memory is on: upstream parses it with a call that panics.
+fn storage_size(shared: &Shared<'_>) -> Option<Finding> {
+    let size = shared.storage_size;
+    if size.is_empty() || billionths(size).is_some_and(|size| size > 0) {
+        return None;
+    }
+    let at = Pointer::new(SHARED).key("storageSize");
+    let text = format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size));
+    let finding = if shared.enabled { deny } else { warn };
+    Some(finding(&STORAGE_SIZE_INVALID, &at, &text).basis(size))
+}
+
+fn without_memory(shared: &Shared<'_>) -> Option<Finding> {
+    if shared.enabled {
+        return None;
+    }
+    let set = match (&shared.membrane, shared.rules.is_empty()) {
+        (Some(_), true) => "membrane has",
+        (Some(_), false) => "membrane and accessRules have",
+        (None, false) => "accessRules have",
+        (None, true) => return None,
+    };
+    let text = format!("{set} no effect while enabled is false");
+    Some(warn(&MEMBRANE_WITHOUT_MEMORY, &Pointer::new(SHARED), &text))
+}
+
+fn changes(ensemble: &Ensemble<'_>, subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
+    let before = Ensemble::read(old);
+    let mut findings: Vec<Finding> = lost(ensemble, &before, subject, old).into_iter().collect();
+    findings.extend(resized(ensemble, &before));
+    let at = Pointer::new("/spec/excludePersonas");
+    for name in &ensemble.excluded {
+        if !before.excluded.contains(name) && ensemble.knows(name) {
+            let agent = format!("{}-{name}", subject.name);
+            let text =
+                format!("Agent {} and PVC {}-memory-db will be deleted", quoted(&agent), plain(&agent));
+            findings.push(warn(&EXCLUDE_DATA_LOSS, &at, &text));
+        }
+    }
+    findings
+}
+
+fn lost(
+    ensemble: &Ensemble<'_>,
+    before: &Ensemble<'_>,
+    subject: &Subject<'_>,
+    old: &Tree,
+) -> Option<Finding> {
+    if !before.shares() {
+        return None;
+    }
+    let enabled = ["spec", "enabled"];
+    let at = if !ensemble.shares() {
+        Pointer::new(SHARED).key("enabled")
+    } else if is_true(old, &enabled) && !is_true(subject.object, &enabled) {
+        Pointer::new("/spec/enabled")
+    } else {
+        return None;
+    };
+    Some(data_loss(subject.name, at))
+}
+
+/// The volume is made once and never resized.
+fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>) -> Option<Finding> {
+    let (new, old) = (ensemble.shared.as_ref()?, before.shared.as_ref()?);
+    let (new_size, old_size) = (size_of(new)?, size_of(old)?);
+    let resized = new.enabled && old.enabled && new_size != old_size;
+    let at = Pointer::new(SHARED).key("storageSize");
+    let text = "the PVC is create-only; it is not resized";
+    resized.then(|| warn(&STORAGE_SIZE_CHANGED, &at, text))
+}
+
+fn size_of(shared: &Shared<'_>) -> Option<i128> {
+    let size = shared.storage_size;
+    billionths(if size.is_empty() { super::super::api::STORAGE_SIZE_DEFAULT } else { size })
+}

@@ -1,0 +1,86 @@
+//! What is wrong with a SkillPack.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::agent::{has_memory, is_true, text_at};
+use super::super::api::{AGENT, AGENT_OLD, MEMORY, SYSTEM_NAMESPACE};
+use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
+use super::{named, volumes, warn};
+
+/// The tools that the agent's runner has by itself.
+/// Source: upstream, `internal/webhook/skillpack_validator.go`.
+const BUILT_IN_TOOLS: [&str; 16] = [
+    "memory_search",
+    "memory_store",
+    "memory_list",
+    "workflow_memory_search",
+    "workflow_memory_store",
+    "workflow_memory_list",
+    "execute_command",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_directory",
+    "send_channel_message",
+    "fetch_url",
+    "schedule_task",
+    "delegate_to_persona",
+    "spawn_subagents",
+];
+
+pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+    let pack = subject.object;
+    let mut findings = volumes::of_pack(pack, subject.name);
+    findings.extend(tools(pack, subject.name));
+    if subject.name == MEMORY && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
+        let at = Pointer::new("/spec/sidecar/requiresServer");
+        findings.push(warn(&MEMORY_PACK_SERVER, &at, "runs in task mode leave the memory sidecar out"));
+    }
+    findings
+}
+
+/// Upstream's own webhook refuses these, in these words.
+fn tools(pack: &Tree, name: &str) -> Vec<Finding> {
+    let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
+    let finding = |(index, tool): (usize, &Tree)| {
+        let tool = text_at(tool, &["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
+        let message = format!(
+            "SkillPack {} sidecar tool {}: name collides with a built-in Sympozium tool",
+            quoted(name),
+            quoted(tool)
+        );
+        let at = Pointer::new("/spec/sidecar/tools").index(index).key("name");
+        Some(Finding::deny(&TOOL_NAME_BUILTIN, at, message).basis(tool))
+    };
+    tools.iter().enumerate().filter_map(finding).collect()
+}
+
+/// Who will miss the memory's pack.
+pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    if subject.name != MEMORY {
+        return Vec::new();
+    }
+    let has_it = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
+    let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
+        let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
+        agents.filter(has_it).collect()
+    } else {
+        let agents = state.list(&AGENT, subject.namespace);
+        agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(has_it).collect()
+    };
+    let verb = if users.len() == 1 { "uses" } else { "use" };
+    let names = users.into_iter().map(|agent| name_from(subject.namespace, agent)).collect();
+    let Some(users) = named("Agent", names) else { return Vec::new() };
+    let message = format!("{users} still {verb} SkillPack \"{MEMORY}\"");
+    vec![Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message)]
+}
+
+/// The name of an Agent, behind its namespace where that is another one.
+fn name_from(namespace: &str, agent: &Object) -> String {
+    let Object { namespace: home, name, .. } = agent;
+    if home == namespace { name.clone() } else { format!("{home}/{name}") }
+}

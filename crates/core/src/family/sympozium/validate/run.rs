@@ -1,0 +1,87 @@
+//! What is wrong with an AgentRun.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::request::Operation;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::agent::{agent_ref, ensemble_name, label, text_at};
+use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
+use super::super::codes::{AGENT_MISSING, BUDGET_SPENT, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF};
+use super::super::lookup;
+use super::{environment, skills, volumes};
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let run = subject.object;
+    let mut findings = skills::findings(subject, state);
+    findings.extend(volumes::of_run(run));
+    findings.extend(old_name(run));
+    let agent = match agent_ref(run).map(|name| (name, lookup::agent(subject.namespace, name, state))) {
+        Some((name, Lookup::Absent)) => {
+            findings.push(no_agent(subject, name));
+            None
+        }
+        Some((_, Lookup::Found(agent))) => Some(agent),
+        Some((_, Lookup::Unknown)) | None => None,
+    };
+    let tree = agent.map(|agent| &agent.tree);
+    let env = ["spec", "env"];
+    findings.extend(environment::findings(run, &env, (tree, Some(run)), subject.namespace, state));
+    if subject.operation == Operation::Create {
+        findings.extend(agent.and_then(|agent| another_ensemble(run, agent)));
+        findings.extend(spent(subject, tree, state));
+    }
+    findings
+}
+
+/// The pointer to the name of the Agent, under the name that is used.
+fn agent_ref_pointer(run: &Tree) -> Pointer {
+    let old =
+        text_at(run, &["spec", "agentRef"]).is_none() && text_at(run, &["spec", "instanceRef"]).is_some();
+    Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
+}
+
+fn old_name(run: &Tree) -> Option<Finding> {
+    text_at(run, &["spec", "instanceRef"])?;
+    let message = "spec.instanceRef is the old name of spec.agentRef";
+    Some(Finding::warn(&LEGACY_INSTANCE_REF, Pointer::new("/spec/instanceRef"), message).at_key())
+}
+
+fn no_agent(subject: &Subject<'_>, name: &str) -> Finding {
+    let at = agent_ref_pointer(subject.object);
+    let message =
+        format!("{}: Agent {} not found in {}", at.field(), quoted(name), quoted(subject.namespace));
+    Finding::warn(&AGENT_MISSING, at, message)
+        .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
+}
+
+/// A label that is there is left alone, though the Agent's counts at run time.
+fn another_ensemble(run: &Tree, agent: &Object) -> Option<Finding> {
+    let (own, agents) =
+        (run.at(&["metadata", "labels"])?.entry(ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
+    let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
+    let message = format!(
+        "label {ENSEMBLE_LABEL} is {}, but Agent {} belongs to Ensemble {}",
+        quoted(own),
+        quoted(&agent.name),
+        quoted(agents)
+    );
+    (own != agents).then(|| Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message))
+}
+
+/// Upstream fails such a run, in these words.
+fn spent(subject: &Subject<'_>, agent: Option<&Tree>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let name = ensemble_name(agent, Some(subject.object))?;
+    let Lookup::Found(ensemble) = lookup::ensemble(subject.namespace, name, state) else { return None };
+    let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
+    let limit = budget.get("maxTokens").and_then(Tree::integer).filter(|limit| *limit > 0)?;
+    let used = ensemble.tree.at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
+    let action =
+        text_at(budget, &["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
+    let message =
+        format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name));
+    let spent = action == BUDGET_ACTIONS[0] && used >= limit;
+    spent.then(|| Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message))
+}

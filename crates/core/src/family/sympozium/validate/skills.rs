@@ -1,0 +1,58 @@
+//! What is wrong with the skills of an Agent or AgentRun.
+
+use crate::family::Subject;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::tree::Tree;
+
+use super::super::api::agent::{memory_skill, skills, text_at};
+use super::super::api::{MEMORY, SKILL_PACK, SYSTEM_NAMESPACE};
+use super::super::codes::{SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING};
+use super::super::lookup;
+use super::warn;
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let list = Pointer::new("/spec/skills");
+    let skills = skills(subject.object);
+    let objects = skills.iter().enumerate().filter(|(_, skill)| skill.is_object());
+    let mut findings: Vec<Finding> =
+        objects.filter_map(|(index, skill)| own(skill, &list.index(index))).collect();
+    if let Some(index) = memory_skill(skills) {
+        findings.extend(without_pack(subject.namespace, &list.index(index), state));
+    }
+    findings
+}
+
+fn own(skill: &Tree, here: &Pointer) -> Option<Finding> {
+    let at = here.key("skillPackRef");
+    let name = text_at(skill, &["skillPackRef"]).unwrap_or_default();
+    let has_text = text_at(skill, &["configMapRef"]).is_some_and(|name| !name.is_empty());
+    let wrong_type = ["skillPackRef", "configMapRef"]
+        .iter()
+        .any(|field| skill.get(field).is_some_and(|value| value.text().is_none()));
+    if name.is_empty() && !has_text && !wrong_type {
+        return Some(warn(&SKILL_EMPTY, here, "has neither skillPackRef nor configMapRef"));
+    }
+    let message = format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name));
+    is_near_miss(name).then(|| Finding::warn(&SKILL_NEAR_MISS, at, message))
+}
+
+fn is_near_miss(name: &str) -> bool {
+    let plain = name.trim().to_lowercase();
+    name != MEMORY && plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY
+}
+
+/// Upstream's memory works without the pack, and manifests without any pack are no reason to speak.
+fn without_pack(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -> Option<Finding> {
+    let absent = lookup::memory_pack(namespace, state) == Lookup::Absent;
+    (absent && state.holds_any(&SKILL_PACK)).then(|| missing_pack(namespace, skill.key("skillPackRef")))
+}
+
+/// The warning that nobody has the SkillPack of the memory.
+#[must_use]
+pub fn missing_pack(namespace: &str, at: Pointer) -> Finding {
+    let message =
+        format!("SkillPack \"{MEMORY}\" not found in {} or \"{SYSTEM_NAMESPACE}\"", quoted(namespace));
+    Finding::warn(&SKILLPACK_MISSING, at, message)
+}

@@ -1,0 +1,26 @@
+//! The words everything else speaks: requests, snapshots, findings, edits and decisions.
+//!
+//! Nothing in here knows HTTP, YAML, a clock or a cluster, and nothing does any I/O.
+//!
+//! ```text
+//! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
+//! ```
+
+pub mod change;
+pub mod decision;
+pub mod edit;
+pub mod finding;
+pub mod kind;
+pub mod name;
+pub mod notice;
+pub mod pod;
+pub mod pointer;
+pub mod request;
+pub mod schema;
+pub mod selector;
+pub mod settings;
+pub mod snapshot;
+pub mod tree;
+pub mod twin;
+pub mod view;
+pub mod workload;

@@ -1,0 +1,235 @@
+//! Findings: what is wrong with an object, where, and what to do about it.
+
+use crate::model::pointer::Pointer;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The request is allowed and the user is told.
+    Warn,
+    /// The request is refused.
+    Deny,
+}
+
+impl Severity {
+    /// The word that users read and machines match on.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Why, in the words of the Kubernetes API (`metav1.CauseType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A required value is missing.
+    Required,
+    /// The value is not allowed.
+    Invalid,
+    /// The value is not one of a fixed set.
+    NotSupported,
+    /// The value has the wrong JSON type.
+    TypeInvalid,
+    /// What the value refers to does not exist.
+    NotFound,
+    /// The value contradicts another one.
+    Conflict,
+}
+
+impl Cause {
+    /// The reason string as the Kubernetes API writes it.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Conflict => "FieldValueForbidden",
+        }
+    }
+}
+
+/// One rule that can be broken; a row in the code table of a family.
+#[derive(Debug)]
+pub struct Code {
+    /// The stable name, `family/kebab-case`.
+    pub name: &'static str,
+    /// Why, in the words of the Kubernetes API.
+    pub cause: Cause,
+    /// The documentation page, in Markdown, as `memgate explain` prints it.
+    pub page: &'static str,
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Code {}
+
+/// Which of the two webhook calls tells the user: each finding is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The mutating call: all that concerns pods, and what a rewrite wants to say.
+    Mutate,
+    /// The validating call: what concerns a family's own resources.
+    Validate,
+}
+
+/// One thing that is wrong.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of its own, and any may be true")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule that is broken.
+    pub code: &'static Code,
+    /// Whether the request is refused for it.
+    pub severity: Severity,
+    /// Where, in the object under review; may point at what is missing.
+    pub pointer: Pointer,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What to do, when the message does not say it already.
+    pub help: Option<String>,
+    /// The values that the finding rests on. Two findings of one code and pointer with the same
+    /// basis are the same complaint; ratcheting compares it. Never shown.
+    pub basis: String,
+    /// The place by the names of list elements where the pointer has their indexes, when the family
+    /// tells its elements apart by name. Ratcheting compares it instead of the pointer. Never shown.
+    pub place: Option<String>,
+    /// The other place in the same object that the finding is about, and what it is.
+    pub related: Option<(Pointer, &'static str)>,
+    /// Whether the key itself is wrong, rather than what stands behind it.
+    pub at_key: bool,
+    /// Whether this is about what the change does once it is allowed: not said of a refused one.
+    pub when_allowed: bool,
+    /// Whether this is about what an edit mends. The mutating call tells it, since nothing of it is
+    /// left for the validating one.
+    pub on_rewrite: bool,
+    /// Whether what stands there may be a secret: reports name the place and do not show it.
+    pub discreet: bool,
+}
+
+impl Finding {
+    /// A finding that refuses the request.
+    #[must_use]
+    pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        let message = without_controls(message.into());
+        Self {
+            code,
+            severity: Severity::Deny,
+            pointer,
+            message,
+            help: None,
+            basis: String::new(),
+            place: None,
+            related: None,
+            at_key: false,
+            when_allowed: false,
+            on_rewrite: false,
+            discreet: false,
+        }
+    }
+
+    /// A finding that only warns.
+    #[must_use]
+    pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
+    }
+
+    /// The same finding with advice.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(without_controls(help.into())), ..self }
+    }
+
+    /// The same finding with the values it rests on.
+    #[must_use]
+    pub fn basis(self, basis: impl Into<String>) -> Self {
+        Self { basis: basis.into(), ..self }
+    }
+
+    /// The same finding with its other place.
+    #[must_use]
+    pub fn related(self, pointer: Pointer, label: &'static str) -> Self {
+        Self { related: Some((pointer, label)), ..self }
+    }
+
+    /// The same finding, pointing at the key.
+    #[must_use]
+    pub fn at_key(self) -> Self {
+        Self { at_key: true, ..self }
+    }
+
+    /// The same finding, said only when nothing else refuses the request.
+    #[must_use]
+    pub fn when_allowed(self) -> Self {
+        Self { when_allowed: true, ..self }
+    }
+
+    /// The same finding, whose place is not shown.
+    #[must_use]
+    pub fn discreet(self) -> Self {
+        Self { discreet: true, ..self }
+    }
+
+    /// The same finding, told by the call that makes the edit.
+    #[must_use]
+    pub fn on_rewrite(self) -> Self {
+        Self { on_rewrite: true, ..self }
+    }
+
+    /// The same finding, whose place does not matter to ratcheting.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self { place: Some(String::new()), ..self }
+    }
+
+    /// What makes this the complaint that was already made of the stored object: code, place (where
+    /// it matters) and basis.
+    #[must_use]
+    pub fn fingerprint(&self) -> (&'static str, &str, &str) {
+        let place = self.place.as_deref().unwrap_or(self.pointer.as_str());
+        (self.code.name, place, &self.basis)
+    }
+}
+
+/// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
+#[must_use]
+pub fn codes(findings: &[&Finding]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for finding in findings {
+        if !names.contains(&finding.code.name) {
+            names.push(finding.code.name);
+        }
+    }
+    names.join(",")
+}
+
+/// A text in which every control character is a space: what users wrote into names and values must
+/// not move the cursor of a terminal or end a line of a log.
+fn without_controls(text: String) -> String {
+    if text.chars().any(char::is_control) {
+        return text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    }
+    text
+}
+
+/// A value from user input as messages show it: in double quotes, control characters as spaces,
+/// cut after 256 characters.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    /// One more than the longest name that Kubernetes accepts, with some room.
+    const LONGEST: usize = 256;
+    let mut shown: String =
+        value.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if value.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}

@@ -1,0 +1,90 @@
+//! The kinds of Kubernetes resources that decisions read.
+
+use std::cmp::Ordering;
+
+use crate::model::schema::{Field, METADATA, METADATA_WITH_LABELS, Schema};
+
+/// One kind of resource: how it is named, how it is fetched and what of it is read.
+///
+/// Two kinds are the same when group and kind are: memgate does not tell versions apart.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version to watch and to write in examples.
+    pub version: &'static str,
+    /// The kind in CamelCase, as in a manifest.
+    pub kind: &'static str,
+    /// The plural resource name, as in a URL and in RBAC rules.
+    pub plural: &'static str,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What is read of an object of this kind, metadata included.
+    pub schema: Schema,
+}
+
+impl Kind {
+    /// The `apiVersion` of manifests of this kind.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Whether `group` and `kind` name this kind.
+    #[must_use]
+    pub fn is(&self, group: &str, kind: &str) -> bool {
+        self.kind == kind && self.group == group
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.group == other.group
+    }
+}
+
+impl Eq for Kind {}
+
+impl PartialOrd for Kind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Kind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.kind, self.group).cmp(&(other.kind, other.group))
+    }
+}
+
+/// core/v1 Secret: only its name and the names of its keys are ever read, and only from manifests.
+/// Nothing watches it and no RBAC rule names it.
+pub static SECRET: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Secret",
+    plural: "secrets",
+    namespaced: true,
+    schema: Schema::Open(&[
+        Field::new("metadata", METADATA),
+        Field::new("data", Schema::Keys),
+        Field::new("stringData", Schema::Keys),
+    ]),
+};
+
+/// core/v1 Namespace: read for its labels, from manifests.
+pub static NAMESPACE: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Namespace",
+    plural: "namespaces",
+    namespaced: false,
+    schema: Schema::Open(&[Field::new("metadata", METADATA_WITH_LABELS)]),
+};
+
+/// Namespaces whose pods a cluster needs to come up: memgate is asked about nothing in them.
+pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

@@ -1,0 +1,473 @@
+//! An object of a family's own kind, read once into a small plain tree.
+//!
+//! These objects are rare and small, and their wrong types and unknown fields must be named; so
+//! they are read into a tree, guided by a [`Schema`]: what the schema does not name is skipped and
+//! takes no memory, whatever its size or depth. Pods never pass through here.
+//!
+//! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::model::pointer::Pointer;
+use crate::model::schema::{Field, Schema};
+
+/// How many unknown field names of one object are kept; a longer list helps nobody.
+const UNKNOWN_FIELDS_KEPT: usize = 64;
+
+/// One value of the tree.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tree {
+    /// `null` as a list element or as the whole document; a `null` field is absent instead.
+    Null,
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A number that is integral and fits 64 bits, however it was written.
+    Integer(i64),
+    /// Any other number.
+    Fraction(f64),
+    /// A string.
+    Text(String),
+    /// A list; empty when the schema expects none.
+    List(Vec<Self>),
+    /// An object; empty when the schema expects none.
+    Map(Map),
+    /// An object of strings, in document order; then the keys of values that are no strings, the first
+    /// `UNKNOWN_FIELDS_KEPT` of them, with the JSON type of each. A `null` counts as absent.
+    Texts(Vec<(String, String)>, Vec<(String, &'static str)>),
+}
+
+/// The fields of one object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Map {
+    known: Vec<(&'static str, u32, Tree)>,
+    /// Names that the schema does not have, with their position, the first
+    /// `UNKNOWN_FIELDS_KEPT` of them.
+    unknown: Vec<(String, u32)>,
+}
+
+impl Tree {
+    /// Reads JSON text as `shape` asks.
+    ///
+    /// # Errors
+    /// When the text is no JSON, or a string that is read holds a lone surrogate, or a number that
+    /// is read is beyond what a double can hold.
+    pub fn parse(text: &str, schema: &Schema) -> serde_json::Result<Self> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let tree = Self::read(&mut deserializer, schema)?;
+        deserializer.end()?;
+        Ok(tree)
+    }
+
+    /// Reads any self-describing data as `shape` asks.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
+        Seed(schema).deserialize(deserializer)
+    }
+
+    /// The field `name` of an object; `None` when it is absent or `null`, or this is no object.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Map(map) => map.known.iter().find(|(known, ..)| *known == name).map(|(.., tree)| tree),
+            _ => None,
+        }
+    }
+
+    /// What stands at the end of a path of field names; `None` as for [`Tree::get`].
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |tree, name| tree.get(name))
+    }
+
+    /// The string, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The integer, if it is one.
+    #[must_use]
+    pub const fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list; none for anything else.
+    #[must_use]
+    pub fn elements(&self) -> &[Self] {
+        match self {
+            Self::List(elements) => elements,
+            _ => &[],
+        }
+    }
+
+    /// Whether this is an object.
+    #[must_use]
+    pub const fn is_object(&self) -> bool {
+        matches!(self, Self::Map(_) | Self::Texts(..))
+    }
+
+    /// The value of `key` in an object of strings.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&str> {
+        match self {
+            Self::Texts(entries, _) => entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Whether an object read as [`Schema::Keys`] or [`Schema::Texts`] has this key.
+    #[must_use]
+    pub fn has_key(&self, key: &str) -> bool {
+        matches!(self, Self::Texts(entries, _) if entries.iter().any(|(k, _)| k == key))
+    }
+
+    /// The names of fields that the schema does not have (the first few), in document order.
+    pub fn unknown_fields(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::Map(map) => map.unknown.as_slice(),
+            _ => &[],
+        };
+        names.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether both say the same, in whatever order their fields stand.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Map(one), Self::Map(two)) => one.says_the_same(two),
+            (Self::List(one), Self::List(two)) => {
+                one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.says_the_same(two))
+            }
+            (Self::Texts(one, odd), Self::Texts(two, other_odd)) => {
+                let all_in = |some: &[(String, String)], other: &Self| {
+                    some.iter().all(|(key, _)| self.entry(key) == other.entry(key))
+                };
+                all_in(one, other) && all_in(two, other) && odd == other_odd
+            }
+            (one, two) => one == two,
+        }
+    }
+
+    /// The name of the JSON type, as messages say it.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean(_) => "boolean",
+            Self::Integer(_) => "integer",
+            Self::Fraction(_) => "number",
+            Self::Text(_) => "string",
+            Self::List(_) => "array",
+            Self::Map(_) | Self::Texts(..) => "object",
+        }
+    }
+
+    /// Where a pointer stands in the document, to sort findings by: one position a level. What is
+    /// absent sorts behind everything that its parent holds.
+    #[must_use]
+    pub fn document_position(&self, pointer: &Pointer) -> Vec<u32> {
+        let mut positions = Vec::new();
+        let mut here = Some(self);
+        for token in pointer.tokens() {
+            let (position, below) = here.map_or((u32::MAX, None), |tree| tree.step(&token));
+            positions.push(position);
+            here = below;
+        }
+        positions
+    }
+
+    fn step(&self, token: &str) -> (u32, Option<&Self>) {
+        match self {
+            Self::Map(map) => {
+                if let Some((_, position, tree)) = map.known.iter().find(|(name, ..)| *name == token) {
+                    return (*position, Some(tree));
+                }
+                let unknown = map.unknown.iter().find(|(name, _)| name == token);
+                (unknown.map_or(u32::MAX, |(_, position)| *position), None)
+            }
+            Self::List(elements) => {
+                let index = token.parse::<u32>().unwrap_or(u32::MAX);
+                (index, elements.get(index as usize))
+            }
+            Self::Texts(entries, _) => {
+                let index = entries.iter().position(|(key, _)| key == token);
+                (index.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX), None)
+            }
+            _ => (u32::MAX, None),
+        }
+    }
+}
+
+impl Map {
+    fn put(&mut self, name: &'static str, position: u32, tree: Tree) {
+        self.known.retain(|(known, ..)| *known != name);
+        if tree != Tree::Null {
+            self.known.push((name, position, tree));
+        }
+    }
+
+    /// The same fields with the same values, and the same unknown ones.
+    fn says_the_same(&self, other: &Self) -> bool {
+        let same = |(name, _, tree): &(&'static str, u32, Tree)| {
+            let found = other.known.iter().find(|(known, ..)| known == name);
+            found.is_some_and(|(.., found)| tree.says_the_same(found))
+        };
+        let names =
+            |map: &Self| -> BTreeSet<String> { map.unknown.iter().map(|(name, _)| name.clone()).collect() };
+        self.known.len() == other.known.len() && self.known.iter().all(same) && names(self) == names(other)
+    }
+
+    fn note_unknown(&mut self, name: &str, position: u32) {
+        if self.unknown.len() < UNKNOWN_FIELDS_KEPT && self.unknown.iter().all(|(known, _)| known != name) {
+            self.unknown.push((name.to_owned(), position));
+        }
+    }
+}
+
+struct Seed<'s>(&'s Schema);
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Tree;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Boolean(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree, E> {
+        Ok(Tree::Integer(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
+        #[expect(clippy::cast_precision_loss, reason = "only its being no 64-bit integer matters")]
+        Ok(i64::try_from(value).map_or(Tree::Fraction(value as f64), Tree::Integer))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
+        /// 2^63, the first double beyond `i64`.
+        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+        #[expect(clippy::cast_possible_truncation, reason = "integral and within bounds")]
+        Ok(if value.fract() == 0.0 && (-LIMIT..LIMIT).contains(&value) {
+            Tree::Integer(value as i64)
+        } else {
+            Tree::Fraction(value)
+        })
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(match self.0 {
+            Schema::Any => String::new(),
+            _ => value.to_owned(),
+        }))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
+        let mut elements = Vec::new();
+        match self.0 {
+            Schema::List(schema) => {
+                while let Some(element) = list.next_element_seed(Seed(schema))? {
+                    elements.push(element);
+                }
+            }
+            _ => while list.next_element::<IgnoredAny>()?.is_some() {},
+        }
+        Ok(Tree::List(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
+        match self.0 {
+            Schema::Object(fields) | Schema::Open(fields) => read_fields(map, fields).map(Tree::Map),
+            Schema::Texts => read_texts(map),
+            Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys, Vec::new())),
+            Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
+                skip_entries(map)?;
+                Ok(Tree::Map(Map::default()))
+            }
+        }
+    }
+}
+
+fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) -> Result<Map, A::Error> {
+    let mut map = Map::default();
+    let mut position = 0;
+    while let Some(key) = access.next_key_seed(Key)? {
+        if let Some(field) = fields.iter().find(|field| field.name == key) {
+            let tree = access.next_value_seed(Seed(&field.schema))?;
+            map.put(field.name, position, tree);
+        } else {
+            access.next_value::<IgnoredAny>()?;
+            map.note_unknown(&key, position);
+        }
+        position += 1;
+    }
+    Ok(map)
+}
+
+fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Tree, A::Error> {
+    let (mut entries, mut others) = (Vec::new(), Vec::new());
+    while let Some(key) = access.next_key::<String>()? {
+        match access.next_value_seed(Seed(&Schema::Text))? {
+            Tree::Text(value) => entries.push((key, value)),
+            Tree::Null => {}
+            other if others.len() < UNKNOWN_FIELDS_KEPT => others.push((key, other.type_name())),
+            _ => {}
+        }
+    }
+    Ok(Tree::Texts(last_of_equal(entries), others))
+}
+
+fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, String)>, A::Error> {
+    let mut keys = Vec::new();
+    while let Some((key, IgnoredAny)) = access.next_entry::<String, IgnoredAny>()? {
+        keys.push((key, String::new()));
+    }
+    Ok(last_of_equal(keys))
+}
+
+/// Of entries with equal keys, the last one.
+fn last_of_equal(mut entries: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(key.as_str())).collect();
+    drop(seen);
+    if last.contains(&false) {
+        entries.retain(|_| last.pop().unwrap_or(true));
+    }
+    entries
+}
+
+fn skip_entries<'de, A: MapAccess<'de>>(mut access: A) -> Result<(), A::Error> {
+    while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+/// A key, borrowed where the data allows it: a million unknown keys then cost no allocation.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = std::borrow::Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = std::borrow::Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(key.into())
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(key.to_owned().into())
+    }
+
+    fn visit_string<E: Error>(self, key: String) -> Result<Self::Value, E> {
+        Ok(key.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Schema = Schema::Object(&[
+        Field::new("ttl", Schema::Integer),
+        Field::new("name", Schema::Text),
+        Field::new("data", Schema::Keys),
+        Field::new("list", Schema::List(&Schema::Text)),
+    ]);
+
+    fn parse(text: &str) -> Tree {
+        Tree::parse(text, &SHAPE).expect("valid JSON")
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_wins_and_null_is_absent() {
+        let tree = parse(r#"{"ttl":1,"name":"a","ttl":2,"name":null}"#);
+        assert_eq!(tree.get("ttl"), Some(&Tree::Integer(2)));
+        assert_eq!(tree.get("name"), None);
+    }
+
+    #[test]
+    fn reads_integers_as_the_apiserver_does() {
+        for (text, tree) in [
+            ("3600.0", Tree::Integer(3600)),
+            ("1e3", Tree::Integer(1000)),
+            ("-0.0", Tree::Integer(0)),
+            ("1.5", Tree::Fraction(1.5)),
+            ("9223372036854775807", Tree::Integer(i64::MAX)),
+            ("9223372036854775808", Tree::Fraction(9_223_372_036_854_775_808.0)),
+        ] {
+            assert_eq!(parse(&format!(r#"{{"ttl":{text}}}"#)).get("ttl"), Some(&tree), "{text}");
+        }
+    }
+
+    #[test]
+    fn keeps_no_secret_value() {
+        let tree = parse(r#"{"data":{"KEY":"c2VjcmV0"}}"#);
+        assert!(tree.get("data").expect("data").has_key("KEY"));
+        assert!(!format!("{tree:?}").contains("c2VjcmV0"));
+    }
+
+    #[test]
+    fn skips_what_is_too_deep_without_recursion() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let tree = parse(&format!(r#"{{"else":{deep},"ttl":{deep}}}"#));
+        assert_eq!(tree.unknown_fields().collect::<Vec<_>>(), ["else"]);
+        assert_eq!(tree.get("ttl").map(Tree::type_name), Some("array"));
+    }
+
+    #[test]
+    fn compares_without_order() {
+        let tree = parse(r#"{"odd":1,"ttl":2,"name":"a","list":["b"]}"#);
+        for (other, same) in [
+            (r#"{"list":["b"],"name":"a","ttl":2.0,"odd":2}"#, true),
+            (r#"{"list":["b"],"name":"a","ttl":2,"even":1}"#, false),
+            (r#"{"list":["b"],"name":"a","ttl":3,"odd":1}"#, false),
+            (r#"{"list":["b"],"ttl":2,"odd":1}"#, false),
+            (r#"{"list":["b","c"],"name":"a","ttl":2,"odd":1}"#, false),
+        ] {
+            assert_eq!(tree.says_the_same(&parse(other)), same, "{other}");
+        }
+    }
+
+    #[test]
+    fn orders_by_place_in_the_document() {
+        let tree = parse(r#"{"odd":1,"name":"a","ttl":2}"#);
+        let position = |pointer: &str| tree.document_position(&Pointer::new(pointer));
+        assert!(position("/odd") < position("/name"));
+        assert!(position("/name") < position("/ttl"));
+        assert!(position("/ttl") < position("/absent"));
+    }
+}

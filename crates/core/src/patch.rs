@@ -1,0 +1,59 @@
+//! JSON patches (RFC 6902): edits as the bytes that the apiserver applies, and the check that they
+//! apply.
+//!
+//! Nothing in here knows families or findings. Patches are written by hand, edit by edit; a diff of
+//! two objects never makes one.
+
+pub mod apply;
+pub mod verify;
+
+use serde::Serialize;
+use serde::ser::SerializeSeq;
+
+use crate::model::edit::{Edit, Value};
+use crate::model::pointer::Pointer;
+
+/// A patch that does not fit the object: always a bug in memgate, never a user's mistake.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PatchError {
+    /// The object could not be read again.
+    #[error("the object could not be read to check the patch")]
+    Unreadable,
+    /// An edit points at nothing.
+    #[error("the patch does not apply at {0}")]
+    At(Pointer),
+}
+
+/// Edits that serialize to an RFC 6902 document.
+#[derive(Debug, Clone, Copy)]
+pub struct Patch<'e>(pub &'e [Edit]);
+
+#[derive(Serialize)]
+struct Operation<'e> {
+    op: &'static str,
+    path: &'e str,
+    #[serde(skip_serializing_if = "is_nothing")]
+    value: &'e Value,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+const fn is_nothing(value: &&Value) -> bool {
+    matches!(value, Value::Nothing)
+}
+
+impl Serialize for Patch<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut operations = serializer.serialize_seq(Some(self.0.len()))?;
+        for edit in self.0 {
+            let operation = Operation { op: edit.op.name(), path: edit.pointer.as_str(), value: &edit.value };
+            operations.serialize_element(&operation)?;
+        }
+        operations.end()
+    }
+}
+
+/// A list index as RFC 6901 allows it: no sign, no leading zero.
+fn index(token: &str) -> Option<usize> {
+    let canonical = token == "0" || !token.starts_with(['0', '+']);
+    if canonical { token.parse().ok() } else { None }
+}

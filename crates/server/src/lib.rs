@@ -1,0 +1,11 @@
+//! What runs in a cluster: the webhook, and the objects that install it.
+//!
+//! - [`deploy`]: the Kubernetes objects that install memgate.
+//! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
+
+// Under the paths that they have in their own crate.
+use memgate_core::{admission, decide, family, manifest, model};
+
+pub mod deploy;
+
+pub mod server;

@@ -1,0 +1,169 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::model::decision::Reason;
+use crate::model::request::Operation;
+use crate::server::refusal;
+
+/// What a server may cost whoever stores its series.
+const MOST_SERIES: usize = 1_500;
+
+const OPERATIONS: [Operation; 4] =
+    [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+fn every_outcome() -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for webhook in ["mutate", "validate"] {
+        for operation in OPERATIONS {
+            for verdict in ["allowed", "denied"] {
+                for reason in Reason::ALL {
+                    let (operation, reason) = (operation.name(), reason.name());
+                    outcomes.push(Outcome { webhook, operation, verdict, reason });
+                }
+            }
+        }
+    }
+    for webhook in ["mutate", "validate", "none"] {
+        for reason in refusal::REASONS {
+            outcomes.push(Outcome { webhook, operation: "none", verdict: "error", reason });
+        }
+    }
+    outcomes
+}
+
+/// Metrics that have counted everything that can be counted.
+fn all() -> Metrics {
+    let metrics = Metrics::new();
+    for outcome in every_outcome() {
+        metrics.answered(outcome, Duration::ZERO);
+    }
+    for shed in Shed::ALL {
+        metrics.shed(shed);
+    }
+    for handshake in Handshake::ALL {
+        metrics.shook_hands(handshake);
+    }
+    for lookup in LookedUp::ALL {
+        metrics.looked_up(lookup);
+    }
+    for told in Told::ALL {
+        metrics.told(told);
+    }
+    for family in Family::ALL {
+        metrics.patched(family, 1);
+        metrics.set_store(family, 1, Duration::ZERO);
+    }
+    for sent in Sent::ALL {
+        metrics.traced(sent, 1);
+    }
+    for good in [true, false] {
+        for kind in CertKind::ALL {
+            metrics.rotated(kind, good);
+        }
+        for configuration in Which::ALL {
+            metrics.repaired(configuration, good);
+        }
+    }
+    for kind in CertKind::ALL {
+        metrics.set_not_after(kind, 1);
+    }
+    metrics
+}
+
+fn series(text: &str) -> BTreeSet<&str> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.rsplit_once(' ')).map(|(series, _)| series).collect()
+}
+
+#[test]
+fn there_are_never_more_series_than_promised() {
+    let text = all().text().unwrap();
+    let count = series(&text).len();
+    assert!(count > every_outcome().len(), "the series of requests alone are more than {count}");
+    assert!(count <= MOST_SERIES, "{count} series");
+    assert!(DOCUMENTATION.contains(&format!("{count} series")), "{count} series");
+}
+
+#[test]
+fn counting_again_makes_no_further_series() {
+    let metrics = all();
+    let first = series(&metrics.text().unwrap()).len();
+    for outcome in every_outcome() {
+        metrics.answered(outcome, Duration::from_secs(9));
+    }
+    assert_eq!(series(&metrics.text().unwrap()).len(), first);
+}
+
+#[test]
+fn sub_millisecond_answers_have_buckets_of_their_own() {
+    let metrics = Metrics::new();
+    let outcome = Outcome { webhook: "mutate", operation: "CREATE", verdict: "allowed", reason: "injected" };
+    for micros in [40, 90, 200, 400, 900] {
+        metrics.answered(outcome, Duration::from_micros(micros));
+    }
+    let text = metrics.text().unwrap();
+    for (bucket, count) in [("0.00005", 1), ("0.0001", 2), ("0.00025", 3), ("0.0005", 4), ("0.001", 5)] {
+        let line = format!(r#"_bucket{{le="{bucket}",webhook="mutate"}} {count}"#);
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+const DOCUMENTATION: &str = include_str!("../../../../../docs/metrics.md");
+
+/// docs/metrics.md has a row for each metric, with its type and labels, and no other.
+#[test]
+fn the_documentation_lists_all_metrics() {
+    let text = all().text().unwrap();
+    let metrics = DOCUMENTATION.split("| label |").next().unwrap();
+    let documented: BTreeSet<String> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .map(|row| {
+            let cells: Vec<_> = row.split('|').map(|cell| cell.trim().replace('`', "")).collect();
+            format!("{} {} {}", cells[0], cells[1], cells[2])
+        })
+        .collect();
+    let exposed: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let suffix = match kind {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            format!("{name}{suffix} {kind} {}", labels_of(&text, name))
+        })
+        .collect();
+    assert_eq!(documented, exposed);
+}
+
+/// docs/metrics.md has a row for each label, with its values and no other.
+#[test]
+fn the_documentation_lists_all_values_of_labels() {
+    let text = all().text().unwrap();
+    let rows = DOCUMENTATION.split("| label |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows: Vec<_> = rows.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).collect();
+    assert!(!rows.is_empty(), "no rows");
+    for (label, row) in rows {
+        let documented: BTreeSet<_> = row.split('`').skip(1).step_by(2).collect();
+        let start = format!("{label}=\"");
+        let values = series(&text)
+            .into_iter()
+            .filter_map(|line| line.split(['{', ',']).find_map(|pair| pair.strip_prefix(&start)));
+        let exposed: BTreeSet<_> = values.map(|rest| rest.split('"').next().unwrap()).collect();
+        assert_eq!(documented, exposed, "{label}");
+    }
+}
+
+/// The names of the labels of a metric, `le` of buckets aside.
+fn labels_of(text: &str, name: &str) -> String {
+    let mut names = BTreeSet::new();
+    for line in series(text).into_iter().filter(|line| line.starts_with(name)) {
+        let labels = line.split_once('{').map_or("", |(_, labels)| labels.trim_end_matches('}'));
+        names.extend(labels.split(',').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name));
+    }
+    names.remove("le");
+    if names.is_empty() { "–".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") }
+}
