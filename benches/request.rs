@@ -13,8 +13,8 @@ mod common;
 use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memgate::casefile::{Case, request};
+use memgate::family;
 use memgate::model::finding::Phase;
-use memgate::model::settings::Family;
 use memgate::model::snapshot::Snapshot;
 use memgate::{admission, decide};
 use serde_json::{Value, json};
@@ -78,14 +78,14 @@ fn deciding(criterion: &mut Criterion) {
 /// For each family the case that changes its pod most, as it is and with many more env vars.
 fn families(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("families");
-    for family in Family::ALL {
+    for family in family::ALL {
         let richest = common::cases(family).into_iter().filter_map(|case| Some((edits(&case)?, case)));
         let Some((_, case)) = richest.max_by_key(|(edits, _)| *edits) else { continue };
         let snapshot = request::state(&case).expect("a state");
         for env in [0, 500, 1_000, 10_000] {
             let body = request::review(&padded(&case, env)).to_string();
-            println!("{}, {env} more: {} bytes", family.name(), body.len());
-            group.bench_function(BenchmarkId::new(family.name(), env), |bencher| {
+            println!("{}, {env} more: {} bytes", family.name, body.len());
+            group.bench_function(BenchmarkId::new(family.name, env), |bencher| {
                 bencher.iter(|| respond(black_box(body.as_bytes()), &snapshot));
             });
         }

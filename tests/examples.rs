@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use memgate::model::settings::Family;
+use memgate::family;
 
 fn memgate(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_memgate"))
@@ -22,8 +22,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn every_family_has_examples_without_a_finding() {
-    for family in Family::ALL {
-        let folder = format!("examples/{}", family.name());
+    for family in family::ALL {
+        let folder = format!("examples/{}", family.name);
         let output = memgate(&["check", "--fail-on", "warn", &folder]);
         assert_eq!(
             output.status.code(),
@@ -38,13 +38,13 @@ fn every_family_has_examples_without_a_finding() {
 
 #[test]
 fn every_family_has_an_example_of_a_pod_that_gets_its_memory() {
-    for family in Family::ALL {
-        let folder = format!("examples/{}", family.name());
+    for family in family::ALL {
+        let folder = format!("examples/{}", family.name);
         let output = memgate(&["mutate", "--diff", &folder]);
         let diff = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{folder}: {}", text(&output.stderr));
         assert!(diff.contains("memgate.dev/injected"), "{folder}: {diff}");
-        let marked = format!("\"family\":\"{}\"", family.name());
+        let marked = format!("\"family\":\"{}\"", family.name);
         assert!(diff.contains(&marked), "{folder}: {diff}");
         assert!(!text(&output.stderr).contains("written anew"), "{folder}: comments are lost");
     }
@@ -52,8 +52,8 @@ fn every_family_has_an_example_of_a_pod_that_gets_its_memory() {
 
 #[test]
 fn what_is_mutated_is_good_and_stays_as_it_is() {
-    for family in Family::ALL {
-        let folder = format!("examples/{}", family.name());
+    for family in family::ALL {
+        let folder = format!("examples/{}", family.name);
         let once = memgate(&["mutate", &folder]);
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("once.yaml");
@@ -68,8 +68,8 @@ fn what_is_mutated_is_good_and_stays_as_it_is() {
 fn every_example_is_named_in_their_readme() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let readme = std::fs::read_to_string(root.join("README.md")).expect("a README");
-    for family in Family::ALL {
-        for example in std::fs::read_dir(root.join(family.name())).expect("a folder") {
+    for family in family::ALL {
+        for example in std::fs::read_dir(root.join(family.name)).expect("a folder") {
             let name = example.expect("an entry").file_name();
             assert!(readme.contains(&format!("`{}`", name.to_string_lossy())), "{}", name.display());
         }

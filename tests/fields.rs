@@ -60,10 +60,10 @@ fn fields(shape: &Schema, here: &Pointer, found: &mut Vec<Pointer>) {
 fn fields_of(object: &Value) -> Vec<Pointer> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    let families = memgate::model::settings::Family::ALL;
-    let judged = family::judging(&families, group, text("kind")).map(|(_, kind)| kind);
+    let families = family::ALL;
+    let judged = family::validated(&families, group, text("kind")).map(|(_, kind)| kind);
     let mut found = Vec::new();
-    for kind in judged.into_iter().chain(family::state_kind(group, text("kind"))) {
+    for kind in judged.into_iter().chain(family::state_kind(&family::ALL, group, text("kind"))) {
         fields(&kind.schema, &Pointer::root(), &mut found);
     }
     found.sort();

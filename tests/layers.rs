@@ -20,7 +20,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),
-    ("deploy", &["manifest", "model"]),
+    ("deploy", &["manifest", "family", "model"]),
     ("state", &["family", "model"]),
     ("offline", &["manifest"]),
     ("casefile", &["state", "family", "model"]),

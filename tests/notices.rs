@@ -150,7 +150,8 @@ fn a_task_is_told_when_nobody_knows_its_agent() {
     let task = object("core.orka.ai/v1alpha1", "Task", "t", &json!({"agentRef": {"name": "a"}}));
     let mut state = state(&[task]);
     // As after a lookup that failed.
-    let agents = memgate::family::state_kind("core.orka.ai", "Agent").expect("is watched");
+    let agents =
+        memgate::family::state_kind(&memgate::family::ALL, "core.orka.ai", "Agent").expect("is watched");
     state.forget(agents);
     let env = json!([
         {"name": "ORKA_TASK_NAME", "value": "t"},

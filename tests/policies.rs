@@ -11,13 +11,12 @@ use std::sync::Arc;
 use memgate::admission;
 use memgate::casefile::read::read;
 use memgate::casefile::request;
-use memgate::cli::manifests::rules;
-use memgate::deploy::twin;
+use memgate::deploy::cel_policies;
 use memgate::family;
 use memgate::manifest::document::values;
+use memgate::model::cel::NotInCel;
+use memgate::model::family::Family;
 use memgate::model::finding::Severity;
-use memgate::model::settings::Family;
-use memgate::model::twin::Without;
 use memgate::offline::collect::collect;
 
 /// The page.
@@ -26,25 +25,25 @@ const PAGE: &str = "docs/policies.md";
 #[test]
 fn each_code_that_refuses_is_classified() {
     let refusing = refusing();
-    for family in Family::ALL {
+    for family in family::ALL {
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let rules: BTreeSet<&str> = twinned(family).collect();
-        let without = family::without_twin(family).iter().map(|(code, _)| code.name);
+        let without = family.not_in_cel.iter().map(|(code, _)| code.name);
         for code in rules.into_iter().chain(without) {
             *known.entry(code).or_default() += 1;
         }
         let twice: Vec<_> = known.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "in a table and in none: {twice:?}");
         let known: BTreeSet<String> = known.into_keys().map(str::to_owned).collect();
-        let refusing = refusing.get(family.name()).expect("a family refuses something");
-        assert_eq!(&known, refusing, "{}", family.name());
+        let refusing = refusing.get(family.name).expect("a family refuses something");
+        assert_eq!(&known, refusing, "{}", family.name);
     }
 }
 
 #[test]
 fn names_are_unique() {
-    let twins = Family::ALL.map(rules);
-    let policies = twin::validating(&twins);
+    let twins = family::ALL;
+    let policies = cel_policies::validating(&twins);
     let names: BTreeSet<_> = policies.iter().map(|(policy, _)| policy.metadata.name.clone()).collect();
     assert_eq!(names.len(), policies.len());
     for (policy, binding) in policies {
@@ -66,8 +65,8 @@ fn the_page_is_up_to_date() {
     assert!(written == page, "{PAGE} is out of date; write it anew with BLESS=1 cargo test --test policies");
 }
 
-fn twinned(family: Family) -> impl Iterator<Item = &'static str> {
-    family::twins(family).iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
+fn twinned(family: &'static Family) -> impl Iterator<Item = &'static str> {
+    family.cel_tables.iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
 }
 
 /// The codes under which cases refuse a family's own resources, by family.
@@ -99,39 +98,39 @@ fn refusing() -> BTreeMap<String, BTreeSet<String>> {
 
 fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
-    for family in Family::ALL {
+    for family in family::ALL {
         section(&mut page, family).expect("a text can be written to");
     }
     page.push_str(MUTATING);
-    for family in Family::ALL {
-        let about = family::about_defaults(family);
-        writeln!(page, "- **{}**: {about}.", family.name()).expect("a text can be written to");
+    for family in family::ALL {
+        let about = family.about_cel_defaults;
+        writeln!(page, "- **{}**: {about}.", family.name).expect("a text can be written to");
     }
     page
 }
 
-fn section(page: &mut String, family: Family) -> std::fmt::Result {
-    let policy = if family::resources_fail_open(family) { "Ignore" } else { "Fail" };
-    writeln!(page, "\n## {}\n\n`failurePolicy: {policy}`.\n", family.name())?;
+fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
+    let policy = if family.fails_open { "Ignore" } else { "Fail" };
+    writeln!(page, "\n## {}\n\n`failurePolicy: {policy}`.\n", family.name)?;
     writeln!(page, "| policy | kinds | codes |\n|---|---|---|")?;
-    for table in family::twins(family) {
+    for table in family.cel_tables {
         let kinds: Vec<_> = table.kinds.iter().map(|kind| kind.kind).collect();
         let mut codes: Vec<_> = table.rules.iter().map(|rule| format!("`{}`", rule.code.name)).collect();
         let mut seen = BTreeSet::new();
         codes.retain(|code| seen.insert(code.clone()));
         writeln!(page, "| `memgate-{}` | {} | {} |", table.name, kinds.join(", "), codes.join(", "))?;
     }
-    let without = family::without_twin(family);
+    let without = family.not_in_cel;
     let by_schema: Vec<_> = without
         .iter()
-        .filter(|(_, why)| *why == Without::Schema)
+        .filter(|(_, why)| *why == NotInCel::Schema)
         .map(|(code, _)| format!("`{}`", code.name))
         .collect();
     if !by_schema.is_empty() {
         writeln!(page, "\nRefused by the schema already: {}.", by_schema.join(", "))?;
     }
     for (code, why) in without {
-        if let Without::Beyond(reason) = why {
+        if let NotInCel::NotExpressible(reason) = why {
             writeln!(page, "\nNot covered: `{}`, since {reason}.", code.name)?;
         }
     }

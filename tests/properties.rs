@@ -165,7 +165,7 @@ fn without_odd_values(json: Json) -> Json {
 /// One agent for each way a memory can be.
 fn snapshot() -> Snapshot {
     let mut snapshot = Snapshot::default();
-    for kind in snapshot.settings.families.clone().into_iter().flat_map(family::watched) {
+    for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.watched) {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }
     for kind in [&SECRET, &NAMESPACE] {
@@ -194,7 +194,7 @@ fn snapshot() -> Snapshot {
 }
 
 fn put(snapshot: &mut Snapshot, kind: &str, name: &str, spec: &Value) {
-    let kind = family::state_kind("arkonis.dev", kind).expect("a kind of the family");
+    let kind = family::state_kind(&family::ALL, "arkonis.dev", kind).expect("a kind of the family");
     let object = json!({"metadata": {"name": name, "namespace": "team-a"}, "spec": spec});
     let object = Object::read(kind, &object).expect("JSON").expect("a name");
     snapshot.kind_mut(kind).insert(object);

@@ -9,14 +9,14 @@ use memgate::casefile::Case;
 use memgate::casefile::read::read;
 use memgate::family;
 use memgate::manifest::document::values;
-use memgate::model::settings::Family;
+use memgate::model::family::Family;
 use memgate::model::snapshot::{Coverage, KindState, Object, Snapshot};
 use memgate::offline::collect::collect;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 pub(crate) fn snapshot() -> Snapshot {
     let mut snapshot = Snapshot::default();
-    let kinds = snapshot.settings.families.clone().into_iter().flat_map(family::watched);
+    let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.watched);
     for kind in kinds {
         snapshot.set(kind, KindState::new(Coverage::Watched));
     }
@@ -30,7 +30,7 @@ pub(crate) fn snapshot() -> Snapshot {
     ] {
         let name = if kind == "ArkAgent" { "scout" } else { "notes" };
         let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"team-a"}},"spec":{spec}}}"#);
-        let kind = family::state_kind(group, kind).expect("a kind of the family");
+        let kind = family::state_kind(&family::ALL, group, kind).expect("a kind of the family");
         let object = Object::read(kind, &mut serde_json::Deserializer::from_str(&text)).expect("JSON");
         snapshot.kind_mut(kind).insert(object.expect("it has a name"));
     }
@@ -54,8 +54,8 @@ pub(crate) fn review(label: &str, env: usize, annotation: usize, escaped: bool) 
 
 /// The case files of a family.
 #[allow(dead_code, reason = "only one of the benchmarks uses them")]
-pub(crate) fn cases(family: Family) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(family.name());
+pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(family.name);
     let sources = collect(&[folder.display().to_string()], &mut std::io::empty()).sources.into_iter();
     let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
     documents.flat_map(|document| read(document.value()).expect("cases")).collect()

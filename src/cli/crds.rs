@@ -3,7 +3,6 @@
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
-use crate::model::settings::Family;
 
 /// Print the CustomResourceDefinitions that the families' kinds come from
 ///
@@ -23,7 +22,7 @@ pub struct Args {
 /// When the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut text = String::new();
-    for file in args.families.chosen().into_iter().flat_map(files) {
+    for file in args.families.chosen().into_iter().flat_map(|family| family.crds) {
         if !text.is_empty() && !file.starts_with("---") {
             text.push_str("---\n");
         }
@@ -34,35 +33,17 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-fn files(family: Family) -> &'static [&'static str] {
-    match family {
-        Family::Arkonis => &[
-            include_str!("../../deploy/crds/arkonis.yaml"),
-            include_str!("../../deploy/crds/arkonis-older.yaml"),
-            include_str!("../../deploy/crds/arkonis-successor.yaml"),
-        ],
-        Family::Ark => &[include_str!("../../deploy/crds/ark.yaml")],
-        Family::Orloj => &[include_str!("../../deploy/crds/orloj.yaml")],
-        Family::Orka => &[include_str!("../../deploy/crds/orka.yaml")],
-        Family::Sympozium => &[
-            include_str!("../../deploy/crds/sympozium.yaml"),
-            include_str!("../../deploy/crds/sympozium-older.yaml"),
-        ],
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::family;
 
     #[test]
     fn defines_every_kind_that_is_judged() {
-        for family in Family::ALL {
+        for family in family::ALL {
             // The kinds of the core need no definition.
-            for kind in family::judged(family).iter().filter(|kind| !kind.group.is_empty()) {
+            for kind in family.validated.iter().filter(|kind| !kind.group.is_empty()) {
                 let name = format!("name: {}.{}\n", kind.plural, kind.group);
-                assert!(files(family).iter().any(|file| file.contains(&name)), "{name}");
+                assert!(family.crds.iter().any(|file| file.contains(&name)), "{name}");
             }
         }
     }

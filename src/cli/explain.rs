@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::family::all_codes as codes;
+use crate::family;
 use crate::family::suggest::nearest;
 use crate::model::finding::Code;
 
@@ -17,6 +17,10 @@ Examples:
 pub struct Args {
     /// The code, such as arkonis/redis-required; all codes are listed without one
     code: Option<String>,
+}
+
+fn codes() -> impl Iterator<Item = &'static Code> {
+    family::codes(&family::ALL)
 }
 
 /// Runs the command.

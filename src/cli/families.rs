@@ -1,34 +1,35 @@
 //! `--family`: which families a command is about.
 
+use crate::family;
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::model::settings::Family;
+use crate::model::family::Family;
 
 /// The choice of families.
 #[derive(Debug, clap::Args)]
 pub struct FamilyArgs {
     /// Only this family; can be repeated
     #[arg(long = "family", value_name = "FAMILY", value_parser = parse, help_heading = "Settings")]
-    families: Vec<Family>,
+    families: Vec<&'static Family>,
 }
 
 impl FamilyArgs {
     /// The families that were chosen, in their usual order; all of them without a choice.
     #[must_use]
-    pub fn chosen(&self) -> Vec<Family> {
+    pub fn chosen(&self) -> Vec<&'static Family> {
         self.chosen_or(None)
     }
 
     /// The same; without a choice those of `otherwise`, if any were named there.
     #[must_use]
-    pub fn chosen_or(&self, otherwise: Option<Vec<Family>>) -> Vec<Family> {
+    pub fn chosen_or(&self, otherwise: Option<Vec<&'static Family>>) -> Vec<&'static Family> {
         let named = if self.families.is_empty() { otherwise } else { Some(self.families.clone()) };
-        let chosen = |family: &Family| named.as_ref().is_none_or(|named| named.contains(family));
-        Family::ALL.into_iter().filter(chosen).collect()
+        let chosen = |family: &&'static Family| named.as_ref().is_none_or(|named| named.contains(family));
+        family::ALL.into_iter().filter(chosen).collect()
     }
 }
 
-fn parse(name: &str) -> Result<Family, String> {
-    let names = Family::ALL.map(Family::name);
-    Family::from_name(name)
+fn parse(name: &str) -> Result<&'static Family, String> {
+    let names = family::ALL.map(|family| family.name);
+    family::find(name)
         .ok_or_else(|| format!("families are {}{}", names.join(", "), did_you_mean(nearest(name, names))))
 }

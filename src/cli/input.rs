@@ -21,7 +21,7 @@ use crate::manifest::document::{Document, complete, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::{Family, Settings};
+use crate::model::settings::Settings;
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::offline::collect::collect;
 use crate::report::Subject;
@@ -229,7 +229,7 @@ fn take(document: Document, namespace: Option<&str>, input: &mut Input) -> anyho
 /// Whether an object is any business of memgate's, beyond its kind.
 fn concerns(group: &str, kind: &str, object: &Value) -> bool {
     let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
-    family::mark(group, kind).is_none_or(|start| {
+    family::needed_annotation(&family::ALL, group, kind).is_none_or(|start| {
         annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(start)))
     })
 }
@@ -242,7 +242,7 @@ pub fn subject(document: &Document, namespace: &str) -> Subject {
         "" => text("/metadata/generateName"),
         name => name,
     };
-    let judging = family::judging(&Family::ALL, document.group(), document.kind());
+    let judging = family::validated(&family::ALL, document.group(), document.kind());
     let cluster_wide = judging.is_some_and(|(_, kind)| !kind.namespaced);
     let namespace = if cluster_wide { "" } else { document.namespace().unwrap_or(namespace) };
     Subject {

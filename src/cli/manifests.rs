@@ -9,10 +9,9 @@ use crate::cli::ExitStatus;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use crate::deploy::components::{Component, Matter, contradiction};
-use crate::deploy::{Endpoint, Part, Plan, Rules, render};
-use crate::family;
+use crate::deploy::{Endpoint, Part, Plan, render};
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::model::settings::Family;
+use crate::model::family::Family;
 
 /// The image of this version.
 const IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
@@ -129,7 +128,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         endpoint: args.url.clone().map_or(Endpoint::Service, Endpoint::Url),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
         flags,
-        families: families.into_iter().map(rules).collect(),
+        families,
         components,
     };
     let text = render(&plan, &parts(args)).context("failed to write the manifests")?;
@@ -173,8 +172,8 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
 }
 
 /// The families that are named as components; without any, those of the settings.
-fn families(settings: Vec<Family>, components: &BTreeSet<Component>) -> Vec<Family> {
-    let named = |family: &Family| components.contains(&Component::Family(*family));
+fn families(settings: Vec<&'static Family>, components: &BTreeSet<Component>) -> Vec<&'static Family> {
+    let named = |family: &&'static Family| components.contains(&Component::Family(*family));
     if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
 }
 
@@ -193,9 +192,10 @@ fn namespace(name: &str) -> Result<String, String> {
 
 /// A component by its name.
 fn component(name: &str) -> Result<Component, String> {
-    let names = || Component::ALL.map(Component::name);
-    Component::from_name(name)
-        .ok_or_else(|| format!("there is no such component{}", did_you_mean(nearest(name, names()))))
+    let names: Vec<_> = Component::all().map(Component::name).collect();
+    Component::from_name(name).ok_or_else(|| {
+        format!("there is no such component{}", did_you_mean(nearest(name, names.iter().map(AsRef::as_ref))))
+    })
 }
 
 fn parts(args: &Args) -> Vec<Part> {
@@ -215,25 +215,6 @@ impl Only {
             Self::Workload => Part::Workload,
             Self::Webhooks => Part::Webhooks,
         }
-    }
-}
-
-/// What an installation has to know of a family.
-#[must_use]
-pub fn rules(family: Family) -> Rules {
-    Rules {
-        name: family.name(),
-        pods: family::pod_selectors(family),
-        honours_required: family::honours_required(family),
-        fail_open: family::resources_fail_open(family),
-        defaulted: family::defaulted(family),
-        judged: family::judged(family).to_vec(),
-        marked: family::marked(family),
-        memories: family::memories(family),
-        watched: family::watched(family),
-        asked: family::asked(family),
-        twins: family::twins(family),
-        written: family::written_defaults(family),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::family;
+use crate::model::family::Family;
 use crate::model::kind::Kind;
-use crate::model::settings::Family;
 use crate::model::workload;
 
 /// What an object is to a check.
@@ -21,7 +21,7 @@ pub enum Role {
 /// What an object of this group and kind is.
 #[must_use]
 pub fn role(group: &str, kind: &str) -> Role {
-    if group.is_empty() && kind == "Pod" || family::judging(&Family::ALL, group, kind).is_some() {
+    if group.is_empty() && kind == "Pod" || family::validated(&family::ALL, group, kind).is_some() {
         return Role::Whole;
     }
     workload::find(group, kind).map_or(Role::None, |workload| Role::Template(workload.template))
@@ -30,8 +30,8 @@ pub fn role(group: &str, kind: &str) -> Role {
 /// What is checked, in words: one line for each sort of object.
 #[must_use]
 pub fn checked_kinds() -> String {
-    let memories: BTreeSet<&str> = kinds(family::memories);
-    let judged: BTreeSet<&str> = kinds(|family| family::judged(family).to_vec());
+    let memories: BTreeSet<&str> = kinds(|family| family.memories);
+    let judged: BTreeSet<&str> = kinds(|family| family.validated);
     let referrers: Vec<&str> = judged.difference(&memories).copied().collect();
     let memories: Vec<&str> = memories.into_iter().collect();
     let workloads = workload::ALL.map(|workload| workload.kind);
@@ -43,8 +43,8 @@ pub fn checked_kinds() -> String {
     )
 }
 
-fn kinds(of: fn(Family) -> Vec<&'static Kind>) -> BTreeSet<&'static str> {
-    Family::ALL.into_iter().flat_map(of).map(|kind| kind.kind).collect()
+fn kinds(of: fn(&'static Family) -> &'static [&'static Kind]) -> BTreeSet<&'static str> {
+    family::ALL.into_iter().flat_map(of).map(|kind| kind.kind).collect()
 }
 
 #[cfg(test)]

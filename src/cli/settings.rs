@@ -7,8 +7,10 @@ use anyhow::Context as _;
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
+use crate::family;
 use crate::manifest::document::values;
-use crate::model::settings::{Family, MemoryMode, Settings};
+use crate::model::family::Family;
+use crate::model::settings::{MemoryMode, Settings};
 use crate::offline::collect::collect;
 
 /// The choices that decisions depend on.
@@ -141,12 +143,12 @@ impl From<Mode> for MemoryMode {
     }
 }
 
-fn named(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<Family>>> {
+fn named(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<&'static Family>>> {
     let family = |name: String| {
-        Family::from_name(&name).with_context(|| {
+        family::find(&name).with_context(|| {
             format!(
                 "families: there is no family \"{name}\"; use {}",
-                Family::ALL.map(Family::name).join(", ")
+                family::ALL.map(|family| family.name).join(", ")
             )
         })
     };

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use axum::http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
-use memgate::{family, model::settings::Family};
+use memgate::family;
 use serde_json::Value;
 
 /// What comes before the message of a webhook that refused.
@@ -68,8 +68,8 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
         ("batch", "Job") => ("jobs", true),
         ("batch", "CronJob") => ("cronjobs", true),
         _ => {
-            let judged = || family::judging(&Family::ALL, group, kind).map(|(_, kind)| kind);
-            let known = family::state_kind(group, kind).or_else(judged);
+            let judged = || family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
+            let known = family::state_kind(&family::ALL, group, kind).or_else(judged);
             let known = known.with_context(|| {
                 format!("it is not known here how {api_version} {kind} is called in a path")
             })?;

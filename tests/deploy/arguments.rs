@@ -8,7 +8,8 @@ use crate::objects::printed;
 
 #[test]
 fn are_known_to_memgate() {
-    for component in Component::ALL.into_iter().map(Component::name) {
+    for component in Component::all().map(Component::name) {
+        let component = component.as_ref();
         let flags = match component {
             "fail-closed" => vec!["--component", component, "--component", "ha"],
             // Files alone, and no Deployment.

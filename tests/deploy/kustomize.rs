@@ -89,8 +89,8 @@ fn there_is_a_component_for_each_folder() {
         .map(|entry| entry.expect("can be read").file_name().into_string().expect("is text"))
         .collect();
     folders.sort();
-    let known = Component::ALL.into_iter().filter(|component| !NOT_HERE.contains(component));
-    let mut known: Vec<_> = known.map(|component| component.name().to_owned()).collect();
+    let known = Component::all().filter(|component| !NOT_HERE.contains(component));
+    let mut known: Vec<_> = known.map(|component| component.name().into_owned()).collect();
     known.sort();
     assert_eq!(folders, known);
 }
@@ -101,14 +101,14 @@ fn the_readme_names_each_component_in_order() {
     let table = readme.lines().skip_while(|line| !line.starts_with("| component")).skip(2);
     let rows = table.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
     let named: Vec<_> = rows.flat_map(|names| names.split(", ")).collect();
-    let known = Component::ALL.into_iter().filter(|component| !NOT_HERE.contains(component));
+    let known = Component::all().filter(|component| !NOT_HERE.contains(component));
     assert_eq!(named, known.map(Component::name).collect::<Vec<_>>());
 }
 
 /// Every component that is no family, in the order in which they are listed.
 fn choices() -> Vec<Component> {
     let families = |component: &Component| !matches!(component, Component::Family(_));
-    Component::ALL.into_iter().filter(families).filter(|component| !NOT_HERE.contains(component)).collect()
+    Component::all().filter(families).filter(|component| !NOT_HERE.contains(component)).collect()
 }
 
 fn holds(components: &[Component]) {
@@ -117,7 +117,8 @@ fn holds(components: &[Component]) {
         components.insert(Component::Ha);
     }
     assert_eq!(contradiction(&components), None);
-    let names: Vec<&str> = components.into_iter().map(Component::name).collect();
+    let names: Vec<_> = components.into_iter().map(Component::name).collect();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let flags: Vec<&str> = names.iter().flat_map(|name| ["--component", name]).collect();
     compare(&names.join(" and "), printed(&flags), built("default", &names));
 }

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use kube::{Client, Config};
 use memgate::decide::decide;
-use memgate::family::watched;
+use memgate::family;
 use memgate::model::decision::{Decision, Reason};
 use memgate::model::request::Request;
-use memgate::model::settings::{Family, Settings};
+use memgate::model::settings::Settings;
 use memgate::model::snapshot::{Reference, Snapshot};
 use memgate::server::State;
 use memgate::server::options::Work;
@@ -57,7 +57,7 @@ async fn panics_hold_no_room() {
 }
 
 fn open(required: bool) -> Decision {
-    let [kind, ..] = watched(Family::Arkonis) else { panic!("arkonis has kinds") };
+    let [kind, ..] = family::arkonis::FAMILY.watched else { panic!("arkonis has kinds") };
     let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
     Decision { unknown: vec![reference], required, ..Decision::pass(Reason::ReferenceUnknown) }
 }

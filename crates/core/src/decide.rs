@@ -10,16 +10,16 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::family::{self, Subject, common, pod as pods};
+use crate::family::{self, common, pod as pods};
 use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
+use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::notice::{Notice, Referrer};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::Family;
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Lookup, Snapshot, StateReader, is_deleting};
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
@@ -38,7 +38,7 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if let Some(workload) = workload::find(&request.group, &request.kind) {
         return preview::decide(workload, request, snapshot);
     }
-    match family::judging(&snapshot.settings.families, &request.group, &request.kind) {
+    match family::validated(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
         None => Decision::pass(Reason::NotOurs),
     }
@@ -60,6 +60,11 @@ fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
         Some("required") => InjectMode::Required,
         Some(other) => InjectMode::Other(other),
     }
+}
+
+/// The namespace that a pod says it belongs to, where a manifest names none.
+fn own_word<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
+    families.iter().filter_map(|family| family.namespace_of_pod).find_map(|of_pod| of_pod(pod))
 }
 
 fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
@@ -91,7 +96,7 @@ fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
     let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
     let namespace = first_of([namespace, own_namespace.unwrap_or_default()]);
     let namespace = match (namespace, &snapshot.settings.namespace) {
-        ("", None) => family::home(&pod).unwrap_or_default(),
+        ("", None) => own_word(&pod, &snapshot.settings.families).unwrap_or_default(),
         _ => namespace,
     };
     let (namespace, mut state) = place(namespace, snapshot);
@@ -110,17 +115,21 @@ fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReade
 }
 
 /// The first enabled family that knows the pod decides.
-fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], state: &mut StateReader<'_>) -> Decision {
+fn inject(
+    namespace: &str,
+    pod: &Pod<'_>,
+    families: &[&'static Family],
+    state: &mut StateReader<'_>,
+) -> Decision {
     let inject_mode = inject_mode(pod);
     let required = inject_mode == InjectMode::Required;
-    let known =
-        families.iter().find_map(|family| Some((*family, family::inject(*family, pod, namespace, state)?)));
+    let known = families.iter().find_map(|family| Some((*family, (family.inject)(pod, namespace, state)?)));
     let Some((family, injection)) = known else {
-        let spared = families.iter().any(|family| family::spares(*family, pod));
+        let spared = families.iter().any(|family| family.knows_other_pods.is_some_and(|knows| knows(pod)));
         let refused = required && !spared;
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
-    let required = required && family::honours_required(family);
+    let required = required && family.honours_required;
     // What a pod says of itself counts more than what its namespace says.
     let of_namespace = if required { None } else { namespace_label(namespace, state) };
     if of_namespace == Some("disabled") {
@@ -152,8 +161,13 @@ fn inject(namespace: &str, pod: &Pod<'_>, families: &[Family], state: &mut State
 }
 
 /// Whose pod it is. Who may read a namespace learns nothing of another one.
-fn referrer(family: Family, pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
-    let referrer = family::referrer(family, pod, namespace, state);
+fn referrer(
+    family: &'static Family,
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<Referrer> {
+    let referrer = (family.referrer)(pod, namespace, state);
     referrer.filter(|referrer| referrer.namespace == namespace)
 }
 
@@ -169,21 +183,21 @@ fn inject_label() -> Pointer {
     Pointer::new("/metadata/labels").key(pods::INJECT_LABEL)
 }
 
-fn label_unknown(family: Family, value: &str) -> Finding {
+fn label_unknown(family: &'static Family, value: &str) -> Finding {
     let message = format!(
         "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
         quoted(value)
     );
-    Finding::warn(family::inject_label_unknown(family), inject_label(), message)
+    Finding::warn(family.inject_label_unknown, inject_label(), message)
 }
 
-fn namespace_label_unknown(family: Family, namespace: &str, value: &str) -> Finding {
+fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str) -> Finding {
     let message = format!(
         "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
         quoted(namespace),
         quoted(value)
     );
-    Finding::warn(family::inject_label_unknown(family), Pointer::new("/metadata/namespace"), message)
+    Finding::warn(family.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
 }
 
 fn not_recognised() -> Decision {
@@ -194,7 +208,7 @@ fn not_recognised() -> Decision {
 }
 
 fn decide_resource(
-    family: Family,
+    family: &'static Family,
     kind: &'static Kind,
     request: &Request<'_>,
     snapshot: &Snapshot,
@@ -213,7 +227,7 @@ fn decide_resource(
     if is_deleting(&object) && !deleted {
         return Decision::pass(Reason::Deleting);
     }
-    if family::judges_changes_only(family) && keeps_what_users_write(request) {
+    if family.validates_changes_only && keeps_what_users_write(request) {
         return Decision::pass(Reason::NotJudged);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
@@ -233,8 +247,8 @@ fn first_of<const N: usize>(texts: [&str; N]) -> &str {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn judge(family: Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> Decision {
-    let mut findings = family::validate(family, subject, &mut state);
+fn judge(family: &'static Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> Decision {
+    let mut findings = (family.validate)(subject, &mut state);
     if let Some(old) = subject.old {
         ratchet(family, subject, old, &mut findings, &mut state);
     }
@@ -244,7 +258,7 @@ fn judge(family: Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> D
     let edits = if subject.operation == Operation::Delete {
         Vec::new()
     } else {
-        family::default(family, subject, &mut state)
+        (family.default)(subject, &mut state)
     };
     let reason = match (denied, edits.is_empty()) {
         (true, _) => Reason::Invalid,
@@ -260,7 +274,7 @@ fn judge(family: Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> D
 /// annotated and freed of finalizers.
 /// Source: Kubernetes documentation, CRD validation ratcheting.
 fn ratchet(
-    family: Family,
+    family: &'static Family,
     subject: &Subject<'_>,
     old: &Tree,
     findings: &mut [Finding],
@@ -270,7 +284,7 @@ fn ratchet(
         return;
     }
     let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
-    let old_findings = family::validate(family, &stored, state);
+    let old_findings = (family.validate)(&stored, state);
     let denied = old_findings.iter().filter(|old| old.severity == Severity::Deny);
     let known: BTreeSet<_> = denied.map(Finding::fingerprint).collect();
     for finding in findings {

@@ -6,10 +6,13 @@
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
 //! ```
 
+pub mod cel;
 pub mod change;
 pub mod decision;
 pub mod edit;
+pub mod family;
 pub mod finding;
+pub mod injection;
 pub mod kind;
 pub mod name;
 pub mod notice;
@@ -21,6 +24,5 @@ pub mod selector;
 pub mod settings;
 pub mod snapshot;
 pub mod tree;
-pub mod twin;
 pub mod view;
 pub mod workload;

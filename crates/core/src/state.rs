@@ -15,12 +15,12 @@ use crate::model::snapshot::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Sna
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
     let mut snapshot = Snapshot::default();
-    snapshot.settings = settings;
-    for kind in family::state_kinds() {
+    for kind in family::state_kinds(&settings.families) {
         let is_core = kind.group.is_empty();
         let coverage = if is_core { Coverage::PerNamespace } else { Coverage::Complete };
         snapshot.set(kind, KindState::new(coverage));
     }
+    snapshot.settings = settings;
     snapshot
 }
 
@@ -33,7 +33,9 @@ pub fn empty(settings: Settings) -> Snapshot {
 pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    let Some(kind) = family::state_kind(group, text("/kind")) else { return Ok(()) };
+    let Some(kind) = family::state_kind(&snapshot.settings.families, group, text("/kind")) else {
+        return Ok(());
+    };
     let Some(mut object) = Object::read(kind, value)? else { return Ok(()) };
     if !kind.namespaced {
         object.namespace.clear();

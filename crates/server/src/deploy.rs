@@ -4,13 +4,13 @@
 //! Which kinds and labels belong to a family is for the caller to say. Nothing in here talks to a
 //! cluster.
 
+pub mod cel_policies;
 pub mod components;
 mod entry;
 mod families;
 mod fence;
 pub mod objects;
 mod rbac;
-pub mod twin;
 mod webhooks;
 mod workload;
 
@@ -18,9 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::deploy::components::Component;
 use crate::deploy::objects::Objects;
-use crate::model::kind::Kind;
-use crate::model::selector::PodSelector;
-use crate::model::twin::{Table, WrittenDefault};
+use crate::model::family::Family;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The name of every object that memgate installs, save where two kinds would clash.
@@ -44,7 +42,7 @@ pub struct Plan {
     /// field is left out, so that another tool can own it.
     pub ca: Option<Vec<u8>>,
     /// The families that are switched on, in their usual order.
-    pub families: Vec<Rules>,
+    pub families: Vec<&'static Family>,
     /// What is to differ from the base.
     pub components: BTreeSet<Component>,
     /// Flags of `memgate serve` beyond those that every installation has.
@@ -58,35 +56,6 @@ pub enum Endpoint {
     Service,
     /// At this URL, without a path; for development.
     Url(String),
-}
-
-/// What an installation has to know of one family.
-#[derive(Debug)]
-pub struct Rules {
-    /// The family's name.
-    pub name: &'static str,
-    /// How its agent pods are told from all others.
-    pub pods: &'static [PodSelector],
-    /// Whether one of its pods can ask to be refused rather than started without its memory.
-    pub honours_required: bool,
-    /// Whether its resources are admitted when memgate does not answer.
-    pub fail_open: bool,
-    /// Kinds that get defaults.
-    pub defaulted: Vec<&'static Kind>,
-    /// Kinds that are validated.
-    pub judged: Vec<&'static Kind>,
-    /// Those of them of which only objects with an annotation whose key starts so are sent.
-    pub marked: &'static [(&'static Kind, &'static str)],
-    /// Kinds whose removal is looked at.
-    pub memories: Vec<&'static Kind>,
-    /// Kinds that decisions look up, and all of whose objects are watched.
-    pub watched: &'static [&'static Kind],
-    /// Kinds of which single objects are looked up.
-    pub asked: &'static [&'static Kind],
-    /// Rules that the apiserver can check by itself.
-    pub twins: &'static [Table],
-    /// Defaults that it can write by itself.
-    pub written: &'static [WrittenDefault],
 }
 
 /// One part of an installation.

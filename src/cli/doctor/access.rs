@@ -86,11 +86,11 @@ mod tests {
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::expected::tests::installed;
-    use crate::model::settings::Family;
+    use crate::family;
 
     #[test]
     fn asks_for_each_verb_on_each_resource_of_the_role() {
-        let rules = installed(&[Family::Orloj]).everywhere;
+        let rules = installed(&[&family::orloj::FAMILY]).everywhere;
         let questions = questions(&rules, None, "home", "memgate");
         let shown: Vec<String> = questions.iter().map(shown).collect();
         assert!(shown.contains(&"watch memories.orloj.dev".to_owned()), "{shown:?}");

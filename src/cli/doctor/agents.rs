@@ -16,7 +16,7 @@ use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPO
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::schema::Schema;
 use crate::model::selector::PodSelector;
-use crate::model::settings::{Family, Settings};
+use crate::model::settings::Settings;
 use crate::model::snapshot::{Coverage, KindState, Object, Snapshot, StateReader};
 
 /// How often it is looked up what decisions ask for: an agent leads to a memory, and that further.
@@ -66,7 +66,7 @@ fn cut(what: &str) -> String {
 async fn pods(reader: &Reader, settings: &Settings, agents: &mut Agents) {
     let mut seen = BTreeSet::new();
     for family in settings.families.clone() {
-        for selector in family::pod_selectors(family) {
+        for selector in family.pod_selectors {
             let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
             let what = format!("pods of {}", selector.name);
             let pods = match reader.list_kind(&POD, params).await {
@@ -112,11 +112,11 @@ fn labels(selector: &PodSelector) -> Option<String> {
 /// All objects of the kinds that decisions look up, as the webhook watches them.
 async fn state(reader: &Reader, found: &Installation, settings: Settings, agents: &mut Agents) {
     let mut snapshot = Snapshot::default();
-    for kind in settings.families.iter().flat_map(|family| family::asked(*family)) {
+    for kind in settings.families.iter().flat_map(|family| family.fetched) {
         snapshot.set(kind, KindState::new(Coverage::Watched));
     }
     let watched: Vec<&'static Kind> =
-        settings.families.iter().flat_map(|family| family::watched(*family)).copied().collect();
+        settings.families.iter().flat_map(|family| family.watched).copied().collect();
     for kind in watched {
         if *kind == NAMESPACE || snapshot.kind(kind).is_some() {
             continue;
@@ -173,7 +173,7 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
 /// The pods that sympozium would make for agents that have none: where a quota refuses them, there
 /// are none to look at. The other families' pods get no containers.
 fn imagined(agents: &Agents) -> Vec<AgentPod> {
-    if !agents.snapshot.settings.families.contains(&Family::Sympozium) {
+    if !agents.snapshot.settings.families.contains(&&family::sympozium::FAMILY) {
         return Vec::new();
     }
     let mut reader = StateReader::new(&agents.snapshot);
@@ -186,7 +186,7 @@ fn imagined(agents: &Agents) -> Vec<AgentPod> {
         let containers = json!([{"name": "agent", "image": "agent"}]);
         let spec = json!({"containers": containers});
         let json = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
-        AgentPod::new(Family::Sympozium, json)
+        AgentPod::new(&family::sympozium::FAMILY, json)
     };
     known.into_iter().filter(|object| !has_pod(object)).map(pod).collect()
 }

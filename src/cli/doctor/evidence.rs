@@ -11,7 +11,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::cli::doctor::check::Check;
-use crate::model::settings::Family;
+use crate::model::family::Family;
 use crate::model::snapshot::Snapshot;
 
 /// What came of reading something.
@@ -100,7 +100,7 @@ pub struct Installation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPod {
     /// The family that it looks like one of.
-    pub family: Family,
+    pub family: &'static Family,
     /// The whole pod.
     pub json: serde_json::Value,
 }

@@ -11,12 +11,11 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cli::manifests::rules;
 use crate::deploy::components::Component;
 use crate::deploy::{Endpoint, Part, Plan, render};
 use crate::manifest::document::parse;
 use crate::manifest::source::Source;
-use crate::model::settings::Family;
+use crate::model::family::Family;
 
 /// The objects that are compared.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ pub struct Expected {
 /// When they cannot be rendered, which would be a fault of memgate's.
 pub fn expected(
     namespace: &str,
-    families: &[Family],
+    families: &[&'static Family],
     components: BTreeSet<Component>,
 ) -> anyhow::Result<Expected> {
     let objects = rendered(namespace, families, components)?;
@@ -54,7 +53,7 @@ pub fn expected(
 /// Every object that is installed.
 pub(super) fn rendered(
     namespace: &str,
-    families: &[Family],
+    families: &[&'static Family],
     components: BTreeSet<Component>,
 ) -> anyhow::Result<Vec<Value>> {
     let plan = Plan {
@@ -63,7 +62,7 @@ pub(super) fn rendered(
         endpoint: Endpoint::Service,
         ca: None,
         flags: Vec::new(),
-        families: families.iter().copied().map(rules).collect(),
+        families: families.to_vec(),
         components,
     };
     let text = render(&plan, &Part::ALL).context("failed to render what would be installed")?;
@@ -80,21 +79,22 @@ pub(super) fn first<T: DeserializeOwned>(objects: &[Value], kind: &str) -> anyho
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::family;
 
     /// What is installed, for tests that change it.
-    pub(in crate::cli::doctor) fn installed(families: &[Family]) -> Expected {
+    pub(in crate::cli::doctor) fn installed(families: &[&'static Family]) -> Expected {
         expected("home", families, BTreeSet::new()).expect("it renders")
     }
 
     /// One object of it.
-    pub(in crate::cli::doctor) fn object<T: DeserializeOwned>(families: &[Family], kind: &str) -> T {
+    pub(in crate::cli::doctor) fn object<T: DeserializeOwned>(families: &[&'static Family], kind: &str) -> T {
         let objects = rendered("home", families, BTreeSet::new()).expect("it renders");
         first(&objects, kind).expect("it reads").expect("it is there")
     }
 
     #[test]
     fn knows_what_is_installed() {
-        let expected = installed(&Family::ALL);
+        let expected = installed(&family::ALL);
         assert!(expected.mutating.webhooks.is_some_and(|webhooks| webhooks.len() > 5));
         assert!(expected.validating.webhooks.is_some_and(|webhooks| webhooks.len() > 2));
         assert!(!expected.everywhere.is_empty());

@@ -12,9 +12,9 @@ use crate::cli::doctor::evidence::{AgentPod, Agents, Installation};
 use crate::cli::entry::entries;
 use crate::family::pod::INJECTED_ANNOTATION;
 use crate::model::decision::{Decision, Reason};
+use crate::model::family::Family;
 use crate::model::kind::SECRET;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::Family;
 use crate::model::snapshot::{Reference, Snapshot};
 use crate::report::counted;
 
@@ -104,7 +104,7 @@ pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>], show
 fn missed(found: &Installation, agents: &Agents, judged: &Judged<'_>) -> Check {
     let pod = judged.pod;
     let memories = memories(&judged.complete);
-    let family = pod.family.name();
+    let family = pod.family.name;
     let message = format!(
         "it runs without the memory {} of its agent (family {family}): {}",
         memories.join(", "),
@@ -192,7 +192,7 @@ fn marker(pod: &Value) -> Value {
 impl AgentPod {
     /// A pod of a list.
     #[must_use]
-    pub const fn new(family: Family, json: Value) -> Self {
+    pub const fn new(family: &'static Family, json: Value) -> Self {
         Self { family, json }
     }
 
@@ -254,6 +254,7 @@ mod tests {
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{Listed, Seen};
     use crate::cli::doctor::expected::tests::installed;
+    use crate::family;
     use crate::model::settings::Settings;
     use crate::state;
 
@@ -270,7 +271,7 @@ mod tests {
         for (pointer, value) in more.as_object().into_iter().flatten() {
             *json.pointer_mut(pointer).expect("a field") = value.clone();
         }
-        AgentPod::new(Family::Arkonis, json)
+        AgentPod::new(&family::arkonis::FAMILY, json)
     }
 
     fn snapshot(memory: bool) -> Snapshot {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     fn judged(agents: &Agents) -> Vec<(Status, String)> {
-        let mut config = installed(&Family::ALL).mutating;
+        let mut config = installed(&family::ALL).mutating;
         config.metadata.creation_timestamp =
             serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
         let found = Installation {
@@ -320,7 +321,7 @@ mod tests {
         let agents =
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
         let json = judge(&agents.pods, &agents.snapshot).remove(0).complete;
-        let (status, said) = one(AgentPod::new(Family::Arkonis, json), true);
+        let (status, said) = one(AgentPod::new(&family::arkonis::FAMILY, json), true);
         assert!(status == Status::Ok && said == "1 agent pod, none without its memory", "{said}");
     }
 

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{AgentPod, Listed};
-    use crate::model::settings::Family;
+    use crate::family;
 
     fn judged(namespace: Option<&str>, pod: Option<&str>) -> Vec<(Status, String)> {
         let labels =
@@ -83,7 +83,8 @@ mod tests {
         let found =
             Installation { namespaces: Seen::Found(Listed { items, cut: false }), ..Installation::default() };
         let json = json!({"metadata": {"name": "scout-0", "namespace": "team-a", "labels": labels(pod)}});
-        let agents = Agents { pods: vec![AgentPod { family: Family::Arkonis, json }], ..Agents::default() };
+        let agents =
+            Agents { pods: vec![AgentPod { family: &family::arkonis::FAMILY, json }], ..Agents::default() };
         checks(&found, &agents).into_iter().map(|check| (check.status, check.message)).collect()
     }
 

@@ -131,7 +131,7 @@ mod tests {
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::Listed;
     use crate::cli::doctor::expected::tests::installed;
-    use crate::model::settings::Family;
+    use crate::family;
 
     fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
         let mut webhook = json!({
@@ -149,7 +149,7 @@ mod tests {
         other: MutatingWebhookConfiguration,
         change: impl FnOnce(&mut MutatingWebhookConfiguration),
     ) -> Vec<(&'static str, Status, String)> {
-        let mut own = installed(&Family::ALL).mutating;
+        let mut own = installed(&family::ALL).mutating;
         change(&mut own);
         let found = Installation {
             home: "home".to_owned(),

@@ -11,8 +11,9 @@ use crate::cli::settings::SettingsArgs;
 use crate::deploy::NAME;
 use crate::deploy::components::Component;
 use crate::family;
+use crate::model::family::Family;
 use crate::model::kind::Kind;
-use crate::model::settings::{Family, Settings};
+use crate::model::settings::Settings;
 
 /// The first version that starts sidecars before other containers, and ends them with these.
 /// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
@@ -20,7 +21,7 @@ const OLDEST: (u32, u32) = (1, 29);
 
 /// Judges the cluster for these families.
 #[must_use]
-pub fn checks(found: &Installation, families: &[Family]) -> Vec<Check> {
+pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
     let mut checks = vec![version(&found.version)];
     match &found.served {
         Seen::Found(served) => checks.extend(families.iter().map(|family| platform(*family, served))),
@@ -47,11 +48,11 @@ fn version(version: &Seen<(u32, u32)>) -> Check {
 }
 
 /// Whether a platform is installed, in the versions that memgate reads.
-fn platform(family: Family, served: &Served) -> Check {
+fn platform(family: &'static Family, served: &Served) -> Check {
     const ID: &str = "platforms";
-    let subject = format!("family {}", family.name());
+    let subject = format!("family {}", family.name);
     let kinds: BTreeSet<&Kind> =
-        family::judged(family).iter().copied().filter(|kind| !kind.group.is_empty()).collect();
+        family.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
     let versions = |kind: &Kind| -> Vec<String> {
         let of_kind = |((group, _), plurals): &(&(String, String), &BTreeSet<String>)| {
             group == kind.group && plurals.contains(kind.plural)
@@ -98,8 +99,8 @@ pub fn settings(found: &Installation) -> Settings {
     if flags.iter().any(|flag| flag.starts_with("--family=")) {
         return settings;
     }
-    let by_entry: Vec<Family> =
-        Family::ALL.into_iter().filter(|family| is_registered(found, *family)).collect();
+    let by_entry: Vec<&'static Family> =
+        family::ALL.into_iter().filter(|family| is_registered(found, *family)).collect();
     if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 
@@ -108,11 +109,8 @@ pub fn settings(found: &Installation) -> Settings {
 pub fn components(found: &Installation) -> BTreeSet<Component> {
     let own = |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let entries = all_entries(found);
-    let strict: Vec<String> = Family::ALL
-        .into_iter()
-        .filter(|family| family::honours_required(*family))
-        .flat_map(pod_entries)
-        .collect();
+    let strict: Vec<String> =
+        family::ALL.into_iter().filter(|family| family.honours_required).flat_map(pod_entries).collect();
     let (of_pods, others): (Vec<&Entry>, Vec<&Entry>) =
         entries.iter().partition(|entry| strict.contains(&entry.name));
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
@@ -135,8 +133,8 @@ fn all_entries(found: &Installation) -> Vec<Entry> {
 }
 
 /// The names of the entries for a family's pods.
-fn pod_entries(family: Family) -> impl Iterator<Item = String> {
-    family::pod_selectors(family).iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
+fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
+    family.pod_selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
 }
 
 /// The arguments of the Deployment's containers.
@@ -146,9 +144,9 @@ fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
     containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
 }
 
-fn is_registered(found: &Installation, family: Family) -> bool {
+fn is_registered(found: &Installation, family: &'static Family) -> bool {
     let groups: BTreeSet<&str> =
-        family::judged(family).iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
+        family.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
     all_entries(found).into_iter().any(|entry| {
         let mut named = entry.rules.iter().flat_map(|rule| rule.api_groups.iter().flatten());
         named.any(|group| groups.contains(group.as_str()))
@@ -165,6 +163,7 @@ mod tests {
     use crate::cli::doctor::evidence::Listed;
     use crate::cli::doctor::expected::tests::{installed, object};
     use crate::cli::doctor::expected::{expected, first, rendered};
+    use crate::family;
 
     fn served(rows: &[(&str, &str, &str)]) -> Seen<Served> {
         let mut served = Served::new();
@@ -178,7 +177,10 @@ mod tests {
     fn judged(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(Status, String)> {
         let found =
             Installation { version: Seen::Found(version), served: served(rows), ..Installation::default() };
-        checks(&found, &[Family::Orloj]).into_iter().map(|check| (check.status, check.message)).collect()
+        checks(&found, &[&family::orloj::FAMILY])
+            .into_iter()
+            .map(|check| (check.status, check.message))
+            .collect()
     }
 
     #[test]
@@ -210,8 +212,8 @@ mod tests {
             &[Component::CertFiles],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
-            let objects = rendered("home", &Family::ALL, chosen.clone()).expect("it renders");
-            let expected = expected("home", &Family::ALL, chosen.clone()).expect("it renders");
+            let objects = rendered("home", &family::ALL, chosen.clone()).expect("it renders");
+            let expected = expected("home", &family::ALL, chosen.clone()).expect("it renders");
             let deployment = first(&objects, "Deployment").expect("it reads").expect("it is there");
             let found = Installation {
                 name: "memgate".to_owned(),
@@ -229,21 +231,21 @@ mod tests {
     #[test]
     fn learns_the_settings_from_what_is_installed() {
         assert_eq!(settings(&Installation::default()), Settings::default());
-        let expected = installed(&[Family::Ark, Family::Orka]);
+        let expected = installed(&[&family::ark::FAMILY, &family::orka::FAMILY]);
         let mut found = Installation {
             name: "memgate".to_owned(),
             mutating: Seen::Found(Listed { items: vec![expected.mutating], cut: false }),
             validating: Seen::Found(Listed { items: vec![expected.validating], cut: false }),
             ..Installation::default()
         };
-        assert_eq!(settings(&found).families, [Family::Ark, Family::Orka]);
-        let mut deployment: Deployment = object(&[Family::Orloj], "Deployment");
+        assert_eq!(settings(&found).families, [&family::ark::FAMILY, &family::orka::FAMILY]);
+        let mut deployment: Deployment = object(&[&family::orloj::FAMILY], "Deployment");
         let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).expect("a pod");
         let args = pod.containers[0].args.as_mut().expect("arguments");
         args.push("--orloj-job-namespace=jobs".to_owned());
         found.deployment = Seen::Found(deployment);
         let settings = settings(&found);
-        assert_eq!(settings.families, [Family::Orloj]);
+        assert_eq!(settings.families, [&family::orloj::FAMILY]);
         assert_eq!(settings.orloj.job_namespaces, ["jobs"]);
     }
 }

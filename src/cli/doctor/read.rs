@@ -22,7 +22,6 @@ use crate::cli::doctor::expected::Expected;
 use crate::deploy::NAME;
 use crate::family;
 use crate::model::kind::Kind;
-use crate::model::settings::Family;
 
 /// How many objects one request brings.
 const PAGE: u32 = 500;
@@ -212,7 +211,8 @@ async fn served(reader: &Reader) -> Seen<Served> {
         Ok(groups) => groups.groups,
         Err(failure) => return seen(Err(failure)),
     };
-    let named = |group: &str| family::state_kinds().chain(judged()).any(|kind| kind.group == group);
+    let named =
+        |group: &str| family::state_kinds(&family::ALL).chain(judged()).any(|kind| kind.group == group);
     let mut served = Served::new();
     for group in groups.into_iter().filter(|group| named(&group.name)) {
         for version in group.versions {
@@ -227,7 +227,7 @@ async fn served(reader: &Reader) -> Seen<Served> {
 }
 
 fn judged() -> impl Iterator<Item = &'static Kind> {
-    Family::ALL.into_iter().flat_map(family::judged).copied()
+    family::ALL.into_iter().flat_map(|family| family.validated).copied()
 }
 
 /// How many rights memgate's account should have, and those that it has not.

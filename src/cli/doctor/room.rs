@@ -186,8 +186,8 @@ mod tests {
     use super::*;
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{AgentPod, Listed, Seen};
+    use crate::family;
     use crate::model::decision::{Decision, Reason};
-    use crate::model::settings::Family;
 
     fn pod(context: &Value) -> Value {
         json!({
@@ -232,7 +232,7 @@ mod tests {
             ranges: Seen::Found(vec![serde_json::from_value(range).expect("a range")]),
             ..Agents::default()
         };
-        let agent = AgentPod::new(Family::Sympozium, pod.clone());
+        let agent = AgentPod::new(&family::sympozium::FAMILY, pod.clone());
         let judged =
             Judged { pod: &agent, decision: Decision::pass(Reason::Complete), missed: false, complete: pod };
         let checks = checks(&found, &agents, &[judged]);

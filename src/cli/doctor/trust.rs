@@ -87,7 +87,7 @@ mod tests {
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{Listed, Seen};
     use crate::cli::doctor::expected::tests::installed;
-    use crate::model::settings::Family;
+    use crate::family;
 
     /// The first day of 2030.
     const NOW: i64 = 1_893_456_000;
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn trusting(bundle: Option<&str>) -> MutatingWebhookConfiguration {
-        let mut config = installed(&Family::ALL).mutating;
+        let mut config = installed(&family::ALL).mutating;
         for webhook in config.webhooks.iter_mut().flatten() {
             webhook.client_config.ca_bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
         }

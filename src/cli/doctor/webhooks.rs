@@ -141,11 +141,11 @@ mod tests {
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::{Listed, Seen};
     use crate::cli::doctor::expected::tests::installed;
-    use crate::model::settings::Family;
+    use crate::family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
     fn judged(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
-        let wanted = installed(&Family::ALL);
+        let wanted = installed(&family::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
             mutating: Seen::Found(Listed { items: vec![wanted.mutating.clone()], cut: false }),

@@ -220,7 +220,7 @@ mod tests {
     use crate::cli::doctor::check::Status;
     use crate::cli::doctor::evidence::Listed;
     use crate::cli::doctor::expected::tests::{installed, object};
-    use crate::model::settings::Family;
+    use crate::family;
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).expect("an object")
@@ -232,7 +232,7 @@ mod tests {
 
     /// What `memgate manifests` installs, up and running.
     fn healthy() -> Installation {
-        let mut deployment: Deployment = object(&Family::ALL, "Deployment");
+        let mut deployment: Deployment = object(&family::ALL, "Deployment");
         deployment.status =
             Some(read(json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1})));
         let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
@@ -240,11 +240,11 @@ mod tests {
         Installation {
             home: "home".to_owned(),
             name: "memgate".to_owned(),
-            mutating: listed(vec![installed(&Family::ALL).mutating]),
-            service: Seen::Found(object(&Family::ALL, "Service")),
+            mutating: listed(vec![installed(&family::ALL).mutating]),
+            service: Seen::Found(object(&family::ALL, "Service")),
             endpoints: listed(vec![read(slice)]),
             deployment: Seen::Found(deployment),
-            budgets: listed(vec![object(&Family::ALL, "PodDisruptionBudget")]),
+            budgets: listed(vec![object(&family::ALL, "PodDisruptionBudget")]),
             replicas: listed(vec![read(pod)]),
             ..Installation::default()
         }
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_memgate_at_a_url_cannot_be_seen() {
-        let mut config = installed(&Family::ALL).mutating;
+        let mut config = installed(&family::ALL).mutating;
         for webhook in config.webhooks.iter_mut().flatten() {
             let url = Some("https://127.0.0.1:1/mutate".to_owned());
             webhook.client_config = WebhookClientConfig { url, ..WebhookClientConfig::default() };

@@ -4,11 +4,12 @@
 use serde_json::{Value, json};
 
 use crate::decide::decide;
-use crate::family::{self, arkonis, pod::INJECT_LABEL};
+use crate::family::pod::INJECT_LABEL;
+use crate::model::family::Family;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
 use crate::model::request::{Operation, Request};
-use crate::model::settings::{Family, Settings};
+use crate::model::settings::Settings;
 use crate::state;
 
 /// One dry run, and what memgate says to it.
@@ -47,21 +48,21 @@ impl Probe {
 
 /// The dry runs for these families: the pod that nobody knows, and each memory resource.
 #[must_use]
-pub fn probes(families: &[Family]) -> Vec<Probe> {
+pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
     let pod = probe("pods".to_owned(), families, ("", "v1", "Pod", "pods"), pod()).into_iter();
     let resources = families.iter().flat_map(|family| {
-        let probe = |(kind, spec): (&'static Kind, Value)| {
+        let probe = |(kind, spec): &(&'static Kind, &str)| {
             let names = (kind.group, kind.version, kind.kind, kind.plural);
             let object = json!({
                 "apiVersion": kind.api_version(),
                 "kind": kind.kind,
                 "metadata": {"name": "memgate-wait"},
-                "spec": spec,
+                "spec": serde_json::from_str::<Value>(spec).unwrap_or_default(),
             });
-            let name = format!("{} {}.{}", family.name(), kind.plural, kind.group);
+            let name = format!("{} {}.{}", family.name, kind.plural, kind.group);
             Some(Probe { optional: true, ..probe(name, &[*family], names, object)? })
         };
-        specs(*family).into_iter().filter_map(probe)
+        family.wait_probes.iter().filter_map(probe)
     });
     pod.chain(resources).collect()
 }
@@ -69,7 +70,7 @@ pub fn probes(families: &[Family]) -> Vec<Probe> {
 /// What no decision refuses is no probe.
 fn probe(
     name: String,
-    families: &[Family],
+    families: &[&'static Family],
     (group, version, kind, plural): (&'static str, &str, &str, &'static str),
     object: Value,
 ) -> Option<Probe> {
@@ -118,35 +119,14 @@ fn pod() -> Value {
     })
 }
 
-/// What memgate has to object to, by kind. Only kinds that are served are asked about.
-fn specs(family: Family) -> Vec<(&'static Kind, Value)> {
-    match family {
-        Family::Arkonis => {
-            let dialects = arkonis::api::DIALECTS.iter();
-            dialects.map(|dialect| (&dialect.memory, json!({"backend": "redis"}))).collect()
-        }
-        Family::Ark => vec![(&family::ark::api::MEMORY, json!({"address": {}}))],
-        Family::Orloj => vec![(&family::orloj::api::MEMORY, json!({"provider": "http"}))],
-        Family::Orka => {
-            let env = json!([{"name": "ORKA_MEMORY_CONTEXT_LIMIT", "value": "0"}]);
-            vec![(&family::orka::api::TASK, json!({"type": "ai", "prompt": "None.", "env": env}))]
-        }
-        Family::Sympozium => {
-            let configs = json!([{"name": "one", "systemPrompt": "None."}]);
-            let memory = json!({"enabled": true, "storageSize": "none"});
-            let spec = json!({"agentConfigs": configs, "sharedMemory": memory});
-            vec![(&family::sympozium::api::ENSEMBLE, spec)]
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family;
 
     #[test]
     fn each_call_of_each_family_has_a_code_to_wait_for() {
-        let probes = probes(&Family::ALL);
+        let probes = probes(&family::ALL);
         let codes: Vec<_> =
             probes.iter().map(|probe| (probe.name.as_str(), probe.finding.code.name)).collect();
         assert_eq!(
@@ -169,7 +149,7 @@ mod tests {
 
     #[test]
     fn asks_where_the_objects_are_created() {
-        let probes = probes(&[Family::Orloj]);
+        let probes = probes(&[&family::orloj::FAMILY]);
         let paths: Vec<_> = probes.iter().map(|probe| probe.path("team-a")).collect();
         assert_eq!(
             paths,

@@ -170,10 +170,10 @@ mod tests {
 
     use super::*;
     use crate::cli::wait::probe::probes;
-    use crate::model::settings::Family;
+    use crate::family;
 
     fn probe(name: &str) -> Probe {
-        probes(&Family::ALL).into_iter().find(|probe| probe.name.starts_with(name)).expect("a probe")
+        probes(&family::ALL).into_iter().find(|probe| probe.name.starts_with(name)).expect("a probe")
     }
 
     fn status(code: u16, message: &str) -> Answer {

@@ -86,7 +86,7 @@ fn namespaces(case: &casefile::Case) -> BTreeSet<String> {
 fn is_everybodys(object: &Value) -> bool {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    let kind = family::state_kind(group, text("kind"));
+    let kind = family::state_kind(&family::ALL, group, text("kind"));
     kind.is_some_and(|kind| !kind.namespaced && kind.kind != "Namespace")
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
-use memgate::{family::watched, model::settings::Family};
+use memgate::family;
 use serde_json::{Value, json};
 
 use super::moved::Moved;
@@ -193,7 +193,7 @@ fn path_of(moved: &Moved, object: &Value) -> Result<String> {
 /// How many objects there are of the kinds that memgate watches.
 async fn stored_objects(client: &Client) -> Result<u64> {
     let mut count = 0;
-    for kind in Family::ALL.into_iter().flat_map(watched) {
+    for kind in family::ALL.into_iter().flat_map(|family| family.watched) {
         let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
         let path = format!("/{root}/{}/{}?limit=1", kind.version, kind.plural);
         let list = send(client, Method::GET, &path, None).await?.object()?;

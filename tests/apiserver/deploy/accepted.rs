@@ -41,8 +41,9 @@ fn components_are_accepted(world: &World) -> Result<()> {
     let namespace = cluster.fresh_namespace("accepted")?;
     let default = text(&manifests(&namespace, &[])?);
     is_accepted(cluster, &default, "the default")?;
-    for component in Component::ALL {
-        let mut arguments = vec!["--component", component.name()];
+    for component in Component::all() {
+        let name = component.name();
+        let mut arguments = vec!["--component", &*name];
         match component {
             Component::FailClosed => arguments.extend(["--component", "ha"]),
             Component::StaticManifest => arguments.extend(["--url", "https://127.0.0.1:10250"]),
@@ -50,7 +51,7 @@ fn components_are_accepted(world: &World) -> Result<()> {
         }
         let printed = text(&manifests(&namespace, &arguments)?);
         ensure!(printed != default, "{} changes nothing", component.name());
-        is_accepted(cluster, &printed, component.name())?;
+        is_accepted(cluster, &printed, &name)?;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use memgate::{
     admission,
     casefile::{Case as Asked, request::state},
     family,
-    model::{finding::Severity, settings::Family},
+    model::finding::Severity,
 };
 use serde_json::{Value, json};
 
@@ -160,6 +160,6 @@ fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
 
 /// The codes of all rules.
 fn twinned() -> BTreeSet<&'static str> {
-    let tables = Family::ALL.into_iter().flat_map(family::twins);
+    let tables = family::ALL.into_iter().flat_map(|family| family.cel_tables);
     tables.flat_map(|table| table.rules).map(|rule| rule.code.name).collect()
 }

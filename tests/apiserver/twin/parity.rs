@@ -12,7 +12,7 @@ use memgate::{
     casefile::{Case as Asked, read::read},
     family,
     manifest::document::values,
-    model::{kind::NAMESPACE, request::Operation, settings::Family, twin::Without},
+    model::{cel::NotInCel, family::Family, kind::NAMESPACE, request::Operation},
     offline::collect::collect,
 };
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(super) fn cases(world: &World) -> Result<()> {
         }
     }
     ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    let by_schema = without().filter(|(_, why)| *why == Without::Schema).map(|(code, _)| code);
+    let by_schema = without().filter(|(_, why)| *why == NotInCel::Schema).map(|(code, _)| code);
     for (end, codes) in [(End::Refused, twinned()), (End::BySchema, by_schema.collect())] {
         let seen = seen.remove(&end).unwrap_or_default();
         let silent: Vec<_> = codes.into_iter().filter(|code| !seen.contains(*code)).collect();
@@ -60,8 +60,8 @@ pub(super) fn cases(world: &World) -> Result<()> {
 }
 
 /// The codes that refuse something and have no rule, and why.
-fn without() -> impl Iterator<Item = (&'static str, Without)> {
-    Family::ALL.into_iter().flat_map(family::without_twin).map(|(code, why)| (code.name, *why))
+fn without() -> impl Iterator<Item = (&'static str, NotInCel)> {
+    family::ALL.into_iter().flat_map(|family| family.not_in_cel).map(|(code, why)| (code.name, *why))
 }
 
 /// Waits until each policy refuses what it should.
@@ -72,7 +72,7 @@ pub(super) fn wait_until_in_force(twins: &Twins) -> Result<()> {
         .map(|(_, asked)| asked)
         .filter(|asked| asked.operation == Operation::Create)
         .collect();
-    for table in Family::ALL.into_iter().flat_map(family::twins) {
+    for table in family::ALL.into_iter().flat_map(|family| family.cel_tables) {
         let codes: BTreeSet<&str> = table.rules.iter().map(|rule| rule.code.name).collect();
         let refused = |asked: &&Asked| {
             let object = asked.object.as_ref().unwrap_or(&Value::Null);
@@ -124,14 +124,14 @@ pub(super) fn all() -> Result<Vec<(String, Asked)>> {
 fn is_judged(asked: &Asked) -> bool {
     let writes = matches!(asked.operation, Operation::Create | Operation::Update);
     let (group, kind) = group_and_kind(asked.object.as_ref().unwrap_or(&Value::Null));
-    let served = |family| family::judged(family).iter().any(|known| known.is(group, kind));
+    let served = |family: &'static Family| family.validated.iter().any(|known| known.is(group, kind));
     let goes = |object: &Option<Value>| {
         object.as_ref().is_some_and(|object| !object["metadata"]["deletionTimestamp"].is_null())
     };
     writes
         && asked.subresource.is_empty()
         && !NAMESPACE.is(group, kind)
-        && Family::ALL.into_iter().any(served)
+        && family::ALL.into_iter().any(served)
         && !goes(&asked.object)
         && !goes(&asked.old_object)
 }
@@ -145,7 +145,7 @@ pub(super) fn in_namespace(object: &Value, namespace: &str) -> Value {
     let mut object = object.clone();
     object["metadata"]["namespace"] = json!(namespace);
     let (group, kind) = group_and_kind(&object);
-    let known = family::state_kind(group, kind);
+    let known = family::state_kind(&family::ALL, group, kind);
     if known.is_some_and(|kind| !kind.namespaced)
         && let Some(metadata) = object["metadata"].as_object_mut()
     {
@@ -181,7 +181,7 @@ fn run(twins: &Twins, namespace: &str, asked: &Asked) -> Result<(End, Option<Str
         let first = denials.into_iter().next().map(|(code, _)| code.to_owned());
         return Ok((End::BySchema, first));
     }
-    let beyond = |code: &str| without().any(|(other, why)| other == code && why != Without::Schema);
+    let beyond = |code: &str| without().any(|(other, why)| other == code && why != NotInCel::Schema);
     let missed: Vec<_> = denials.iter().filter(|(code, _)| !beyond(code)).collect();
     ensure!(missed.is_empty(), "the apiserver grants what memgate refuses: {missed:?}");
     Ok((End::Granted, None))

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::casefile::Case;
 use crate::family;
 use crate::model::request::Operation;
-use crate::model::settings::{Family, Settings};
+use crate::model::settings::Settings;
 use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
 use crate::state;
 
@@ -72,7 +72,7 @@ fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
 
 /// The plural name of a kind: the known one, else the usual one.
 fn plural(group: &str, kind: &str) -> String {
-    match family::judging(&Family::ALL, group, kind) {
+    match family::validated(&family::ALL, group, kind) {
         Some((_, kind)) => kind.plural.to_owned(),
         None => format!("{}s", kind.to_lowercase()),
     }

@@ -5,10 +5,47 @@
 
 pub mod address;
 pub mod api;
+pub mod cel_rules;
 pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod service;
-pub mod twin;
 pub mod validate;
 pub mod value;
+
+use crate::model::family::Family;
+
+/// The row of the platform.
+pub static FAMILY: Family = Family {
+    name: "ark",
+
+    validated: &api::VALIDATED,
+    validated_if_annotated: &[],
+    misnamed: &[],
+    defaulted: &api::DEFAULTED,
+    memories: &api::MEMORIES,
+    watched: &api::WATCHED,
+    fetched: &api::FETCHED,
+
+    pod_selectors: &api::POD_SELECTORS,
+    honours_required: true,
+    fails_open: false,
+    validates_changes_only: false,
+
+    codes: &codes::ALL,
+    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+    cel_tables: &cel_rules::TABLES,
+    not_in_cel: &cel_rules::NOT_IN_CEL,
+    cel_defaults: &cel_rules::CEL_DEFAULTS,
+    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
+
+    crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
+    wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
+
+    validate: validate::validate,
+    default: default::default,
+    inject: inject::inject,
+    referrer: inject::referrer,
+    knows_other_pods: None,
+    namespace_of_pod: None,
+};

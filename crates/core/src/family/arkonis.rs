@@ -5,8 +5,54 @@
 //! memory server in this family.
 
 pub mod api;
+pub mod cel_rules;
 pub mod codes;
 pub mod default;
 pub mod inject;
-pub mod twin;
 pub mod validate;
+
+use crate::model::family::Family;
+
+/// The row of the platform.
+pub static FAMILY: Family = Family {
+    name: "arkonis",
+
+    validated: &api::VALIDATED,
+    validated_if_annotated: &[],
+    misnamed: &api::MISNAMED,
+    defaulted: &api::MEMORIES,
+    memories: &api::MEMORIES,
+    watched: &api::VALIDATED,
+    fetched: &[],
+
+    pod_selectors: &api::POD_SELECTORS,
+    honours_required: true,
+    fails_open: false,
+    validates_changes_only: false,
+
+    codes: &codes::ALL,
+    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+    cel_tables: &cel_rules::TABLES,
+    not_in_cel: &cel_rules::NOT_IN_CEL,
+    cel_defaults: &[],
+    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
+
+    crds: &[
+        include_str!("../../../../deploy/crds/arkonis.yaml"),
+        include_str!("../../../../deploy/crds/arkonis-older.yaml"),
+        include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
+    ],
+    wait_probes: &[
+        (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),
+        (&api::ARKONIS_OLD.memory, r#"{"backend":"redis"}"#),
+        (&api::KUBESWARM.memory, r#"{"backend":"redis"}"#),
+        (&api::AGENTOPS.memory, r#"{"backend":"redis"}"#),
+    ],
+
+    validate: validate::validate,
+    default: default::default,
+    inject: inject::inject,
+    referrer: inject::referrer,
+    knows_other_pods: None,
+    namespace_of_pod: None,
+};

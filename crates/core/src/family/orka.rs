@@ -13,9 +13,49 @@
 //! Memory is best effort there: no pod is ever refused.
 
 pub mod api;
+pub mod cel_rules;
 pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod setting;
-pub mod twin;
 pub mod validate;
+
+use crate::model::family::Family;
+
+/// The row of the platform.
+pub static FAMILY: Family = Family {
+    name: "orka",
+
+    validated: &api::VALIDATED,
+    validated_if_annotated: &api::VALIDATED_IF_ANNOTATED,
+    misnamed: &[],
+    defaulted: &api::DEFAULTED,
+    memories: &api::MEMORIES,
+    watched: &api::WATCHED,
+    fetched: &api::FETCHED,
+
+    pod_selectors: &api::POD_SELECTORS,
+    honours_required: false,
+    fails_open: true,
+    validates_changes_only: true,
+
+    codes: &codes::ALL,
+    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+    cel_tables: &cel_rules::TABLES,
+    not_in_cel: &cel_rules::NOT_IN_CEL,
+    cel_defaults: &[],
+    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
+
+    crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
+    wait_probes: &[(
+        &api::TASK,
+        r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,
+    )],
+
+    validate: validate::validate,
+    default: default::default,
+    inject: inject::inject,
+    referrer: inject::referrer,
+    knows_other_pods: Some(inject::is_of_orka),
+    namespace_of_pod: Some(inject::home),
+};

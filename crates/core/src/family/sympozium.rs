@@ -1,9 +1,52 @@
 //! Persistent and shared memory of sympozium.ai.
 
 pub mod api;
+pub mod cel_rules;
 pub mod codes;
 pub mod default;
 pub mod inject;
 mod lookup;
-pub mod twin;
 pub mod validate;
+
+use crate::model::family::Family;
+
+/// The row of the platform.
+pub static FAMILY: Family = Family {
+    name: "sympozium",
+
+    validated: &api::VALIDATED,
+    validated_if_annotated: &[],
+    misnamed: &[],
+    defaulted: &api::DEFAULTED,
+    memories: &api::MEMORIES,
+    watched: &api::WATCHED,
+    fetched: &api::FETCHED,
+
+    pod_selectors: &api::POD_SELECTORS,
+    honours_required: true,
+    fails_open: false,
+    validates_changes_only: false,
+
+    codes: &codes::ALL,
+    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+    cel_tables: &cel_rules::TABLES,
+    not_in_cel: &cel_rules::NOT_IN_CEL,
+    cel_defaults: &[],
+    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
+
+    crds: &[
+        include_str!("../../../../deploy/crds/sympozium.yaml"),
+        include_str!("../../../../deploy/crds/sympozium-older.yaml"),
+    ],
+    wait_probes: &[(
+        &api::ENSEMBLE,
+        r#"{"agentConfigs":[{"name":"one","systemPrompt":"None."}],"sharedMemory":{"enabled":true,"storageSize":"none"}}"#,
+    )],
+
+    validate: validate::validate,
+    default: default::default,
+    inject: inject::inject,
+    referrer: inject::referrer,
+    knows_other_pods: None,
+    namespace_of_pod: None,
+};

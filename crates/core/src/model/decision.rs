@@ -1,9 +1,9 @@
 //! Decisions: everything that was found and is to be changed, and what could not be known.
 
 use crate::model::edit::Edit;
+use crate::model::family::Family;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::notice::Notice;
-use crate::model::settings::Family;
 use crate::model::snapshot::Reference;
 
 /// Why a decision is as it is, in one word for metrics, logs and audit annotations.
@@ -123,7 +123,7 @@ pub struct Decision {
     /// Who should know that the pod is admitted without its memory.
     pub notice: Option<Notice>,
     /// The family that decided; `None` when the object is no business of any.
-    pub family: Option<Family>,
+    pub family: Option<&'static Family>,
 }
 
 impl Decision {

@@ -1,48 +1,13 @@
 //! What whoever runs memgate chose, as far as decisions depend on it.
 
-/// A platform whose memory resources memgate knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
-    /// ArkMemory of arkonis.dev, its two older names and its successor kubeswarm.io.
-    Arkonis,
-    /// Memory and Query of ark.mckinsey.com.
-    Ark,
-    /// Memory and Agent of orloj.dev.
-    Orloj,
-    /// Durable memory of the Tasks of core.orka.ai.
-    Orka,
-    /// Persistent and shared memory of sympozium.ai.
-    Sympozium,
-}
-
-impl Family {
-    /// Every family, in the order in which they are asked.
-    pub const ALL: [Self; 5] = [Self::Arkonis, Self::Ark, Self::Orloj, Self::Orka, Self::Sympozium];
-
-    /// The name in codes, flags and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Arkonis => "arkonis",
-            Self::Ark => "ark",
-            Self::Orloj => "orloj",
-            Self::Orka => "orka",
-            Self::Sympozium => "sympozium",
-        }
-    }
-
-    /// The family of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.name() == name)
-    }
-}
+use crate::model::family::Family;
 
 /// The choices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The families that are switched on.
-    pub families: Vec<Family>,
+    /// The families that are switched on, in the order in which they are asked about a pod. The default is
+    /// all of them.
+    pub families: Vec<&'static Family>,
     /// The namespace of requests and objects that name none, if somebody gave one. In a cluster all
     /// of them do.
     pub namespace: Option<String>,
@@ -50,17 +15,6 @@ pub struct Settings {
     pub orloj: Orloj,
     /// The choices for sympozium.
     pub sympozium: Sympozium,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            families: Family::ALL.to_vec(),
-            namespace: None,
-            orloj: Orloj::default(),
-            sympozium: Sympozium::default(),
-        }
-    }
 }
 
 /// The choices for orloj.

@@ -10,17 +10,19 @@ mod network;
 mod operations;
 mod policy;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::deploy::objects::Objects;
-use crate::deploy::{Plan, twin};
-use crate::model::settings::Family;
+use crate::deploy::{Plan, cel_policies};
+use crate::family;
+use crate::model::family::Family;
 
 /// A choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// One family more.
-    Family(Family),
+    Family(&'static Family),
     /// Three replicas, in different zones.
     Ha,
     /// One replica, and nothing is refused while it is away.
@@ -67,12 +69,12 @@ pub enum Component {
 
 impl Component {
     /// Every choice, families first.
-    pub const ALL: [Self; 26] = [
-        Self::Family(Family::Arkonis),
-        Self::Family(Family::Ark),
-        Self::Family(Family::Orloj),
-        Self::Family(Family::Orka),
-        Self::Family(Family::Sympozium),
+    pub fn all() -> impl Iterator<Item = Self> {
+        family::ALL.into_iter().map(Self::Family).chain(Self::OTHERS)
+    }
+
+    /// Every choice that is not about one family.
+    pub const OTHERS: [Self; 21] = [
         Self::Ha,
         Self::SingleNode,
         Self::KindDev,
@@ -98,13 +100,9 @@ impl Component {
 
     /// The name, as in flags and as a directory.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Family(Family::Arkonis) => "family-arkonis",
-            Self::Family(Family::Ark) => "family-ark",
-            Self::Family(Family::Orloj) => "family-orloj",
-            Self::Family(Family::Orka) => "family-orka",
-            Self::Family(Family::Sympozium) => "family-sympozium",
+    pub fn name(self) -> Cow<'static, str> {
+        let name = match self {
+            Self::Family(family) => return format!("family-{}", family.name).into(),
             Self::Ha => "ha",
             Self::SingleNode => "single-node",
             Self::KindDev => "kind-dev",
@@ -126,13 +124,14 @@ impl Component {
             Self::StaticManifest => "static-manifest",
             Self::GitopsArgocd => "gitops-argocd",
             Self::GitopsFlux => "gitops-flux",
-        }
+        };
+        name.into()
     }
 
     /// The choice of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|component| component.name() == name)
+        Self::all().find(|component| component.name() == name)
     }
 
     /// What two choices that exclude each other both decide.
@@ -201,8 +200,8 @@ pub(super) fn change(objects: &mut Objects, plan: &Plan, component: Component) {
         Component::NoEvents => operations::no_events(objects),
         Component::FailClosed => policy::fail_closed(objects, plan),
         Component::Templates => policy::templates(objects, plan),
-        Component::Vap => objects.twins = twin::validating(&plan.families),
-        Component::Map => objects.writers = twin::mutating(&plan.families),
+        Component::Vap => objects.twins = cel_policies::validating(&plan.families),
+        Component::Map => objects.writers = cel_policies::mutating(&plan.families),
         Component::StaticManifest => policy::static_manifest(objects),
         Component::GitopsArgocd => operations::argo_cd(objects),
         Component::GitopsFlux => operations::flux(objects),

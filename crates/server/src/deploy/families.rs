@@ -9,40 +9,41 @@ use crate::deploy::entry::{
 };
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks::{self, INJECT_LABEL, REQUIRED, resources};
-use crate::deploy::{Plan, Rules, rbac};
+use crate::deploy::{Plan, rbac};
+use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
 
 const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
 
 /// Adds a family.
-pub(super) fn add(objects: &mut Objects, plan: &Plan, family: &Rules) {
+pub(super) fn add(objects: &mut Objects, plan: &Plan, family: &Family) {
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::family(family));
     objects.arguments().push(format!("--family={}", family.name));
     mutating(objects.mutating.webhooks.get_or_insert_default(), plan, family);
     validating(objects.validating.webhooks.get_or_insert_default(), plan, family);
 }
 
-fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &Plan, family: &Rules) {
+fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &Plan, family: &Family) {
     if !family.honours_required {
         spare(webhooks, family);
     }
     let defaulted = rules(family.defaulted.iter(), &WRITES);
-    let entry = webhooks::defaults(plan, family.fail_open);
+    let entry = webhooks::defaults(plan, family.fails_open);
     match webhooks.iter_mut().find(|known| known.name == entry.name) {
         Some(known) => known.rules.get_or_insert_default().extend(defaulted),
         None if defaulted.is_empty() => {}
         None => webhooks.push(MutatingWebhook { rules: Some(defaulted), ..entry }),
     }
-    webhooks.extend(family.pods.iter().map(|pods| agent_pods(plan, family, pods)));
+    webhooks.extend(family.pod_selectors.iter().map(|pods| agent_pods(plan, family, pods)));
 }
 
-fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &Plan, family: &Rules) {
-    let always = |kind: &&&Kind| family.marked.iter().all(|(marked, _)| marked != *kind);
-    let judged = rules(family.judged.iter().filter(always), &WRITES);
+fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &Plan, family: &Family) {
+    let always = |kind: &&&Kind| family.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
+    let judged = rules(family.validated.iter().filter(always), &WRITES);
     let memories = rules(family.memories.iter(), &["DELETE"]);
     for (entry, rules) in
-        [(webhooks::judgements(plan, family.fail_open), judged), (webhooks::deletions(plan), memories)]
+        [(webhooks::judgements(plan, family.fails_open), judged), (webhooks::deletions(plan), memories)]
     {
         match webhooks.iter_mut().find(|known| known.name == entry.name) {
             Some(known) => known.rules.get_or_insert_default().extend(rules),
@@ -50,13 +51,14 @@ fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &Plan, family: &Rules
             None => webhooks.push(ValidatingWebhook { rules: Some(rules), ..entry }),
         }
     }
-    webhooks.extend(family.marked.iter().map(|marked| marked_resources(plan, family, *marked)));
+    webhooks
+        .extend(family.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)));
 }
 
 /// Takes the family's pods out of the entry for pods that insist on their memory: they make do
 /// without it.
-fn spare(webhooks: &mut [MutatingWebhook], family: &Rules) {
-    let labels = family.pods.iter().filter_map(|pods| pods.labels.first());
+fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
+    let labels = family.pod_selectors.iter().filter_map(|pods| pods.labels.first());
     let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
     let required = webhooks.iter_mut().filter(|webhook| webhook.name == full_name(REQUIRED));
     for selector in required.filter_map(|webhook| webhook.object_selector.as_mut()) {
@@ -66,7 +68,7 @@ fn spare(webhooks: &mut [MutatingWebhook], family: &Rules) {
 
 /// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
 /// pods can insist on their memory, those that do have another entry.
-fn agent_pods(plan: &Plan, family: &Rules, selector: &PodSelector) -> MutatingWebhook {
+fn agent_pods(plan: &Plan, family: &Family, selector: &PodSelector) -> MutatingWebhook {
     let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
@@ -105,8 +107,8 @@ pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
 
 /// Objects of a kind that is mostly none of memgate's business: only those with an annotation whose
 /// key starts so, before the change or after it.
-fn marked_resources(plan: &Plan, family: &Rules, (kind, start): (&'static Kind, &str)) -> ValidatingWebhook {
-    let (_, failure, seconds) = resources(family.fail_open);
+fn marked_resources(plan: &Plan, family: &Family, (kind, start): (&'static Kind, &str)) -> ValidatingWebhook {
+    let (_, failure, seconds) = resources(family.fails_open);
     let marked = |object: &str| {
         format!(
             "{object} != null && has({object}.metadata.annotations) && \

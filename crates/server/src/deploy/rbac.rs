@@ -10,7 +10,8 @@ use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 
-use crate::deploy::{CA_SECRET, CONFIGURATIONS, NAME, Plan, Rules, cluster_metadata, metadata};
+use crate::deploy::{CA_SECRET, CONFIGURATIONS, NAME, Plan, cluster_metadata, metadata};
+use crate::model::family::Family;
 use crate::model::kind::Kind;
 
 /// The service account; its token is mounted where it is needed, for an hour at a time.
@@ -52,10 +53,10 @@ pub(super) fn role(plan: &Plan) -> Role {
 }
 
 /// Read access to the kinds that a family's decisions look up, and no more than they need of each.
-pub(super) fn family(family: &Rules) -> Vec<PolicyRule> {
-    let asked = family.asked.iter().filter(|kind| !family.watched.contains(kind));
+pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
+    let fetched = family.fetched.iter().filter(|kind| !family.watched.contains(kind));
     let mut rules = rules(family.watched.iter().copied(), &["get", "list", "watch"]);
-    rules.extend(self::rules(asked.copied(), &["get"]));
+    rules.extend(self::rules(fetched.copied(), &["get"]));
     rules
 }
 

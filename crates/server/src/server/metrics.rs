@@ -19,7 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::model::settings::Family;
+use crate::model::family::Family;
 use crate::server::certs::registration::Which;
 use crate::server::limits::Shed;
 use crate::server::metrics::process::Process;
@@ -343,8 +343,8 @@ impl Metrics {
 
     /// Counts the operations of a patch.
     #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
-    pub(super) fn patched(&self, family: Family, operations: usize) {
-        let family = ByFamily { family: family.name() };
+    pub(super) fn patched(&self, family: &'static Family, operations: usize) {
+        let family = ByFamily { family: family.name };
         self.patch_operations.get_or_create(&family).observe(operations as f64);
     }
 
@@ -397,8 +397,8 @@ impl Metrics {
     }
 
     /// Sets what is known of a family's state.
-    pub(super) fn set_store(&self, family: Family, objects: usize, age: Duration) {
-        let family = ByFamily { family: family.name() };
+    pub(super) fn set_store(&self, family: &'static Family, objects: usize, age: Duration) {
+        let family = ByFamily { family: family.name };
         self.store_objects.get_or_create(&family).set(i64::try_from(objects).unwrap_or(i64::MAX));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
     }

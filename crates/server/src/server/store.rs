@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use crate::family::{asked, watched};
+use crate::model::family::Family;
 use crate::model::kind::Kind;
-use crate::model::settings::{Family, Settings};
+use crate::model::settings::Settings;
 use crate::model::snapshot::{Coverage, KindState, Snapshot};
 use crate::server::store::fold::Change;
 
@@ -36,7 +36,7 @@ pub(super) struct Store {
     published: ArcSwap<Snapshot>,
     latest: Mutex<Snapshot>,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
-    families: Vec<Family>,
+    families: Vec<&'static Family>,
     /// Whether nothing is watched.
     fixed: bool,
 }
@@ -60,7 +60,7 @@ impl Store {
     pub(super) fn watching(settings: Settings) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
-        for kind in snapshot.settings.families.clone().into_iter().flat_map(asked) {
+        for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.fetched) {
             // Nothing is watched: every object is looked up when it is asked for.
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }
@@ -69,7 +69,7 @@ impl Store {
 
     fn new(snapshot: Snapshot, known: bool) -> Self {
         let families = snapshot.settings.families.clone();
-        let kinds = families.iter().flat_map(|family| watched(*family));
+        let kinds = families.iter().flat_map(|family| family.watched);
         let heard = Instant::now();
         let watches = kinds.map(|kind| (*kind, Watch { known, heard })).collect();
         Self {
@@ -94,7 +94,7 @@ impl Store {
     /// Whether single objects of the kind may be looked up: it is one of those, or one that is only
     /// looked up.
     pub(super) fn can_look_up(&self, kind: &Kind) -> bool {
-        self.watches().contains_key(kind) || self.families.iter().any(|family| asked(*family).contains(&kind))
+        self.watches().contains_key(kind) || self.families.iter().any(|family| family.fetched.contains(&kind))
     }
 
     /// Whether the kind is watched and nothing is known of it yet.
@@ -129,10 +129,10 @@ impl Store {
 
     /// For each family how many objects there are, and how long ago the one of its watches that has
     /// been silent for longest gave its last sign of life.
-    pub(super) fn measure(&self) -> Vec<(Family, usize, Duration)> {
+    pub(super) fn measure(&self) -> Vec<(&'static Family, usize, Duration)> {
         let snapshot = self.snapshot();
-        let family = |family: &Family| {
-            let kinds = watched(*family);
+        let family = |family: &&'static Family| {
+            let kinds = family.watched;
             let objects = kinds.iter().filter_map(|kind| snapshot.kind(kind)).map(KindState::len).sum();
             let age = kinds.iter().map(|kind| self.age(kind)).max();
             (*family, objects, age.unwrap_or_default())
@@ -190,7 +190,7 @@ mod tests {
     fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
         let store = Store::watching(Settings::default());
         let (family, kinds) =
-            store.families.iter().map(|family| (*family, watched(*family))).next_back().unwrap();
+            store.families.iter().map(|family| (*family, family.watched)).next_back().unwrap();
         let age = |store: &Store| store.measure().iter().find(|(other, ..)| *other == family).unwrap().2;
         store.watches().get_mut(kinds[0]).unwrap().heard -= STALE * 2;
         for kind in &kinds[1..] {

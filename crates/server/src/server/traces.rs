@@ -28,7 +28,6 @@ use thiserror::Error as ThisError;
 
 use crate::admission::Review;
 use crate::family;
-use crate::model::settings::Family;
 use crate::server::metrics::{Metrics, Outcome};
 use crate::server::traces::export::Export;
 
@@ -159,7 +158,7 @@ impl Trace {
     pub(super) fn about(&self, review: &Review<'_>) {
         let Some(Recorded { context, .. }) = &self.0 else { return };
         let Review { uid, request, .. } = review;
-        let group = match family::judging(&Family::ALL, &request.group, &request.kind) {
+        let group = match family::validated(&family::ALL, &request.group, &request.kind) {
             Some((_, kind)) => kind.group,
             None if request.group.is_empty() => "core",
             None => "other",

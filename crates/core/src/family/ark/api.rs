@@ -184,13 +184,13 @@ pub static CONFIG_MAP: Kind = Kind {
 };
 
 /// The kinds that the family judges.
-pub static KINDS: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
+pub static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
 
 /// The kinds that decisions look up, all of whose objects are watched in a cluster.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
 
 /// The kinds that decisions look up one by one.
-pub static ASKED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
+pub static FETCHED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
 
 /// The kinds for which defaults are written.
 pub static DEFAULTED: [&Kind; 2] = [&MEMORY, &QUERY];

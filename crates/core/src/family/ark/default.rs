@@ -4,8 +4,8 @@
 //! everybody can see which one it was. The platform looks ports up by name, but its own documents
 //! show a number.
 
-use crate::family::Subject;
 use crate::model::edit::{Edit, Op, Origin, Value};
+use crate::model::family::Subject;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::snapshot::{Lookup, Object, StateReader};

@@ -8,9 +8,10 @@ mod annotations;
 mod env;
 mod target;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
+use crate::family::pod::{Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::injection::{Added, Injection};
 use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
@@ -55,7 +56,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// What made the pod: no object of the platform stands for it.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<Referrer> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
     home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?

@@ -16,7 +16,7 @@ mod usage;
 
 use std::collections::BTreeSet;
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;

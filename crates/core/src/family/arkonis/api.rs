@@ -100,7 +100,7 @@ pub static AGENTOPS: Dialect = Dialect {
 pub static DIALECTS: [&Dialect; 4] = [&ARKONIS, &ARKONIS_OLD, &KUBESWARM, &AGENTOPS];
 
 /// The kinds of this family, memory resources first in each dialect.
-pub static KINDS: [&Kind; 12] = [
+pub static VALIDATED: [&Kind; 12] = [
     &ARKONIS.memory,
     &ARKONIS.agent,
     &ARKONIS.settings,
@@ -114,6 +114,9 @@ pub static KINDS: [&Kind; 12] = [
     &AGENTOPS.agent,
     &AGENTOPS.settings,
 ];
+
+/// The memory resources.
+pub static MEMORIES: [&Kind; 4] = [&ARKONIS.memory, &ARKONIS_OLD.memory, &KUBESWARM.memory, &AGENTOPS.memory];
 
 /// The pods of [`DIALECTS`], each label once.
 pub static POD_SELECTORS: [PodSelector; 3] = [

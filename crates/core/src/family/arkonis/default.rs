@@ -3,9 +3,10 @@
 //! In a cluster the CRD's schema has written them before any webhook is called; outside, these
 //! edits stand in for it. An explicit 0 means "no expiry" and is kept.
 
-use crate::family::Subject;
 use crate::model::edit::{Edit, Op, Origin, Value};
+use crate::model::family::Subject;
 use crate::model::pointer::Pointer;
+use crate::model::snapshot::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
@@ -13,7 +14,7 @@ use super::validate::{Role, breaks_schema, role};
 
 /// One `add` for each default that a section lacks; none for an object that the schema refuses.
 #[must_use]
-pub fn default(subject: &Subject<'_>) -> Vec<Edit> {
+pub fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
     let Some((dialect, Role::Memory)) = role(subject.kind) else { return Vec::new() };
     let object = subject.object;
     if breaks_schema(dialect, object) {

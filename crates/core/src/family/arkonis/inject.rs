@@ -7,10 +7,11 @@ mod env;
 
 use std::borrow::Cow;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
+use crate::family::pod::{Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Value};
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::injection::{Added, Injection};
 use crate::model::kind::Kind;
 use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};

@@ -10,8 +10,8 @@ mod memory;
 mod settings;
 mod usage;
 
-use crate::family::Subject;
 use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
 use crate::model::pointer::Pointer;

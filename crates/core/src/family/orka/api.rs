@@ -202,16 +202,16 @@ pub static KNOWN_TASK: Kind = kind(
 pub static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
 
 /// The kinds that the family judges.
-pub static KINDS: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
+pub static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
 
 /// The kinds that are judged only where the key of an annotation starts so.
-pub static MARKED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATIONS)];
+pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATIONS)];
 
 /// The kinds that decisions look up, all of whose objects are watched in a cluster.
 pub static WATCHED: [&Kind; 4] = [&KNOWN_AGENT, &KNOWN_TASK, &TOOL, &NAMESPACE];
 
 /// The kinds that decisions look up one by one.
-pub static ASKED: [&Kind; 0] = [];
+pub static FETCHED: [&Kind; 0] = [];
 
 /// The kinds for which defaults are written.
 pub static DEFAULTED: [&Kind; 0] = [];

@@ -9,10 +9,11 @@ mod worker;
 
 use std::sync::Arc;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
+use crate::family::pod::{Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{EnvSource, EnvVar, Origin};
 use crate::model::finding::{Finding, quoted};
+use crate::model::injection::{Added, Injection};
 use crate::model::notice::Referrer;
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;

@@ -11,7 +11,7 @@ mod task;
 mod tools;
 mod variables;
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;

@@ -51,13 +51,13 @@ pub static AGENT_IN_FULL: Kind = kind("Agent", "agents", AGENT_IN_FULL_SHAPE);
 pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SHAPE);
 
 /// The kinds that the family judges.
-pub static KINDS: [&Kind; 3] = [&MEMORY, &AGENT_IN_FULL, &MODEL_ENDPOINT];
+pub static VALIDATED: [&Kind; 3] = [&MEMORY, &AGENT_IN_FULL, &MODEL_ENDPOINT];
 
 /// The kinds that decisions look up, all of whose objects are watched in a cluster.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
 
 /// The kinds that decisions look up one by one.
-pub static ASKED: [&Kind; 0] = [];
+pub static FETCHED: [&Kind; 0] = [];
 
 /// The kinds for which defaults are written: none. An absent provider means `in-memory`, but written
 /// down it would only show up as drift.

@@ -4,12 +4,12 @@
 //! what an Agent may do is granted by its author alone. Written defaults would show up as drift in
 //! tools that compare a cluster with manifests.
 
-use crate::family::Subject;
 use crate::model::edit::Edit;
+use crate::model::family::Subject;
 use crate::model::snapshot::StateReader;
 
 /// No edit, whatever the object lacks.
 #[must_use]
-pub fn default(_subject: &Subject<'_>, _questions: &mut StateReader<'_>) -> Vec<Edit> {
+pub fn default(_subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
     Vec::new()
 }

@@ -8,9 +8,10 @@ mod fill;
 mod identity;
 mod rows;
 
-use crate::family::pod::{Injection, env_pointer, maker};
+use crate::family::pod::{env_pointer, maker};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::injection::Injection;
 use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;

@@ -10,8 +10,8 @@ mod memory;
 mod model_endpoint;
 mod usage;
 
-use crate::family::Subject;
 use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;

@@ -9,11 +9,12 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::model::edit::{Edit, Entry, Op, Origin, Value};
+use crate::model::family::Family;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
-use crate::model::settings::Family;
 
-use super::{Added, INJECTED_ANNOTATION};
+use super::INJECTED_ANNOTATION;
+use crate::model::injection::Added;
 
 #[derive(Serialize)]
 struct Marker<'a> {
@@ -25,13 +26,13 @@ struct Marker<'a> {
 
 /// The edit that writes the marker annotation of an injection.
 #[must_use]
-pub fn edit(pod: &Pod<'_>, family: Family, added: Added) -> Edit {
+pub fn edit(pod: &Pod<'_>, family: &Family, added: Added) -> Edit {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
     let added = match earlier.and_then(|text| read(text, family)) {
         Some(earlier) => earlier.and(added),
         None => added,
     };
-    let marker = Marker { version: env!("CARGO_PKG_VERSION"), family: family.name(), added: &added };
+    let marker = Marker { version: env!("CARGO_PKG_VERSION"), family: family.name, added: &added };
     let text = serde_json::to_string(&marker).unwrap_or_default();
     let annotations = Pointer::new("/metadata/annotations");
     let origins =
@@ -46,9 +47,9 @@ pub fn edit(pod: &Pod<'_>, family: Family, added: Added) -> Edit {
 }
 
 /// What the annotation says; `None` when it is not one of this family's.
-fn read(text: &str, family: Family) -> Option<Added> {
+fn read(text: &str, family: &Family) -> Option<Added> {
     let marker: Json = serde_json::from_str(text).ok()?;
-    let ours = marker.get("family").and_then(Json::as_str) == Some(family.name());
+    let ours = marker.get("family").and_then(Json::as_str) == Some(family.name);
     ours.then(|| Added {
         memory: texts(marker.get("memory")),
         env: lists(marker.get("env")),
@@ -109,7 +110,7 @@ mod tests {
     fn text(annotation: Option<&str>, added: Added) -> String {
         let annotations = annotation.map(|text| serde_json::json!({ INJECTED_ANNOTATION: text }));
         let pod = serde_json::json!({"metadata": {"annotations": annotations}}).to_string();
-        match edit(&Pod::parse(&pod).expect("a pod"), Family::Sympozium, added).value {
+        match edit(&Pod::parse(&pod).expect("a pod"), &crate::family::sympozium::FAMILY, added).value {
             Value::Text(text) | Value::Entry(Entry(_, text)) => text,
             other => panic!("{other:?}"),
         }

@@ -112,13 +112,13 @@ pub static CLAIM: Kind = Kind {
 };
 
 /// The kinds that the family judges.
-pub static KINDS: [&Kind; 6] = [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+pub static VALIDATED: [&Kind; 6] = [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// The kinds that decisions look up, all of whose objects are watched in a cluster.
-pub static WATCHED: [&Kind; 6] = KINDS;
+pub static WATCHED: [&Kind; 6] = VALIDATED;
 
 /// The kinds that decisions look up one by one.
-pub static ASKED: [&Kind; 1] = [&CLAIM];
+pub static FETCHED: [&Kind; 1] = [&CLAIM];
 
 /// The kinds for which defaults are written. Never Agents: the Ensemble's controller would write
 /// them back for ever.

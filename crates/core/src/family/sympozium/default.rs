@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::family::Subject;
 use crate::model::edit::{Edit, Entry, Op, Origin, Value};
+use crate::model::family::Subject;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::snapshot::{Lookup, Object, StateReader};

@@ -18,9 +18,10 @@ pub mod seen;
 mod service;
 mod sidecar;
 
-use crate::family::pod::{Injection, maker};
+use crate::family::pod::maker;
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::injection::Injection;
 use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;

@@ -18,8 +18,8 @@ mod same;
 mod skills;
 mod volumes;
 
-use crate::family::Subject;
 use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;

@@ -9,8 +9,10 @@ use crate::deploy::{NAME, Plan, webhooks};
 /// do without.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &Plan) {
     let strict = plan.families.iter().filter(|family| family.honours_required);
-    let names: Vec<_> =
-        strict.flat_map(|family| family.pods).map(|pods| full_name(&agent_pods_name(pods))).collect();
+    let names: Vec<_> = strict
+        .flat_map(|family| family.pod_selectors)
+        .map(|pods| full_name(&agent_pods_name(pods)))
+        .collect();
     let entries = objects.mutating.webhooks.iter_mut().flatten();
     for entry in entries.filter(|entry| names.contains(&entry.name)) {
         entry.failure_policy = Some(Failure::Fail.name());

@@ -4,13 +4,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::*;
-use crate::family::watched;
+use crate::family;
 use crate::model::kind::{Kind, SECRET};
-use crate::model::settings::Family;
 use crate::server::stub::{Asked, Reply, client, not_found};
 
 fn kind() -> &'static Kind {
-    watched(Family::ALL[0])[0]
+    family::ALL[0].watched[0]
 }
 
 fn reference(name: &str) -> Reference {
@@ -80,8 +79,8 @@ async fn never_asks_for_a_name_that_cannot_be() {
 fn never_asks_for_a_secret() {
     assert!(!Lookups::can_ask(&Reference { kind: &SECRET, ..reference("a") }));
     assert!(Lookups::can_ask(&reference("a")));
-    for family in Family::ALL {
-        assert!(watched(family).iter().all(|kind| kind.plural != "secrets"));
+    for family in family::ALL {
+        assert!(family.watched.iter().all(|kind| kind.plural != "secrets"));
     }
 }
 

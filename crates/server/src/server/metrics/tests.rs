@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::family;
 use crate::model::decision::Reason;
 use crate::model::request::Operation;
 use crate::server::refusal;
@@ -49,7 +50,7 @@ fn all() -> Metrics {
     for told in Told::ALL {
         metrics.told(told);
     }
-    for family in Family::ALL {
+    for family in family::ALL {
         metrics.patched(family, 1);
         metrics.set_store(family, 1, Duration::ZERO);
     }

@@ -1,6 +1,6 @@
 //! What is wrong with the address of a Memory.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, StateReader};

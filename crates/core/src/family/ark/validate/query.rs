@@ -1,6 +1,6 @@
 //! What is wrong with a Query's claim to memory. The rest of a Query is checked by the platform.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;

@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::model::schema::Schema;

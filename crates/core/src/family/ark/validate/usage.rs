@@ -1,6 +1,6 @@
 //! A warning about a Memory that Queries use: it goes.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Object, StateReader};

@@ -1,7 +1,7 @@
 //! Warnings about a memory resource that works, but hardly as it is meant.
 
-use crate::family::Subject;
 use crate::family::url::Endpoint;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::SECRET;
 use crate::model::name::is_dns_subdomain;

@@ -1,8 +1,8 @@
 //! What is wrong with an agent's claim to memory.
 
-use crate::family::Subject;
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
 use crate::model::pointer::Pointer;

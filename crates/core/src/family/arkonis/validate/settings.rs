@@ -1,8 +1,8 @@
 //! What is wrong with settings that name a memory backend.
 
-use crate::family::Subject;
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, StateReader};

@@ -1,6 +1,6 @@
 //! Warnings about a memory resource that agents use: it changes under them, or it goes.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;

@@ -5,8 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::family::Subject;
 use crate::family::url::Endpoint;
+use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;

@@ -1,6 +1,6 @@
 //! What is wrong with a Task.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, StateReader};

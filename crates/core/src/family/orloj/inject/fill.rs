@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env};
+use crate::family::pod::{Place, env_pointer, insert_env};
 use crate::model::decision::Reason;
 use crate::model::finding::Finding;
+use crate::model::injection::{Added, Injection};
 use crate::model::pod::{self, Container};
 
 use super::super::api::AGENT_CONTAINER;

@@ -1,6 +1,6 @@
 //! Warnings about a Memory that is stored as it is, but hardly works as it is meant.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, StateReader};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::family::Subject;
 use crate::family::suggest::nearest;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, StateReader};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;

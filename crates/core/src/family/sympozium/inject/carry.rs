@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, insert_trees};
+use crate::family::pod::{Place, env_pointer, insert_env, insert_trees};
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::finding::{Finding, quoted};
+use crate::model::injection::{Added, Injection};
 use crate::model::pod::EnvVar;
 use crate::model::pointer::Pointer;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::schema::Schema;

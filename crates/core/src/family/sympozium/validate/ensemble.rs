@@ -1,7 +1,7 @@
 //! What is wrong with an Ensemble: its shared memory as a whole, and what a change of it does. Its
 //! parts have modules of their own.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;

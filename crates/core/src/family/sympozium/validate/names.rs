@@ -1,6 +1,6 @@
 //! Names that leave no room for those of the Services behind them.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;

@@ -1,6 +1,6 @@
 //! What is wrong with a SkillPack.
 
-use crate::family::Subject;
+use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Object, StateReader};

@@ -15,28 +15,33 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::entry::NOT_DELETING;
-use crate::deploy::{NAME, Rules, labels};
+use crate::deploy::{NAME, labels};
+use crate::model::cel::{CelDefault, CelRule, CelTable};
+use crate::model::family::Family;
 use crate::model::kind::Kind;
-use crate::model::twin::{Rule, Table, WrittenDefault};
 
 /// The policies that refuse, each with its binding.
 #[must_use]
-pub fn validating(families: &[Rules]) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
-    let tables = |family: &Rules| {
-        let fail_open = family.fail_open;
-        family.twins.iter().map(move |table| (policy(table, fail_open), binding(table)))
+pub fn validating(
+    families: &[&'static Family],
+) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
+    let tables = |family: &&'static Family| {
+        let fail_open = family.fails_open;
+        family.cel_tables.iter().map(move |table| (policy(table, fail_open), binding(table)))
     };
     families.iter().flat_map(tables).collect()
 }
 
 /// The policies that write defaults, each with its binding.
 #[must_use]
-pub fn mutating(families: &[Rules]) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
-    let written = families.iter().flat_map(|family| family.written);
+pub fn mutating(
+    families: &[&'static Family],
+) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
+    let written = families.iter().flat_map(|family| family.cel_defaults);
     written.map(|default| (writer(default), writer_binding(default))).collect()
 }
 
-fn policy(table: &Table, fail_open: bool) -> ValidatingAdmissionPolicy {
+fn policy(table: &CelTable, fail_open: bool) -> ValidatingAdmissionPolicy {
     let mut variables = Vec::new();
     for part in table.lets {
         variables.push(variable(part.name, new(part.value)));
@@ -62,7 +67,7 @@ fn policy(table: &Table, fail_open: bool) -> ValidatingAdmissionPolicy {
 }
 
 /// Each fault has to be one that the stored object has, too.
-fn validation((name, rule): (String, &Rule)) -> Validation {
+fn validation((name, rule): (String, &CelRule)) -> Validation {
     Validation {
         expression: format!("variables.{name}.all(fault, fault in variables.{})", before(&name)),
         message: Some(format!("{} [{}]", rule.message, rule.code.name)),
@@ -71,7 +76,7 @@ fn validation((name, rule): (String, &Rule)) -> Validation {
     }
 }
 
-fn binding(table: &Table) -> ValidatingAdmissionPolicyBinding {
+fn binding(table: &CelTable) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
         metadata: cluster_object(table.name),
         spec: ValidatingAdmissionPolicyBindingSpec {
@@ -82,7 +87,7 @@ fn binding(table: &Table) -> ValidatingAdmissionPolicyBinding {
     }
 }
 
-fn writer(default: &WrittenDefault) -> MutatingAdmissionPolicy {
+fn writer(default: &CelDefault) -> MutatingAdmissionPolicy {
     let conditions = std::iter::once(&NOT_DELETING).chain(default.conditions);
     MutatingAdmissionPolicy {
         metadata: cluster_object(default.name),
@@ -107,7 +112,7 @@ fn writer(default: &WrittenDefault) -> MutatingAdmissionPolicy {
 }
 
 /// The object is looked for in the namespace of the request; where there is none, nothing happens.
-fn writer_binding(default: &WrittenDefault) -> MutatingAdmissionPolicyBinding {
+fn writer_binding(default: &CelDefault) -> MutatingAdmissionPolicyBinding {
     MutatingAdmissionPolicyBinding {
         metadata: cluster_object(default.name),
         spec: Some(MutatingAdmissionPolicyBindingSpec {
@@ -151,7 +156,7 @@ fn variable(name: &str, expression: String) -> Variable {
 }
 
 /// Each rule with the name of its variable; rules of one code are numbered.
-fn named(rules: &[Rule]) -> impl Iterator<Item = (String, &Rule)> {
+fn named(rules: &[CelRule]) -> impl Iterator<Item = (String, &CelRule)> {
     rules.iter().enumerate().map(|(index, rule)| {
         let earlier = rules.iter().take(index).filter(|other| other.code == rule.code).count();
         let code = rule.code.name.split_once('/').map_or(rule.code.name, |(_, code)| code);

@@ -1,7 +1,7 @@
 //! The rules that the apiserver can check by itself.
 
+use crate::model::cel::{CelRule, CelTable, CelVariable, NotInCel};
 use crate::model::finding::Code;
-use crate::model::twin::{Let, Rule, Table, Without};
 
 use super::api::{AGENT, TASK};
 use super::codes::{
@@ -9,25 +9,25 @@ use super::codes::{
 };
 
 /// The tables of the family.
-pub static TABLES: [Table; 2] = [
-    Table {
+pub static TABLES: [CelTable; 2] = [
+    CelTable {
         name: "orka",
         kinds: &[&AGENT, &TASK],
         // The value of an annotation, in a list of its own.
         lets: &[
-            Let::new(
+            CelVariable::new(
                 "enabled",
                 "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context']\
                  .filter(key, key in self.metadata.annotations)\
                  .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
             ),
-            Let::new(
+            CelVariable::new(
                 "limit",
                 "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context-limit']\
                  .filter(key, key in self.metadata.annotations)\
                  .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
             ),
-            Let::new(
+            CelVariable::new(
                 "max_chars",
                 "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-context-max-chars']\
                  .filter(key, key in self.metadata.annotations)\
@@ -35,18 +35,18 @@ pub static TABLES: [Table; 2] = [
             ),
         ],
         rules: &[
-            Rule {
+            CelRule {
                 code: &ANNOTATION_ENABLED,
                 faults: "$enabled.filter(text, !(text.trim().lowerAscii() in ['true', 'false']))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context]: must be \"true\" or \"false\"",
             },
-            Rule {
+            CelRule {
                 code: &ANNOTATION_LIMIT,
                 faults: "$limit.filter(text, !text.trim().matches('^[1-8]$'))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context-limit]: \
                           must be an integer from 1 to 8",
             },
-            Rule {
+            CelRule {
                 code: &ANNOTATION_MAX_CHARS,
                 faults: "$max_chars.filter(text, !text.trim().matches('^([1-9][0-9]{0,2}|[1-5][0-9]{3}|6000)$'))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context-max-chars]: \
@@ -54,11 +54,11 @@ pub static TABLES: [Table; 2] = [
             },
         ],
     },
-    Table {
+    CelTable {
         name: "orka-agents",
         kinds: &[&AGENT],
         lets: &[],
-        rules: &[Rule {
+        rules: &[CelRule {
             code: &APPROVAL_BUILTIN,
             faults: "has(self.spec) && !has(self.spec.runtime) && has(self.spec.coordination) \
                      && has(self.spec.coordination.approvalRequiredTools) \
@@ -72,8 +72,8 @@ pub static TABLES: [Table; 2] = [
 ];
 
 /// The codes that refuse something and are in no table.
-pub static WITHOUT: [(&Code, Without); 1] =
-    [(&OPT_OUT_ENV, Without::Beyond("the Agent of the Task says it"))];
+pub static NOT_IN_CEL: [(&Code, NotInCel); 1] =
+    [(&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it"))];
 
 /// What of the family's defaults the apiserver can write.
-pub const DEFAULTS: &str = "there are none";
+pub const ABOUT_DEFAULTS: &str = "there are none";

@@ -3,8 +3,8 @@
 //! A fault rests on the whole part that it is in, as in `validate`: the address or the list of
 //! headers.
 
+use crate::model::cel::{CelDefault, CelRule, CelTable, CelVariable, NotInCel};
 use crate::model::finding::Code;
-use crate::model::twin::{Let, Rule, Table, Without, WrittenDefault};
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
 use super::codes::{
@@ -15,20 +15,20 @@ use super::codes::{
 };
 
 /// The tables of the family.
-pub static TABLES: [Table; 2] = [
-    Table { name: "ark-memories", kinds: &[&MEMORY], lets: &MEMORY_LETS, rules: &MEMORY_RULES },
-    Table {
+pub static TABLES: [CelTable; 2] = [
+    CelTable { name: "ark-memories", kinds: &[&MEMORY], lets: &MEMORY_LETS, rules: &MEMORY_RULES },
+    CelTable {
         name: "ark-configs",
         kinds: &[&ARK_CONFIG],
-        lets: &[Let::new("memory", "has(self.spec) && has(self.spec.defaultMemory)")],
+        lets: &[CelVariable::new("memory", "has(self.spec) && has(self.spec.defaultMemory)")],
         rules: &[
-            Rule {
+            CelRule {
                 code: &CONFIG_DEFAULT_MEMORY_NAME,
                 faults: "$memory && (!has(self.spec.defaultMemory.name) || self.spec.defaultMemory.name == '') \
                          ? [self.spec.defaultMemory] : []",
                 message: "spec.defaultMemory.name is required when spec.defaultMemory is set",
             },
-            Rule {
+            CelRule {
                 code: &CONFIG_DEFAULT_MEMORY_NAMESPACE,
                 // A word that CEL keeps for itself, and a field of a map all the same.
                 faults: "$memory && has(dyn(self.spec.defaultMemory).namespace) \
@@ -39,12 +39,12 @@ pub static TABLES: [Table; 2] = [
     },
 ];
 
-const MEMORY_LETS: [Let; 8] = [
-    Let::new("address", "has(self.spec) && has(self.spec.address)"),
-    Let::new("literal", "$address && has(self.spec.address.value) ? self.spec.address.value : ''"),
-    Let::new("from", "$address && has(self.spec.address.valueFrom)"),
+const MEMORY_LETS: [CelVariable; 8] = [
+    CelVariable::new("address", "has(self.spec) && has(self.spec.address)"),
+    CelVariable::new("literal", "$address && has(self.spec.address.value) ? self.spec.address.value : ''"),
+    CelVariable::new("from", "$address && has(self.spec.address.valueFrom)"),
     // The source that the platform takes, where it takes one.
-    Let::new(
+    CelVariable::new(
         "source",
         "$literal != '' || !$from ? '' \
          : has(self.spec.address.valueFrom.secretKeyRef) ? 'secret' \
@@ -52,23 +52,23 @@ const MEMORY_LETS: [Let; 8] = [
          : has(self.spec.address.valueFrom.serviceRef) ? 'service' \
          : has(self.spec.address.valueFrom.queryParameterRef) ? 'query' : 'none'",
     ),
-    Let::new(
+    CelVariable::new(
         "headers",
         "has(self.spec) && has(self.spec.headers) && size(self.spec.headers) <= 128 \
          ? self.spec.headers : []",
     ),
     // Those that are given as something else than a literal, and the others.
-    Let::new(
+    CelVariable::new(
         "sourced",
         "$headers.filter(h, has(h.value) && has(h.value.valueFrom) && (!has(h.value.value) \
          || h.value.value == '' || has(h.value.valueFrom.queryParameterRef)))",
     ),
-    Let::new(
+    CelVariable::new(
         "secrets",
         "$sourced.filter(h, has(h.value.valueFrom.secretKeyRef) \
          && !has(h.value.valueFrom.queryParameterRef)).map(h, h.value.valueFrom.secretKeyRef)",
     ),
-    Let::new(
+    CelVariable::new(
         "config_maps",
         "$sourced.filter(h, has(h.value.valueFrom.configMapKeyRef) \
          && !has(h.value.valueFrom.queryParameterRef) \
@@ -76,20 +76,20 @@ const MEMORY_LETS: [Let; 8] = [
     ),
 ];
 
-const MEMORY_RULES: [Rule; 11] = [
-    Rule {
+const MEMORY_RULES: [CelRule; 11] = [
+    CelRule {
         code: &MEMORY_ADDRESS_REQUIRED,
         // An empty address and none are the same, as typed clients write them.
         faults: "$literal == '' && !$from \
                  ? [$address && has(self.spec.address.value) ? 'empty' : 'none'] : []",
         message: "spec.address: address must specify either value or valueFrom",
     },
-    Rule {
+    CelRule {
         code: &MEMORY_ADDRESS_SOURCE,
         faults: "$source == 'none' ? [self.spec.address] : []",
         message: "spec.address.valueFrom: valueFrom must specify exactly one source",
     },
-    Rule {
+    CelRule {
         code: &MEMORY_ADDRESS_URL,
         faults: "$literal != '' && size($literal) <= 4096 && ($literal.matches('[[:cntrl:]]') || \
                  !$literal.matches('^(?i:https?)://([^/?# ]*@)?\
@@ -98,7 +98,7 @@ const MEMORY_RULES: [Rule; 11] = [
                  ([/?#]|$)')) ? [self.spec.address] : []",
         message: "spec.address.value: address value must be an absolute http or https URL",
     },
-    Rule {
+    CelRule {
         code: &MEMORY_REF_NAME,
         faults: "($source == 'secret' && (!has(self.spec.address.valueFrom.secretKeyRef.name) \
                  || self.spec.address.valueFrom.secretKeyRef.name == '')) \
@@ -108,7 +108,7 @@ const MEMORY_RULES: [Rule; 11] = [
                  || self.spec.address.valueFrom.serviceRef.name == '')) ? [self.spec.address] : []",
         message: "spec.address.valueFrom: the source that ARK takes has no name",
     },
-    Rule {
+    CelRule {
         code: &MEMORY_REF_KEY,
         faults: "($source == 'secret' && (!has(self.spec.address.valueFrom.secretKeyRef.key) \
                  || self.spec.address.valueFrom.secretKeyRef.key == '')) \
@@ -116,40 +116,40 @@ const MEMORY_RULES: [Rule; 11] = [
                  || self.spec.address.valueFrom.configMapKeyRef.key == '')) ? [self.spec.address] : []",
         message: "spec.address.valueFrom: the source that ARK takes has no key",
     },
-    Rule {
+    CelRule {
         code: &HEADER_NAME,
         faults: "$headers.exists(h, !has(h.name) || size(h.name) <= 4096 \
                  && !h.name.matches(\"^[-!#$%&'*+.^_`|~0-9A-Za-z]+$\")) ? [self.spec.headers] : []",
         message: "spec.headers: a name is missing or invalid",
     },
-    Rule {
+    CelRule {
         code: &HEADER_VALUE_REQUIRED,
         faults: "$headers.exists(h, !has(h.value) || !has(h.value.valueFrom) \
                  && (!has(h.value.value) || h.value.value == '')) ? [self.spec.headers] : []",
         message: "spec.headers: each must specify either value or valueFrom",
     },
-    Rule {
+    CelRule {
         code: &HEADER_SOURCE,
         faults: "$sourced.exists(h, !has(h.value.valueFrom.secretKeyRef) \
                  && !has(h.value.valueFrom.configMapKeyRef) \
                  && !has(h.value.valueFrom.queryParameterRef)) ? [self.spec.headers] : []",
         message: "spec.headers: valueFrom must specify exactly one source",
     },
-    Rule {
+    CelRule {
         code: &HEADER_VALUE_CHARS,
         faults: "$headers.exists(h, has(h.value) && has(h.value.value) && size(h.value.value) <= 4096 \
                  && !(has(h.value.valueFrom) && has(h.value.valueFrom.queryParameterRef)) \
                  && h.value.value.matches('[\\\\x00-\\\\x08\\\\x0a-\\\\x1f\\\\x7f]')) ? [self.spec.headers] : []",
         message: "spec.headers: invalid header value",
     },
-    Rule {
+    CelRule {
         code: &MEMORY_REF_NAME,
         faults: "$secrets.exists(source, !has(source.name) || source.name == '') \
                  || $config_maps.exists(source, !has(source.name) || source.name == '') \
                  ? [self.spec.headers] : []",
         message: "spec.headers: the source that ARK takes has no name",
     },
-    Rule {
+    CelRule {
         code: &MEMORY_REF_KEY,
         faults: "$secrets.exists(source, !has(source.key) || source.key == '') \
                  || $config_maps.exists(source, !has(source.key) || source.key == '') \
@@ -159,15 +159,15 @@ const MEMORY_RULES: [Rule; 11] = [
 ];
 
 /// The codes that refuse something and are in no table.
-pub static WITHOUT: [(&Code, Without); 4] = [
-    (&MEMORY_PORT_RANGE, Without::Schema),
-    (&MEMORY_PORT_TYPE, Without::Schema),
-    (&QUERY_MEMORY_NAME, Without::Schema),
-    (&SCHEMA, Without::Schema),
+pub static NOT_IN_CEL: [(&Code, NotInCel); 4] = [
+    (&MEMORY_PORT_RANGE, NotInCel::Schema),
+    (&MEMORY_PORT_TYPE, NotInCel::Schema),
+    (&QUERY_MEMORY_NAME, NotInCel::Schema),
+    (&SCHEMA, NotInCel::Schema),
 ];
 
 /// The Memory of a Query that names none.
-pub static WRITTEN: [WrittenDefault; 1] = [WrittenDefault {
+pub static CEL_DEFAULTS: [CelDefault; 1] = [CelDefault {
     name: "ark-queries",
     kind: &QUERY,
     param: &MEMORY,
@@ -180,6 +180,6 @@ pub static WRITTEN: [WrittenDefault; 1] = [WrittenDefault {
 }];
 
 /// What of the family's defaults the apiserver can write.
-pub const DEFAULTS: &str = "a Query without a Memory gets the Memory `default` of its namespace. Which \
+pub const ABOUT_DEFAULTS: &str = "a Query without a Memory gets the Memory `default` of its namespace. Which \
     Memory an ArkConfig names is not seen, so install it only where no ArkConfig has a `defaultMemory`. A \
     port that is a number never gets so far: the schema wants text";

@@ -1,7 +1,7 @@
 //! The rules that the apiserver can check by itself.
 
+use crate::model::cel::{CelRule, CelTable, CelVariable, NotInCel};
 use crate::model::finding::Code;
-use crate::model::twin::{Let, Rule, Table, Without};
 
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{
@@ -13,12 +13,12 @@ use super::codes::{
 };
 
 /// The tables of the family.
-pub static TABLES: [Table; 5] = [
-    Table {
+pub static TABLES: [CelTable; 5] = [
+    CelTable {
         name: "sympozium-ensembles",
         kinds: &[&ENSEMBLE],
         lets: &[
-            Let::new(
+            CelVariable::new(
                 "configs",
                 "has(self.spec) && has(self.spec.agentConfigs) && size(self.spec.agentConfigs) <= 128 \
                  ? self.spec.agentConfigs.map(config, has(config.name) && size(config.name) <= 256, config.name) \
@@ -30,11 +30,11 @@ pub static TABLES: [Table; 5] = [
         ],
         rules: &ENSEMBLE_RULES,
     },
-    Table {
+    CelTable {
         name: "sympozium-personapacks",
         kinds: &[&ENSEMBLE_OLD],
         lets: &[
-            Let::new(
+            CelVariable::new(
                 "configs",
                 "has(self.spec) && has(self.spec.personas) && size(self.spec.personas) <= 128 \
                  ? self.spec.personas.map(config, has(config.name) && size(config.name) <= 256, config.name) \
@@ -46,11 +46,11 @@ pub static TABLES: [Table; 5] = [
         ],
         rules: &ENSEMBLE_RULES,
     },
-    Table {
+    CelTable {
         name: "sympozium-agents",
         kinds: &[&AGENT, &AGENT_OLD],
         lets: &[],
-        rules: &[Rule {
+        rules: &[CelRule {
             code: &NAME_TOO_LONG,
             faults: "request.operation == 'CREATE' && size(self.metadata.name) > 56 && has(self.spec) \
                      && has(self.spec.skills) && size(self.spec.skills) <= 128 && self.spec.skills.exists(\
@@ -59,11 +59,11 @@ pub static TABLES: [Table; 5] = [
                       or its Service \"…-memory\" has over 63",
         }],
     },
-    Table {
+    CelTable {
         name: "sympozium-agentruns",
         kinds: &[&AGENT_RUN],
         lets: &[],
-        rules: &[Rule {
+        rules: &[CelRule {
             code: &RESERVED_VOLUME,
             faults: "has(self.spec) && has(self.spec.volumes) && size(self.spec.volumes) <= 128 \
                      ? self.spec.volumes.filter(volume, has(volume.name) && volume.name in \
@@ -73,11 +73,11 @@ pub static TABLES: [Table; 5] = [
                       (reserved: workspace, ipc, skills, tmp, memory, mcp-config)",
         }],
     },
-    Table {
+    CelTable {
         name: "sympozium-skillpacks",
         kinds: &[&SKILL_PACK],
         lets: &[],
-        rules: &[Rule {
+        rules: &[CelRule {
             code: &TOOL_NAME_BUILTIN,
             faults: "has(self.spec) && has(self.spec.sidecar) && has(self.spec.sidecar.tools) \
                      && size(self.spec.sidecar.tools) <= 128 \
@@ -91,19 +91,19 @@ pub static TABLES: [Table; 5] = [
     },
 ];
 
-const EXCLUDED: Let = Let::new(
+const EXCLUDED: CelVariable = CelVariable::new(
     "excluded",
     "has(self.spec) && has(self.spec.excludePersonas) && size(self.spec.excludePersonas) <= 128 \
      ? self.spec.excludePersonas.filter(name, size(name) <= 256) : []",
 );
 
-const SHARED: Let = Let::new(
+const SHARED: CelVariable = CelVariable::new(
     "shared",
     "has(self.spec) && has(self.spec.sharedMemory) && has(self.spec.sharedMemory.enabled) \
      && self.spec.sharedMemory.enabled",
 );
 
-const TTL: Let = Let::new(
+const TTL: CelVariable = CelVariable::new(
     "ttl",
     "has(self.spec) && has(self.spec.sharedMemory) && has(self.spec.sharedMemory.membrane) \
      && has(self.spec.sharedMemory.membrane.timeDecay) \
@@ -111,27 +111,27 @@ const TTL: Let = Let::new(
      ? self.spec.sharedMemory.membrane.timeDecay.ttl : ''",
 );
 
-const ENSEMBLE_RULES: [Rule; 5] = [
-    Rule {
+const ENSEMBLE_RULES: [CelRule; 5] = [
+    CelRule {
         code: &CONFIG_NAME_REQUIRED,
         faults: "$configs.filter(name, name == '')",
         message: "spec: a config has no name: Required value",
     },
-    Rule {
+    CelRule {
         code: &NAME_TOO_LONG,
         faults: "request.operation == 'CREATE' && $shared && size(self.metadata.name) > 49 ? [''] : []",
         message: "metadata.name: Too long: may not be more than 49 characters, \
                   or its Service \"…-shared-memory\" has over 63",
     },
     // A config that the stored Ensemble has already has its Agent, whatever its name.
-    Rule {
+    CelRule {
         code: &AGENT_NAME_TOO_LONG,
         faults: "$configs.filter(name, name != '' && size(self.metadata.name) + 1 + size(bytes(name)) > 56 \
                  && !(name in $excluded) && !(oldObject != null && name in variables.configs_before))",
         message: "spec: the name of the Ensemble and that of a config are Too long: \
                   together they may not be more than 55 characters",
     },
-    Rule {
+    CelRule {
         code: &STORAGE_SIZE_INVALID,
         faults: "$shared && has(self.spec.sharedMemory.storageSize) \
                  && self.spec.sharedMemory.storageSize != '' \
@@ -143,7 +143,7 @@ const ENSEMBLE_RULES: [Rule; 5] = [
                   must be a quantity greater than 0, e.g. \"1Gi\"",
     },
     // Short ones with short numbers only are taken for their value: Go's reader fails of greater ones.
-    Rule {
+    CelRule {
         code: &TTL_INVALID,
         faults: "$ttl != '' && size($ttl) <= 4096 \
                  && (!$ttl.matches('^[+-]?(0|(([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$') \
@@ -155,20 +155,20 @@ const ENSEMBLE_RULES: [Rule; 5] = [
 ];
 
 /// The codes that refuse something and are in no table.
-pub static WITHOUT: [(&Code, Without); 11] = [
-    (&TYPE_INVALID, Without::Schema),
-    (&VISIBILITY_UNSUPPORTED, Without::Schema),
-    (&ACCESS_UNSUPPORTED, Without::Schema),
-    (&ACCESS_CONFIG_REQUIRED, Without::Schema),
-    (&PERMEABILITY_CONFIG_REQUIRED, Without::Schema),
-    (&TRUST_GROUP_NAME_REQUIRED, Without::Schema),
-    (&TOKEN_ACTION_UNSUPPORTED, Without::Schema),
-    (&DECAY_UNSUPPORTED, Without::Schema),
-    (&EVIDENCE_KIND_UNSUPPORTED, Without::Schema),
-    (&RELATIONSHIP_TYPE_UNSUPPORTED, Without::Schema),
+pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
+    (&TYPE_INVALID, NotInCel::Schema),
+    (&VISIBILITY_UNSUPPORTED, NotInCel::Schema),
+    (&ACCESS_UNSUPPORTED, NotInCel::Schema),
+    (&ACCESS_CONFIG_REQUIRED, NotInCel::Schema),
+    (&PERMEABILITY_CONFIG_REQUIRED, NotInCel::Schema),
+    (&TRUST_GROUP_NAME_REQUIRED, NotInCel::Schema),
+    (&TOKEN_ACTION_UNSUPPORTED, NotInCel::Schema),
+    (&DECAY_UNSUPPORTED, NotInCel::Schema),
+    (&EVIDENCE_KIND_UNSUPPORTED, NotInCel::Schema),
+    (&RELATIONSHIP_TYPE_UNSUPPORTED, NotInCel::Schema),
     (
         &CONFIG_NAME_DUPLICATE,
-        Without::Beyond(
+        NotInCel::NotExpressible(
             "two configs of one name are refused where they differ in what memory reads; \
                          CEL compares them as a whole",
         ),
@@ -176,5 +176,5 @@ pub static WITHOUT: [(&Code, Without); 11] = [
 ];
 
 /// What of the family's defaults the apiserver can write.
-pub const DEFAULTS: &str = "the skills and the Ensemble of an AgentRun are its Agent's, and a policy sees \
+pub const ABOUT_DEFAULTS: &str = "the skills and the Ensemble of an AgentRun are its Agent's, and a policy sees \
     no object that another one names";

@@ -3,7 +3,7 @@
 //! A family writes its tables, and `deploy` makes policies of them. Nothing in here evaluates CEL:
 //! that a rule says what the family's own code says is for tests to hold, on a real apiserver.
 //!
-//! In an expression `self` is the object and `$name` is a [`Let`] of the same table. Each
+//! In an expression `self` is the object and `$name` is a [`CelVariable`] of the same table. Each
 //! expression is used twice, for the new object and for the stored one.
 
 use crate::model::finding::Code;
@@ -11,20 +11,20 @@ use crate::model::kind::Kind;
 
 /// The rules on the objects of some kinds.
 #[derive(Debug, Clone, Copy)]
-pub struct Table {
+pub struct CelTable {
     /// The name, which starts with that of the family.
     pub name: &'static str,
     /// The kinds; all of them have the fields that the rules read.
     pub kinds: &'static [&'static Kind],
     /// Parts that several rules need.
-    pub lets: &'static [Let],
+    pub lets: &'static [CelVariable],
     /// The rules, the one that is told first in front.
-    pub rules: &'static [Rule],
+    pub rules: &'static [CelRule],
 }
 
 /// A part of expressions that has a name.
 #[derive(Debug, Clone, Copy)]
-pub struct Let {
+pub struct CelVariable {
     /// The name.
     pub name: &'static str,
     /// The value, in CEL.
@@ -33,7 +33,7 @@ pub struct Let {
 
 /// One rule.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct CelRule {
     /// The code under which memgate refuses the same.
     pub code: &'static Code,
     /// A list in CEL: for each fault what it rests on; empty for a good object. A fault that the
@@ -45,16 +45,16 @@ pub struct Rule {
 
 /// Why a code under which memgate refuses something is in no table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Without {
+pub enum NotInCel {
     /// The schema of the platform's definitions refuses it before any policy is asked.
     Schema,
     /// CEL cannot tell, for this reason.
-    Beyond(&'static str),
+    NotExpressible(&'static str),
 }
 
 /// A default that the apiserver can write by itself.
 #[derive(Debug, Clone, Copy)]
-pub struct WrittenDefault {
+pub struct CelDefault {
     /// The name, which starts with that of the family.
     pub name: &'static str,
     /// The kind whose objects get it, when they are made.
@@ -69,7 +69,7 @@ pub struct WrittenDefault {
     pub patch: &'static str,
 }
 
-impl Let {
+impl CelVariable {
     /// A part of this name and value.
     #[must_use]
     pub const fn new(name: &'static str, value: &'static str) -> Self {
