@@ -97,7 +97,7 @@ fn walk(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes, findings: &mu
 /// An entry of an object of strings that is none.
 fn no_text(pointer: Pointer, got: &str, codes: Codes) -> Finding {
     let message = (codes.type_message)(&pointer.field(), "string", got);
-    Finding::deny(codes.field_type, pointer, message).basis(got)
+    Finding::deny(codes.field_type, pointer, message).fingerprint_value(got)
 }
 
 fn wrong_type(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes) -> Option<Finding> {
@@ -108,7 +108,8 @@ fn wrong_type(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes) -> Opti
     }
     let here = here.pointer();
     let message = (codes.type_message)(&field_or_object(&here), expected, got);
-    let finding = Finding::deny(codes.field_type, here.clone(), message).basis(format!("{tree:?}"));
+    let finding =
+        Finding::deny(codes.field_type, here.clone(), message).fingerprint_value(format!("{tree:?}"));
     Some(match only_text_field(schema).zip(tree.text()) {
         Some((inner, text)) => {
             let field = here.field();

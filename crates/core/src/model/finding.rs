@@ -96,9 +96,9 @@ pub struct Finding {
     pub message: String,
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
-    /// The values that the finding rests on. Two findings of one code and pointer with the same
-    /// basis are the same complaint; ratcheting compares it. Never shown.
-    pub basis: String,
+    /// The values that the finding rests on, as one text: the part of its fingerprint that code and
+    /// place do not hold. Never shown.
+    pub fingerprint_value: String,
     /// The place by the names of list elements where the pointer has their indexes, when the family
     /// tells its elements apart by name. Ratcheting compares it instead of the pointer. Never shown.
     pub place: Option<String>,
@@ -126,7 +126,7 @@ impl Finding {
             pointer,
             message,
             help: None,
-            basis: String::new(),
+            fingerprint_value: String::new(),
             place: None,
             related: None,
             at_key: false,
@@ -150,8 +150,8 @@ impl Finding {
 
     /// The same finding with the values it rests on.
     #[must_use]
-    pub fn basis(self, basis: impl Into<String>) -> Self {
-        Self { basis: basis.into(), ..self }
+    pub fn fingerprint_value(self, fingerprint_value: impl Into<String>) -> Self {
+        Self { fingerprint_value: fingerprint_value.into(), ..self }
     }
 
     /// The same finding with its other place.
@@ -190,12 +190,12 @@ impl Finding {
         Self { place: Some(String::new()), ..self }
     }
 
-    /// What makes this the complaint that was already made of the stored object: code, place (where
-    /// it matters) and basis.
+    /// What makes two findings the same one for ratcheting: code, place (where it matters) and the
+    /// values they rest on.
     #[must_use]
     pub fn fingerprint(&self) -> (&'static str, &str, &str) {
         let place = self.place.as_deref().unwrap_or(self.pointer.as_str());
-        (self.code.name, place, &self.basis)
+        (self.code.name, place, &self.fingerprint_value)
     }
 }
 

@@ -99,6 +99,6 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
 }
 
 /// What a finding rests on: equal for two objects that say the same in all these places.
-fn basis(values: &[Option<&str>]) -> String {
+fn fingerprint_value(values: &[Option<&str>]) -> String {
     format!("{values:?}")
 }

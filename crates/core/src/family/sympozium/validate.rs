@@ -128,7 +128,7 @@ fn unsupported(
     let value = value.filter(|value| !value.is_empty() && !supported.contains(value))?;
     let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
     let text = format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "));
-    Some(deny(code, at, &text).basis(value))
+    Some(deny(code, at, &text).fingerprint_value(value))
 }
 
 /// A name as messages show it where no quotes belong around it.

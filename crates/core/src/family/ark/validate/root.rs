@@ -25,13 +25,13 @@ const ROOTS: [Root; 4] = [
     Root { path: ["spec", "defaultMemory"], schema: MEMORY_REF },
 ];
 
-/// Gives each finding the part it rests on as its basis, and takes out the advice about parts that
-/// an update leaves alone.
+/// Gives each finding the part it rests on as its fingerprint value, and takes out the advice about
+/// parts that an update leaves alone.
 pub(super) fn settle(subject: &Subject<'_>, findings: Vec<Finding>) -> Vec<Finding> {
     let now = Prints::of(subject.object);
     let rooted = findings.into_iter().map(|finding| {
-        let basis = now.basis(&finding);
-        finding.basis(basis)
+        let fingerprint_value = now.fingerprint_value(&finding);
+        finding.fingerprint_value(fingerprint_value)
     });
     let Some(old) = subject.old.map(Prints::of) else { return rooted.collect() };
     rooted.filter(|finding| is_new(finding, &old)).map(|finding| ratcheted(finding, &old)).collect()
@@ -40,14 +40,16 @@ pub(super) fn settle(subject: &Subject<'_>, findings: Vec<Finding>) -> Vec<Findi
 /// A part that is left alone only warns, also where an empty one stands for none: not every rule
 /// finds both of them wrong.
 fn ratcheted(finding: Finding, old: &Prints<'_>) -> Finding {
-    let same = old.basis(&finding) == finding.basis;
+    let same = old.fingerprint_value(&finding) == finding.fingerprint_value;
     let severity = if same { Severity::Warn } else { finding.severity };
     Finding { severity, ..finding }
 }
 
 fn is_new(finding: &Finding, old: &Prints<'_>) -> bool {
     let always = finding.on_rewrite || [&QUERY_MEMORY_CHANGED, &UNKNOWN_FIELD].contains(&finding.code);
-    always || finding.severity == Severity::Deny || old.basis(finding) != finding.basis
+    always
+        || finding.severity == Severity::Deny
+        || old.fingerprint_value(finding) != finding.fingerprint_value
 }
 
 /// Whether the reference to a Memory is the same in two Queries.
@@ -69,7 +71,7 @@ impl<'t> Prints<'t> {
         Self { object, roots }
     }
 
-    fn basis(&self, finding: &Finding) -> String {
+    fn fingerprint_value(&self, finding: &Finding) -> String {
         // Whether something travels in clear text depends on the headers too.
         let every = *finding.code == MEMORY_ADDRESS_PLAIN_HTTP;
         let holds = |root: &Root| every || pointer(root).holds(&finding.pointer);

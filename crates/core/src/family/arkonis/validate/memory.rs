@@ -66,12 +66,12 @@ fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
         quoted(name),
         did_you_mean(meant)
     );
-    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).basis(name))
+    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name))
 }
 
 fn redis_secret_required(memory: &Memory<'_>) -> Finding {
     Finding::deny(&REDIS_SECRET_REQUIRED, Pointer::new(REDIS_SECRET), "spec.redis.secretRef.name is required")
-        .basis(basis(memory, ""))
+        .fingerprint_value(fingerprint_value(memory, ""))
 }
 
 fn vector_store_schema(dialect: &Dialect, memory: &Memory<'_>, store: &VectorStore<'_>) -> Vec<Finding> {
@@ -99,7 +99,7 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
         one_of(dialect.providers),
         did_you_mean(nearest(provider, dialect.providers.iter().copied()))
     );
-    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).basis(provider))
+    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider))
 }
 
 fn embedding_schema(embedding: &Embedding<'_>) -> Vec<Finding> {
@@ -117,7 +117,8 @@ fn embedding_schema(embedding: &Embedding<'_>) -> Vec<Finding> {
             one_of(&PROVIDERS)
         );
         let pointer = Pointer::new("/spec/embedding/provider");
-        findings.push(Finding::deny(&EMBEDDING_PROVIDER_UNKNOWN, pointer, message).basis(provider));
+        findings
+            .push(Finding::deny(&EMBEDDING_PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider));
     }
     findings
 }
@@ -134,7 +135,7 @@ fn forbidden_sections(memory: &Memory<'_>) -> Vec<Finding> {
     let finding = |(_, section, backend): (bool, &str, Backend)| {
         let message = format!("{section} config can only be set when backend is {}", backend.name());
         for_backend(Finding::deny(&SECTION_UNUSED, Pointer::new("/spec").key(section), message))
-            .basis(basis(memory, ""))
+            .fingerprint_value(fingerprint_value(memory, ""))
     };
     sections.into_iter().filter(forbidden).map(finding).collect()
 }
@@ -144,7 +145,7 @@ fn redis_in_use(memory: &Memory<'_>) -> Vec<Finding> {
         let message = "spec.redis is required when backend is \"redis\"";
         return vec![
             for_backend(Finding::deny(&REDIS_REQUIRED, Pointer::new("/spec/redis"), message))
-                .basis(basis(memory, "absent")),
+                .fingerprint_value(fingerprint_value(memory, "absent")),
         ];
     };
     match redis.secret_name {
@@ -160,7 +161,7 @@ fn vector_store_in_use(memory: &Memory<'_>) -> Vec<Finding> {
         let pointer = Pointer::new("/spec/vectorStore");
         return vec![
             for_backend(Finding::deny(&VECTOR_STORE_REQUIRED, pointer, message))
-                .basis(basis(memory, "absent")),
+                .fingerprint_value(fingerprint_value(memory, "absent")),
         ];
     };
     let mut findings = Vec::new();
@@ -177,12 +178,13 @@ fn vector_store_in_use(memory: &Memory<'_>) -> Vec<Finding> {
 
 fn endpoint_required(memory: &Memory<'_>, value: &str) -> Finding {
     Finding::deny(&ENDPOINT_REQUIRED, Pointer::new(ENDPOINT), "spec.vectorStore.endpoint is required")
-        .basis(basis(memory, value))
+        .fingerprint_value(fingerprint_value(memory, value))
 }
 
 fn vector_secret_name(memory: &Memory<'_>) -> Finding {
     let message = "spec.vectorStore.secretRef.name is required when secretRef is set";
-    Finding::deny(&VECTOR_SECRET_NAME, Pointer::new(VECTOR_SECRET), message).basis(basis(memory, ""))
+    Finding::deny(&VECTOR_SECRET_NAME, Pointer::new(VECTOR_SECRET), message)
+        .fingerprint_value(fingerprint_value(memory, ""))
 }
 
 fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
@@ -191,7 +193,7 @@ fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
     }
     let pointer = Pointer::new(pointer);
     let message = format!("{}: {} is not a valid Secret name", pointer.field(), quoted(name));
-    Some(Finding::deny(&SECRET_NAME_INVALID, pointer, message).basis(name))
+    Some(Finding::deny(&SECRET_NAME_INVALID, pointer, message).fingerprint_value(name))
 }
 
 /// A finding that is there because of the backend.
@@ -200,7 +202,7 @@ pub(super) fn for_backend(finding: Finding) -> Finding {
 }
 
 /// A required value rests on the backend as well as on what stands in its place.
-fn basis(memory: &Memory<'_>, value: &str) -> String {
+fn fingerprint_value(memory: &Memory<'_>, value: &str) -> String {
     format!("{}: {value}", memory.backend_name.unwrap_or_default())
 }
 

@@ -50,7 +50,8 @@ fn unknown(name: &str) -> Finding {
         quoted(name),
         did_you_mean(nearest(name, Backend::ALL.map(Backend::name)))
     );
-    Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message).basis(name)
+    Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message)
+        .fingerprint_value(name)
 }
 
 /// Settings carry no connection data: without a memory the agent gets a backend it cannot reach.

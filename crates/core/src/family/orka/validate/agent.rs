@@ -50,7 +50,7 @@ fn approvals(subject: &Subject<'_>) -> Vec<Finding> {
         let message = at(&pointer, &message);
         Finding::deny(&APPROVAL_BUILTIN, pointer, message)
             .help("take it out; only tools of your own can ask for approval, and memories are reviewed before they count")
-            .basis(text)
+            .fingerprint_value(text)
             .anywhere()
     };
     texts.filter(|(_, text)| is_memory_tool(text.trim())).map(finding).collect()

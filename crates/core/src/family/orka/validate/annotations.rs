@@ -38,7 +38,7 @@ fn known(setting: Setting, text: &str) -> Option<Finding> {
     match setting.of_text(text) {
         Err(message) => {
             let message = at(&pointer, &message);
-            Some(Finding::deny(setting.annotation_code(), pointer, message).basis(text))
+            Some(Finding::deny(setting.annotation_code(), pointer, message).fingerprint_value(text))
         }
         Ok(Value::Bound(number)) if setting == Setting::MaxChars && number <= HEADER_BYTES => {
             let message = at(&pointer, NO_ROOM);

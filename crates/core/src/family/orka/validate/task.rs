@@ -85,7 +85,7 @@ fn turned_on_by_env(task: &Tree, env: &[Variable<'_>], agent: &str) -> Option<Fi
     let message = at(&pointer, &format!("Agent {} opts out of memory context", quoted(agent)));
     let finding = Finding::deny(&OPT_OUT_ENV, pointer, message)
         .help("write \"false\", or take the variable out")
-        .basis(literal)
+        .fingerprint_value(literal)
         .anywhere();
     let severity = if made_by_orka { Severity::Warn } else { Severity::Deny };
     Some(Finding { severity, ..finding })

@@ -16,7 +16,7 @@ use super::super::codes::{
 };
 use super::super::namespace;
 use super::super::wording::fitted;
-use super::basis;
+use super::fingerprint_value;
 
 const REF: &str = "/spec/memory/ref";
 const ALLOW: &str = "/spec/memory/allow";
@@ -47,7 +47,7 @@ fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {
     let message = "spec.memory.ref is required when spec.memory.allow is set";
     let finding = || {
         Finding::deny(&AGENT_ALLOW_NEEDS_REF, Pointer::new(REF), message)
-            .basis(format!("{:?}", claim.allow))
+            .fingerprint_value(format!("{:?}", claim.allow))
             .related(Pointer::new(ALLOW), "because of these grants")
     };
     (!claim.allow.is_empty()).then(finding)
@@ -82,7 +82,7 @@ fn ref_invalid(name: &str) -> Option<Finding> {
         })
     };
     let finding = || Finding::deny(&AGENT_REF_INVALID, Pointer::new(REF), message());
-    impossible.then(|| finding().basis(basis(&[Some(name)])))
+    impossible.then(|| finding().fingerprint_value(fingerprint_value(&[Some(name)])))
 }
 
 /// The Memory may live in Orloj's store only, so its absence is no reason to refuse.
@@ -119,7 +119,7 @@ fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
         });
         let help = nearest(entry, OPERATIONS).map(|meant| format!("did you mean \"{meant}\"?"));
         let finding = Finding::deny(&AGENT_ALLOW_INVALID, Pointer::new(ALLOW).index(index), message);
-        Finding { help, ..finding }.basis(format!("{:?}", claim.allow))
+        Finding { help, ..finding }.fingerprint_value(format!("{:?}", claim.allow))
     };
     bad.map(finding).collect()
 }

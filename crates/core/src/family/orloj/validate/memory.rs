@@ -11,7 +11,7 @@ use super::super::codes::{
 };
 use super::super::endpoint;
 use super::super::namespace::{DEFAULT, Reference, SecretReference};
-use super::basis;
+use super::fingerprint_value;
 
 const ENDPOINT: &str = "/spec/endpoint";
 
@@ -45,7 +45,10 @@ fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
         ),
         Some(Provider::InMemory | Provider::Custom(_)) | None => return None,
     };
-    Some(for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message)).basis(endpoint_basis(memory)))
+    Some(
+        for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message))
+            .fingerprint_value(endpoint_fingerprint_value(memory)),
+    )
 }
 
 fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
@@ -54,7 +57,7 @@ fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
     let pointer = Pointer::new("/spec/embedding_model");
     missing.then(|| {
         for_provider(Finding::deny(&PGVECTOR_EMBEDDING_REQUIRED, pointer, message))
-            .basis(basis(&[memory.provider_text]))
+            .fingerprint_value(fingerprint_value(&[memory.provider_text]))
     })
 }
 
@@ -71,7 +74,10 @@ fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
         ),
         Provider::Pgvector | Provider::InMemory | Provider::Custom(_) => return None,
     };
-    Some(for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message)).basis(endpoint_basis(memory)))
+    Some(
+        for_provider(Finding::deny(code, Pointer::new(ENDPOINT), message))
+            .fingerprint_value(endpoint_fingerprint_value(memory)),
+    )
 }
 
 fn refused(endpoint: &str) -> Option<String> {
@@ -93,7 +99,7 @@ fn impossible_references(memory: &Memory<'_>) -> Vec<Finding> {
     let finding = |(pointer, text, _): (&str, Option<&str>, bool)| {
         let pointer = Pointer::new(pointer);
         let message = format!("{}: must be <name> or <namespace>/<name>", pointer.field());
-        Finding::deny(&REF_INVALID, pointer, message).basis(basis(&[text]))
+        Finding::deny(&REF_INVALID, pointer, message).fingerprint_value(fingerprint_value(&[text]))
     };
     references.into_iter().filter(|(.., possible)| !possible).map(finding).collect()
 }
@@ -104,6 +110,6 @@ fn for_provider(finding: Finding) -> Finding {
 }
 
 /// What the rules on an endpoint rest on.
-fn endpoint_basis(memory: &Memory<'_>) -> String {
-    basis(&[memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
+fn endpoint_fingerprint_value(memory: &Memory<'_>) -> String {
+    fingerprint_value(&[memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
 }

@@ -55,7 +55,9 @@ fn duplicates(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
         let at = list.index(config.index).key("name");
         let finding = finding(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)));
         findings.push(
-            finding.basis(name).related(list.index(earlier.index).key("name"), "the first one of this name"),
+            finding
+                .fingerprint_value(name)
+                .related(list.index(earlier.index).key("name"), "the first one of this name"),
         );
     }
     findings
@@ -73,7 +75,7 @@ fn skills(config: &Config<'_>, list: &Pointer) -> Vec<Finding> {
         other => {
             let at = list.index(index);
             let text = format!("Invalid value: {}: expected string", quoted(other.type_name()));
-            Some(deny(&TYPE_INVALID, &at, &text).basis(other.type_name()))
+            Some(deny(&TYPE_INVALID, &at, &text).fingerprint_value(other.type_name()))
         }
     };
     skills.iter().enumerate().filter_map(finding).collect()

@@ -122,7 +122,7 @@ fn storage_size(shared: &Shared<'_>) -> Option<Finding> {
     let at = Pointer::new(SHARED).key("storageSize");
     let text = format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size));
     let finding = if shared.enabled { deny } else { warn };
-    Some(finding(&STORAGE_SIZE_INVALID, &at, &text).basis(size))
+    Some(finding(&STORAGE_SIZE_INVALID, &at, &text).fingerprint_value(size))
 }
 
 fn without_memory(shared: &Shared<'_>) -> Option<Finding> {

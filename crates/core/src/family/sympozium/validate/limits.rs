@@ -83,7 +83,7 @@ fn cooldown(breaker: &Tree, here: &Pointer) -> Option<Finding> {
 
 fn ttl(decay: &Tree, here: &Pointer) -> Option<Finding> {
     let text = text_at(decay, &["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
-    Some(deny(&TTL_INVALID, &here.key("ttl"), &invalid(text)).basis(text))
+    Some(deny(&TTL_INVALID, &here.key("ttl"), &invalid(text)).fingerprint_value(text))
 }
 
 fn is_positive(text: &str) -> bool {

@@ -57,7 +57,7 @@ fn too_long(subject: &Subject<'_>, longest: usize, suffix: &str) -> Option<Findi
     let text = format!(
         "Too long: may not be more than {longest} characters, or its Service \"…{suffix}\" has over 63"
     );
-    Some(finding(&NAME_TOO_LONG, &own_name(), &text).basis(subject.name))
+    Some(finding(&NAME_TOO_LONG, &own_name(), &text).fingerprint_value(subject.name))
 }
 
 fn agent_of(ensemble: &Ensemble<'_>, subject: &Subject<'_>, config: &Config<'_>) -> Vec<Finding> {
@@ -69,7 +69,7 @@ fn agent_of(ensemble: &Ensemble<'_>, subject: &Subject<'_>, config: &Config<'_>)
         let is_new = subject.old.is_none_or(|old| !Ensemble::read(old).knows(name));
         let finding = if is_new { Finding::deny } else { Finding::warn };
         let text = format!("Too long: {} may not be more than {LONGEST_AGENT} characters", quoted(&agent));
-        findings.push(said(finding, &AGENT_NAME_TOO_LONG, &at, &text).basis(&agent));
+        findings.push(said(finding, &AGENT_NAME_TOO_LONG, &at, &text).fingerprint_value(&agent));
     }
     // What is wrong with the Ensemble's own name is said there, once.
     let judged = if is_dns_label(subject.name) { agent } else { format!("a-{name}") };

@@ -54,7 +54,7 @@ fn tools(pack: &Tree, name: &str) -> Vec<Finding> {
             quoted(tool)
         );
         let at = Pointer::new("/spec/sidecar/tools").index(index).key("name");
-        Some(Finding::deny(&TOOL_NAME_BUILTIN, at, message).basis(tool))
+        Some(Finding::deny(&TOOL_NAME_BUILTIN, at, message).fingerprint_value(tool))
     };
     tools.iter().enumerate().filter_map(finding).collect()
 }

@@ -18,7 +18,7 @@ pub(super) fn of_run(run: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = reserved(run, &["spec", "volumes"])
         .map(|(at, name)| {
             let message = format!("AgentRun.spec.volumes[{}]: {RESERVED}", quoted(name));
-            Finding::deny(&RESERVED_VOLUME, at, message).basis(name)
+            Finding::deny(&RESERVED_VOLUME, at, message).fingerprint_value(name)
         })
         .collect();
     findings.extend(mounts(run));
