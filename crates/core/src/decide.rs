@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::family::{self, common, pod as pods};
+use crate::family::inject::{INJECT_LABEL, label, marker};
+use crate::family::{self, common};
 use crate::model::change::keeps_what_users_write;
 use crate::model::decision::{Decision, Reason};
 use crate::model::family::{Family, Subject};
@@ -54,7 +55,7 @@ enum InjectMode<'p> {
 }
 
 fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
-    match pod.label(pods::INJECT_LABEL) {
+    match pod.label(INJECT_LABEL) {
         None => InjectMode::None,
         Some("disabled") => InjectMode::Disabled,
         Some("required") => InjectMode::Required,
@@ -137,7 +138,7 @@ fn inject(
     }
     let mut edits = Vec::new();
     if !injection.edits.is_empty() {
-        let marker = pods::marker::edit(pod, family, injection.added);
+        let marker = marker::edit(pod, family, injection.added);
         edits = injection.edits;
         edits.push(marker);
     }
@@ -174,13 +175,9 @@ fn referrer(
 /// What the inject label of a namespace says.
 fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
     match state.get(&NAMESPACE, "", namespace) {
-        Lookup::Found(object) => object.label(pods::INJECT_LABEL),
+        Lookup::Found(object) => object.label(INJECT_LABEL),
         Lookup::Absent | Lookup::Unknown => None,
     }
-}
-
-fn inject_label() -> Pointer {
-    Pointer::new("/metadata/labels").key(pods::INJECT_LABEL)
 }
 
 fn label_unknown(family: &'static Family, value: &str) -> Finding {
@@ -188,7 +185,7 @@ fn label_unknown(family: &'static Family, value: &str) -> Finding {
         "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
         quoted(value)
     );
-    Finding::warn(family.inject_label_unknown, inject_label(), message)
+    Finding::warn(family.inject_label_unknown, label(INJECT_LABEL), message)
 }
 
 fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str) -> Finding {
@@ -202,7 +199,7 @@ fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str
 
 fn not_recognised() -> Decision {
     let message = "the pod requires its memory, but has no label by which an enabled family knows it";
-    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, inject_label(), message)
+    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label(INJECT_LABEL), message)
         .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
     Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
 }

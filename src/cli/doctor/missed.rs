@@ -10,7 +10,7 @@ use crate::admission::admit;
 use crate::cli::doctor::check::Check;
 use crate::cli::doctor::evidence::{AgentPod, Agents, Installation};
 use crate::cli::entry::entries;
-use crate::family::pod::INJECTED_ANNOTATION;
+use crate::family::inject::INJECTED_ANNOTATION;
 use crate::model::decision::{Decision, Reason};
 use crate::model::family::Family;
 use crate::model::kind::SECRET;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cli::doctor::check::{Check, few};
 use crate::cli::doctor::evidence::{Agents, Installation, Seen};
-use crate::family::pod::INJECT_LABEL;
+use crate::family::inject::INJECT_LABEL;
 use crate::report::counted;
 
 const ID: &str = "inject-label";

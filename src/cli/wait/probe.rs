@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::decide::decide;
-use crate::family::pod::INJECT_LABEL;
+use crate::family::inject::INJECT_LABEL;
 use crate::model::family::Family;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;

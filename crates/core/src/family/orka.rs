@@ -17,6 +17,7 @@ pub mod cel_rules;
 pub mod codes;
 pub mod default;
 pub mod inject;
+pub mod selector_value;
 pub mod setting;
 pub mod validate;
 

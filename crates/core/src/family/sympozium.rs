@@ -7,6 +7,7 @@ pub mod default;
 pub mod inject;
 mod lookup;
 pub mod validate;
+pub mod variables;
 
 use crate::model::family::Family;
 

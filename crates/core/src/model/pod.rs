@@ -115,14 +115,16 @@ view! {
     /// The `valueFrom` of an environment variable.
     ValueFrom {
         /// A key of a Secret.
-        secret_key_ref: SecretKeyRef<'a> = "secretKeyRef",
+        secret_key_ref: KeyRef<'a> = "secretKeyRef",
+        /// A key of a ConfigMap.
+        config_map_key_ref: KeyRef<'a> = "configMapKeyRef",
     }
 }
 
 view! {
-    /// A key of a Secret.
-    SecretKeyRef {
-        /// The name of the Secret.
+    /// A key of a Secret or a ConfigMap.
+    KeyRef {
+        /// The name of the Secret or ConfigMap.
         name: Text<'a> = "name",
         /// The key in its data.
         key: Text<'a> = "key",

@@ -4,22 +4,23 @@
 //! in by annotation. The way to the memory: the annotation names the Memory, the Memory says where
 //! its service is. What the pod already says wins.
 
-mod annotations;
-mod env;
-mod target;
+mod find;
+mod recognise;
+mod want;
 
-use crate::family::pod::{Place, env_pointer, insert_env, maker};
+use std::sync::Arc;
+
+use crate::family::inject::env::{Existing, Variable};
+use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation, maker, merge};
 use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::injection::{Added, Injection};
+use crate::model::injection::Injection;
 use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::snapshot::{Lookup, StateReader};
 
-use self::annotations::MemoryName;
-use self::env::{Compared, Variable};
-use self::target::Reach;
+use self::find::Found;
+use self::recognise::MemoryName;
 use super::api::{CONTAINERS_ANNOTATION, DEFAULT, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
     LOOKUP_FAILED, POD_BROKER, POD_CONTAINER_UNKNOWN, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
@@ -46,12 +47,13 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     let mut injection = Injection::nothing(Reason::Complete);
     let timeout = timeout(pod, &mut injection);
     let containers = containers(pod, &mut injection);
-    let Some(reach) = reach(wanted, namespace, &mut injection, state) else { return Some(injection) };
-    let variables = wanted_variables(&reach, timeout, &mut injection, state);
-    if injection.unmet.is_empty() {
-        fill(pod, &containers, &reach, &variables, &mut injection);
+    let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
+    let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
+    let variables = variables(&found, &memory, timeout, &mut injection, state);
+    if !injection.unmet.is_empty() {
+        return Some(injection);
     }
-    Some(injection)
+    Some(fill(pod, &containers, &found, &variables, injection.warnings))
 }
 
 /// What made the pod: no object of the platform stands for it.
@@ -62,10 +64,6 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Opt
     home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
 }
 
-fn annotation(key: &str) -> Pointer {
-    Pointer::new("/metadata/annotations").key(key)
-}
-
 fn unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
     injection.reason = reason;
     injection.unmet.push(Finding::warn(code, annotation(MEMORY_ANNOTATION), message));
@@ -73,7 +71,7 @@ fn unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message
 
 /// The seconds of the timeout, if there is one that can be used.
 fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
-    let seconds = annotations::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
+    let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
         let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600");
         let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation(TIMEOUT_ANNOTATION), message);
@@ -84,7 +82,7 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
 
 /// The indexes of the containers that get the memory: those that are named, or all.
 fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
-    let named = annotations::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
+    let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
     let has_name = |index: &usize, name: &str| {
         pod.containers().get(*index).and_then(|container| container.name.as_deref()) == Some(name)
     };
@@ -111,12 +109,12 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
 }
 
 /// The Memory that the annotation names, and what of it the pod may have.
-fn reach<'s>(
+fn find<'s>(
     wanted: &str,
     namespace: &str,
     injection: &mut Injection,
     state: &mut StateReader<'s>,
-) -> Option<Reach<'s>> {
+) -> Option<Found<'s>> {
     let Some(MemoryName { namespace: home, name }) = MemoryName::read(wanted) else {
         let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
         unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
@@ -133,7 +131,7 @@ fn reach<'s>(
                 let pointer = annotation(MEMORY_ANNOTATION);
                 injection.warnings.push(Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message));
             }
-            Some(Reach { memory, namespace: home.to_owned(), foreign })
+            Some(Found { memory, namespace: home.to_owned(), foreign })
         }
         Lookup::Absent => {
             unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
@@ -159,64 +157,48 @@ fn missing(name: &str, home: &str) -> String {
 }
 
 /// All variables of the memory, in their order; none when it has no address.
-fn wanted_variables(
-    reach: &Reach<'_>,
+fn variables(
+    found: &Found<'_>,
+    memory: &Arc<str>,
     timeout: Option<u16>,
     injection: &mut Injection,
     state: &mut StateReader<'_>,
-) -> Vec<Variable> {
-    let Some(address) = reach.address(state) else {
-        let Object { name, .. } = reach.memory;
-        let home = quoted(&format!("{}/{name}", reach.namespace));
+) -> Vec<Variable<'static>> {
+    let Some(address) = found.address(state) else {
+        let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
         unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
         return Vec::new();
     };
-    let (headers, skipped) = reach.headers();
+    let (headers, skipped) = found.headers();
     if injection.unmet.is_empty() {
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
             let message = format!("header {} cannot be injected: {}", skipped.name, skipped.reason);
             Finding::warn(&POD_HEADER_SKIPPED, annotation(MEMORY_ANNOTATION), message)
         }));
     }
-    env::variables(reach, address, timeout, &headers)
+    want::variables(found, memory, address, timeout, headers)
 }
 
-/// Compares what the containers have with what they are to have, and adds what is missing.
+/// The same variables for each of these containers.
 fn fill(
     pod: &Pod<'_>,
     containers: &[usize],
-    reach: &Reach<'_>,
-    variables: &[Variable],
-    injection: &mut Injection,
-) {
-    let home = format!("Memory {}/{}", reach.namespace, reach.memory.name).into();
-    let mut added = Vec::new();
-    let mut conflict = false;
-    for index in containers {
-        let Some(container) = pod.containers().get(*index) else { continue };
-        let name = container.name.as_deref().unwrap_or_default();
-        let existing = container.env.as_deref();
-        let Compared { missing, different } = env::compare(existing.unwrap_or_default(), variables);
-        for (at, variable) in different {
-            let message = format!("container {} already sets {variable}; left as is", quoted(name));
-            let pointer = env_pointer(*index).index(at);
-            injection.warnings.push(Finding::warn(&POD_ENV_EXISTS, pointer, message));
-            conflict = true;
-        }
-        if !missing.is_empty() {
-            added.push((name.to_owned(), missing.iter().map(|variable| variable.name.clone()).collect()));
-        }
-        let block =
-            missing.into_iter().map(|variable| (variable.env_var(), variable.origin(&home))).collect();
-        injection.edits.extend(insert_env(*index, existing, block, Place::Front));
-    }
-    injection.reason = match (added.is_empty(), conflict) {
-        (false, _) => Reason::Injected,
-        (true, true) => Reason::Conflict,
-        (true, false) => Reason::Complete,
+    found: &Found<'_>,
+    variables: &[Variable<'static>],
+    warnings: Vec<Finding>,
+) -> Injection {
+    let container = |index: &usize| {
+        let container = pod.containers().get(*index)?;
+        let existing = Existing::of(container, &[want::PREFIX]);
+        Some(WantedInContainer::variables(*index, container, existing, variables.to_vec()))
     };
-    let whose = if reach.foreign { format!("{}/", reach.namespace) } else { String::new() };
-    let memory = vec![format!("Memory/{whose}{}", reach.memory.name)];
-    injection.added = Added { memory, env: added, ..Added::default() };
+    let containers = containers.iter().filter_map(container).collect();
+    let whose = if found.foreign { format!("{}/", found.namespace) } else { String::new() };
+    let memory = vec![format!("Memory/{whose}{}", found.memory.name)];
+    merge(Wanted { memory, containers, warnings, ..Wanted::default() }, |conflict: &Conflict<'_>| {
+        let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
+        let message = format!("container {container} already sets {variable}; left as is");
+        Finding::warn(&POD_ENV_EXISTS, conflict.entry.clone(), message)
+    })
 }

@@ -12,9 +12,9 @@ use crate::model::tree::Tree;
 
 use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
-use super::inject::env::resource;
 use super::lookup;
 use super::validate::is_well_formed;
+use crate::family::inject::resource;
 
 /// The skills and the Ensemble of the run's Agent, where the run is new and says nothing itself.
 #[must_use]

@@ -1,53 +1,43 @@
 //! What a pod lacks to have its memory.
 //!
 //! ```text
-//! pod ──find──▶ what is on: private, legacy, shared ──plan──▶ variables, containers, volumes ──▶ edits
+//! pod ──find──▶ what is on: private, legacy, shared ──want──▶ variables, containers, volumes
 //! ```
 //!
 //! Private memory is a service of its own or a native sidecar, shared memory always a service, and
 //! the older memory in a ConfigMap a volume.
 
-mod carry;
-mod containers;
-pub mod env;
 mod find;
-mod legacy;
-mod mode;
-mod plan;
-pub mod seen;
-mod service;
-mod sidecar;
+mod recognise;
+mod want;
 
-use crate::family::pod::maker;
+use crate::family::inject::parts::{Mounts, PodParts};
+use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, no_memory, unmet};
 use crate::model::decision::Reason;
-use crate::model::finding::{Code, Finding, quoted};
+use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::notice::Referrer;
-use crate::model::pod::Pod;
+use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;
 
 use self::find::find;
-use self::plan::Plan;
-use self::seen::Seen;
-use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL,
-    RUN_LABEL,
-};
-use super::codes::{AGENT_WITHOUT_MEMORY, POD_NO_AGENT_CONTAINER};
+use self::recognise::{instance_label, recognise};
+use self::want::PodToFill;
+use super::api::{AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, RUN_LABEL};
+use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
 /// What the pod lacks; `None` when it is no agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let instance = recognise(pod)?;
-    let Some(seen) = Seen::read(pod) else { return Some(Injection::nothing(Reason::Malformed)) };
-    Some(fill(pod, &seen, instance, namespace, state).unwrap_or_else(|unmet| *unmet))
-}
-
-/// The agent that a pod is of.
-fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
-    let is_run = pod.label(COMPONENT_LABEL) == Some(AGENT_RUN_COMPONENT);
-    pod.label(INSTANCE_LABEL).filter(|name| is_run && !name.is_empty())
+    let agent = container_named(pod, AGENT_CONTAINER);
+    let mounts = agent.map_or_else(|| Some(Mounts::default()), |(_, container)| Mounts::read(container));
+    let (Some(parts), Some(mounts)) = (PodParts::read(pod), mounts) else {
+        return Some(Injection::nothing(Reason::Malformed));
+    };
+    let filled = fill(pod, &parts, (agent, mounts), instance, namespace, state);
+    Some(filled.unwrap_or_else(|unmet| *unmet))
 }
 
 /// The Agent of the pod, or else its AgentRun, or else what made the pod.
@@ -60,49 +50,34 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Opti
     objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
 }
 
-/// Why there is no memory; boxed, since it is the rare way out.
-type Unmet = Box<Injection>;
-
-fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
-    Box::new(Injection::unmet(reason, Finding::warn(code, at, message)))
-}
-
-/// Where a pod names its agent.
-fn instance_label() -> Pointer {
-    Pointer::new("/metadata/labels").key(INSTANCE_LABEL)
-}
-
-fn fill(
-    pod: &Pod<'_>,
-    seen: &Seen<'_>,
+fn fill<'p>(
+    pod: &'p Pod<'p>,
+    parts: &'p PodParts<'p>,
+    (agent, mounts): (Option<(usize, &'p Container<'p>)>, Mounts<'p>),
     instance: &str,
-    namespace: &str,
+    namespace: &'p str,
     state: &mut StateReader<'_>,
 ) -> Result<Injection, Unmet> {
-    let Some(agent) = seen.agent else {
+    let Some((index, container)) = agent else {
         let message = format!("no container named \"{AGENT_CONTAINER}\"");
-        return Err(unmet(
-            Reason::NoContainer,
-            &POD_NO_AGENT_CONTAINER,
-            Pointer::new("/spec/containers"),
-            message,
-        ));
+        let at = Pointer::new("/spec/containers");
+        return Err(unmet(Reason::NoContainer, &POD_NO_AGENT_CONTAINER, at, message));
     };
     let found = find(pod, instance, namespace, state)?;
     if !found.anything() {
         if found.unmet.is_empty() {
             let message = format!("Agent {} has no memory", quoted(instance));
-            let mut none = unmet(Reason::NoMemory, &AGENT_WITHOUT_MEMORY, instance_label(), message);
-            none.quiet = true;
-            return Err(none);
+            return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
         }
-        let mut nothing = Injection::nothing(Reason::ReferenceMissing);
-        carry::unmet(&mut nothing, found.unmet);
-        return Err(Box::new(nothing));
+        let nothing = Injection::nothing(Reason::ReferenceMissing);
+        return Err(Box::new(Injection { unmet: found.unmet, ..nothing }));
     }
-    let mut plan = Plan::new(pod, seen, agent, namespace, found, &state.settings().sympozium);
-    plan.legacy();
-    plan.private(state)?;
-    plan.shared();
-    Ok(carry::out(plan))
+    let pod = PodToFill { pod, parts, index, container, mounts, namespace };
+    Ok(merge(want::want(pod, found, state)?, |conflict: &Conflict<'_>| {
+        let Conflict { variable, entry, .. } = conflict;
+        let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
+        let name = quoted(name.rsplit('/').next().unwrap_or_default());
+        let message = format!("{} is already set and differs from {kind} {name}", variable.name);
+        Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
+    }))
 }

@@ -1,5 +1,6 @@
-//! Finds what belongs to a pod: its AgentRun, its Agent and its Ensemble, all in its own namespace.
+//! Which memory a pod gets: what belongs to it is its AgentRun, its Agent and its Ensemble, all in its own namespace.
 
+use crate::family::inject::{Unmet, label, unmet};
 use crate::model::decision::Reason;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
@@ -15,7 +16,7 @@ use super::super::api::ensemble::Ensemble;
 use super::super::api::{AGENT_RUN, RUN_LABEL};
 use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
 use super::super::lookup;
-use super::{Unmet, instance_label, unmet};
+use super::recognise::instance_label;
 
 /// What belongs to a pod, and which memory is on.
 pub(super) struct Found<'s> {
@@ -81,7 +82,7 @@ fn find_run<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<Option<&'s Object>, Unmet> {
     let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let at = Pointer::new("/metadata/labels").key(RUN_LABEL);
+    let at = label(RUN_LABEL);
     let run = match state.get(&AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),

@@ -1,5 +1,7 @@
 //! Variables of the user's own that stand in the way of those that memory needs.
 
+use std::borrow::Cow;
+
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, StateReader};
@@ -7,8 +9,8 @@ use crate::model::tree::Tree;
 
 use super::super::api::agent::{config_name, ensemble_name};
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
-use super::super::inject::env::{PRIVATE_URL, shared_names};
 use super::super::lookup;
+use super::super::variables::{PRIVATE_URL, shared_names};
 
 /// Of an Agent, or of an AgentRun with its Agent where that is known.
 pub(super) fn findings(
@@ -34,7 +36,9 @@ pub(super) fn findings(
             let message = format!("{field}[{}] wins over the injected value", quoted(name));
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
-        if let Some((ensemble, _)) = written.as_ref().filter(|(_, names)| names.contains(&name.as_str())) {
+        if let Some((ensemble, _)) =
+            written.as_ref().filter(|(_, names)| names.iter().any(|known| known == name))
+        {
             let message =
                 format!("{field}[{}] has no effect: set by Ensemble {}", quoted(name), quoted(ensemble));
             findings.push(Finding::warn(&RESERVED_ENV, at.key(name), message));
@@ -49,7 +53,7 @@ fn written<'s>(
     run: Option<&Tree>,
     namespace: &str,
     state: &mut StateReader<'s>,
-) -> Option<(&'s str, Vec<&'static str>)> {
+) -> Option<(&'s str, Vec<Cow<'static, str>>)> {
     let name = ensemble_name(agent, run)?;
     let Lookup::Found(ensemble) = lookup::ensemble(namespace, name, state) else { return None };
     let names = shared_names(ensemble, agent.and_then(config_name));

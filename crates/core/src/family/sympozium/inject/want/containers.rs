@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::super::api::{MEMORY_SERVER, PORT};
+use crate::family::inject::containers::{health_checked_port, resources, security_context};
 
-/// The user of containers in pods that name none; root will not do.
-/// Source: upstream's pods, `runAsUser` of the agent-runner image.
-pub(super) const USER: u32 = 1000;
+use super::super::super::api::{MEMORY_SERVER, PORT};
 
 /// The group of volumes in pods that name none: the memory server could not write to a fresh one.
 /// Source: upstream, issue 49.
@@ -31,10 +29,7 @@ impl Wait<'_> {
             "image": self.image,
             "imagePullPolicy": "IfNotPresent",
             "command": ["sh", "-c", self.script()],
-            "resources": {
-                "requests": {"cpu": "50m", "memory": "32Mi"},
-                "limits": {"cpu": "100m", "memory": "64Mi"},
-            },
+            "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
             "securityContext": security_context(self.has_user),
         })
     }
@@ -78,10 +73,7 @@ impl Server<'_> {
             "imagePullPolicy": "IfNotPresent",
             "restartPolicy": "Always",
             "env": self.variables(),
-            "resources": {
-                "requests": {"cpu": "50m", "memory": "64Mi"},
-                "limits": {"cpu": "200m", "memory": "128Mi"},
-            },
+            "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
             "securityContext": security_context(self.has_user),
             "volumeMounts": [
                 {"name": "memory-db", "mountPath": "/data"},
@@ -89,13 +81,7 @@ impl Server<'_> {
             ],
         });
         if let (Value::Object(fields), false) = (&mut container, self.host_network) {
-            let health = json!({"path": "/health", "port": PORT});
-            let put = [
-                ("ports", json!([{"name": "http", "containerPort": PORT}])),
-                ("startupProbe", json!({"httpGet": health, "periodSeconds": 2, "failureThreshold": 30})),
-                ("readinessProbe", json!({"httpGet": health, "periodSeconds": 10})),
-                ("livenessProbe", json!({"httpGet": health, "initialDelaySeconds": 5, "periodSeconds": 30})),
-            ];
+            let put = health_checked_port(PORT);
             fields.extend(put.map(|(key, value)| (key.to_owned(), value)));
         }
         container
@@ -117,20 +103,4 @@ impl Server<'_> {
         let own = own.iter().map(|(name, value)| (*name, value.as_str()));
         own.chain(more.copied()).map(|(name, value)| json!({"name": name, "value": value})).collect()
     }
-}
-
-/// What Pod Security "restricted" asks of a container.
-/// Source: Kubernetes documentation, Pod Security Standards.
-fn security_context(has_user: bool) -> Value {
-    let mut context = json!({
-        "readOnlyRootFilesystem": true,
-        "allowPrivilegeEscalation": false,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": true,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    });
-    if let (Value::Object(fields), false) = (&mut context, has_user) {
-        fields.insert("runAsUser".to_owned(), USER.into());
-    }
-    context
 }

@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use ring::digest::{SHA256, digest};
 
 /// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
-const LONGEST: usize = 63;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// How much of a longer name is kept, in front of a part of its hash.
-const KEPT: usize = 50;
+const KEPT_BYTES: usize = 50;
 
 /// How many bytes of the hash are kept, two digits each.
-const HASHED: usize = 6;
+const HASH_BYTES: usize = 6;
 
 /// The label value for a name. Source: orka-agents/orka, the function of this name.
-pub(super) fn selector_value(name: &str) -> String {
+pub fn selector_value(name: &str) -> String {
     let name = name.trim();
-    if name.len() <= LONGEST && is_label_value(name) {
+    if name.len() <= MAX_LABEL_BYTES && is_label_value(name) {
         return name.to_owned();
     }
     let fitting = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
@@ -25,12 +25,12 @@ pub(super) fn selector_value(name: &str) -> String {
         "" => "label",
         value => value,
     };
-    if value.len() <= LONGEST {
+    if value.len() <= MAX_LABEL_BYTES {
         return value.to_owned();
     }
-    let start = stripped(value.get(..KEPT).unwrap_or(value));
+    let start = stripped(value.get(..KEPT_BYTES).unwrap_or(value));
     let hash = digest(&SHA256, name.as_bytes());
-    hash.as_ref().iter().take(HASHED).fold(format!("{start}-"), |mut value, byte| {
+    hash.as_ref().iter().take(HASH_BYTES).fold(format!("{start}-"), |mut value, byte| {
         let _ = write!(value, "{byte:02x}");
         value
     })
@@ -64,7 +64,7 @@ mod tests {
             assert_eq!(selector_value(name), value, "{name}");
         }
         let value = selector_value(&long);
-        assert_eq!(value.len(), LONGEST);
+        assert_eq!(value.len(), MAX_LABEL_BYTES);
         assert!(value.starts_with(&format!("a{}-", "b".repeat(49))));
         // The ends of the first fifty characters are stripped once more.
         let dotted = format!("{}.{}", "a".repeat(49), "b".repeat(30));

@@ -1,10 +1,13 @@
-//! The variables that a Memory wants in its agent's container, in their order.
+//! What a Memory wants in its agent's container.
 
 use std::sync::Arc;
 
-use crate::model::edit::{EnvSource, EnvVar, Origin, SecretKeyRef, ValueFrom};
-use crate::model::finding::{Code, quoted};
-use crate::model::pod::{self, read};
+use crate::family::inject::env::{self, Existing, Variable, escaped};
+use crate::family::inject::{Wanted, WantedInContainer, field, resource};
+use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::pod::Container;
+use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, StateReader};
 
 use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
@@ -12,14 +15,14 @@ use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use super::super::endpoint;
 use super::super::namespace::{self, Reference, SecretReference};
 use super::super::wording::fitted;
-use super::Found;
+use super::find::Found;
 
 const REF: &str = "ORLOJ_MEMORY_REF";
 const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
 const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
 const TYPE: &str = "ORLOJ_MEMORY_TYPE";
 const ALLOW: &str = "ORLOJ_MEMORY_ALLOW";
-pub(super) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
+const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
 const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
 const DSN: &str = "ORLOJ_MEMORY_DSN";
 const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
@@ -27,89 +30,60 @@ const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
-/// What all names start with.
-pub(super) const COMMON_START: &str = "ORLOJ_MEMORY_";
+/// What all names start with: most variables of a pod are told apart by it.
+const PREFIX: &str = "ORLOJ_MEMORY_";
 
-/// One variable.
-#[derive(Debug)]
-pub(super) struct Row {
-    pub(super) name: &'static str,
-    source: EnvSource,
-    pub(super) origin: Origin,
-    /// Whether the value refers to [`PASSWORD`], which has to stand before it.
-    pub(super) needs_password: bool,
-}
-
-impl Row {
-    pub(super) fn env_var(&self) -> EnvVar {
-        EnvVar { name: self.name.into(), source: self.source.clone() }
-    }
-
-    /// Whether an entry says the same.
-    pub(super) fn equals(&self, entry: &pod::EnvVar<'_>) -> bool {
-        match &self.source {
-            EnvSource::Value(wanted) => entry.literal() == Some(wanted),
-            // Nothing of this family comes from a ConfigMap.
-            EnvSource::ConfigMap(_) => false,
-            EnvSource::ValueFrom(ValueFrom { secret_key_ref: wanted }) => {
-                let entry = read::<pod::ValueFrom<'_>>(entry.value_from).and_then(|from| from.secret_key_ref);
-                entry.is_some_and(|entry| {
-                    entry.name.as_deref() == Some(&wanted.name)
-                        && entry.key.as_deref() == Some(&wanted.key)
-                        && entry.optional == wanted.optional
-                })
-            }
-        }
-    }
-}
-
-/// All that a Memory wants, and what is to be said of what it does not get.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    /// The Memory as the marker annotation names it.
-    pub(super) memory: String,
-    pub(super) rows: Vec<Row>,
-    pub(super) warnings: Vec<(&'static Code, String)>,
-}
-
-/// The rows for a pod of this namespace.
-pub(super) fn wanted(found: &Found<'_>, pod_namespace: &str, state: &mut StateReader<'_>) -> Wanted {
+/// What the agent's container shall have, and what is to be said of what it does not get.
+pub(super) fn want<'p>(
+    (index, container): (usize, &'p Container<'p>),
+    found: &Found<'_>,
+    pod_namespace: &str,
+    state: &mut StateReader<'_>,
+) -> (Wanted<'p>, Vec<Finding>) {
     let memory = Memory::read(&found.memory.tree);
     // A provider of the wrong type is none that could be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
-    let mut writer = Writer::new(found.memory, pod_namespace);
+    let existing = Existing::of(container, &[PREFIX]);
+    let mut writer = Writer::new(found.memory, pod_namespace, env::list(index));
     writer.about(found, &memory, &provider);
     if provider != Provider::InMemory {
-        writer.connection(&memory, &provider, found.memory);
+        writer.connection(&memory, &provider, found.memory, &existing);
     }
     if provider == Provider::Pgvector {
         writer.embeddings(&memory, found.memory, state);
     }
-    writer.wanted
+    let memory = vec![format!("Memory/{}", found.memory.name)];
+    let containers = vec![WantedInContainer::variables(index, container, existing, writer.variables)];
+    (Wanted { memory, containers, ..Wanted::default() }, writer.withheld)
 }
 
-/// Writes rows that come from one object.
+/// Writes variables that come from one object.
 struct Writer<'p> {
     pod_namespace: &'p str,
-    /// The object that the next rows come from, as `Kind namespace/name`.
+    /// Where findings point.
+    here: Pointer,
+    /// The object that the next variables come from.
     resource: Arc<str>,
-    wanted: Wanted,
+    variables: Vec<Variable<'static>>,
+    withheld: Vec<Finding>,
 }
 
 impl<'p> Writer<'p> {
-    fn new(memory: &Object, pod_namespace: &'p str) -> Self {
-        let wanted =
-            Wanted { memory: format!("Memory/{}", memory.name), rows: Vec::new(), warnings: Vec::new() };
-        Self { pod_namespace, resource: resource("Memory", memory), wanted }
+    fn new(memory: &Object, pod_namespace: &'p str, here: Pointer) -> Self {
+        let resource = resource("Memory", memory);
+        Self { pod_namespace, here, resource, variables: Vec::new(), withheld: Vec::new() }
     }
 
-    fn add(&mut self, name: &'static str, source: EnvSource, field: &'static str) {
-        let origin = Origin { resource: Arc::clone(&self.resource), field: field.into(), rule: "" };
-        self.wanted.rows.push(Row { name, source, origin, needs_password: false });
+    fn add(&mut self, name: &'static str, source: EnvSource, of: &'static str) {
+        self.variables.push(Variable::new(name, source, field(&self.resource, of)));
     }
 
     fn literal(&mut self, name: &'static str, text: &str, field: &'static str) {
-        self.add(name, EnvSource::Value(text.replace('$', "$$")), field);
+        self.add(name, EnvSource::Value(escaped(text)), field);
+    }
+
+    fn withhold(&mut self, code: &'static Code, message: String) {
+        self.withheld.push(Finding::warn(code, self.here.clone(), message));
     }
 
     /// Rows 1 to 5: which memory, and what may be done with it.
@@ -129,7 +103,13 @@ impl<'p> Writer<'p> {
     }
 
     /// Rows 6 and 7: where the memory is, and the credential for it.
-    fn connection(&mut self, memory: &Memory<'_>, provider: &Provider, object: &Object) {
+    fn connection(
+        &mut self,
+        memory: &Memory<'_>,
+        provider: &Provider,
+        object: &Object,
+        existing: &Existing<'_>,
+    ) {
         let pgvector = *provider == Provider::Pgvector;
         let (credential, address) = if pgvector { (PASSWORD, DSN) } else { (TOKEN, ENDPOINT) };
         let home = namespace::of_object(object);
@@ -145,10 +125,13 @@ impl<'p> Writer<'p> {
                 let memory = quoted(&format!("{namespace}/{name}"));
                 format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
             });
-            self.wanted.warnings.push((&POD_ENDPOINT_WITHHELD, message));
+            self.withhold(&POD_ENDPOINT_WITHHELD, message);
             return;
         }
         match endpoint::password_goes_before(text).filter(|_| pgvector && has_credential) {
+            // A password that the pod has itself would come behind the string that refers to it, or be
+            // another one.
+            Some(_) if existing.get(PASSWORD).is_some() && existing.get(DSN).is_none() => {}
             Some(at) => self.dsn(text, at),
             None if *provider == Provider::Http => {
                 self.literal(ENDPOINT, text.trim_end_matches('/'), "spec.endpoint");
@@ -160,12 +143,8 @@ impl<'p> Writer<'p> {
     /// The kubelet fills the password in; it never stands in the pod.
     fn dsn(&mut self, text: &str, at: usize) {
         let (user, host) = text.split_at(at);
-        let escaped = |text: &str| text.replace('$', "$$");
         let value = format!("{}:$({PASSWORD}){}", escaped(user), escaped(host));
         self.add(DSN, EnvSource::Value(value), "spec.endpoint");
-        if let Some(row) = self.wanted.rows.last_mut() {
-            row.needs_password = true;
-        }
     }
 
     /// Rows 8 to 10: who makes embeddings. Without the ModelEndpoint they are left out.
@@ -201,11 +180,11 @@ impl<'p> Writer<'p> {
                 let secret = quoted(&format!("{namespace}/{name}"));
                 format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
             });
-            self.wanted.warnings.push((&POD_SECRET_NAMESPACE, message));
+            self.withhold(&POD_SECRET_NAMESPACE, message);
             return false;
         }
         // Credentials may live in Orloj's store only; a missing Secret must not stop the task.
-        let secret_key_ref = SecretKeyRef {
+        let secret_key_ref = KeyRef {
             name: secret.name.to_owned(),
             key: reference.key().to_owned().into(),
             optional: Some(true),
@@ -213,10 +192,6 @@ impl<'p> Writer<'p> {
         self.add(name, EnvSource::ValueFrom(ValueFrom { secret_key_ref }), field);
         true
     }
-}
-
-fn resource(kind: &str, object: &Object) -> Arc<str> {
-    format!("{kind} {}/{}", object.namespace, object.name).into()
 }
 
 /// Where embeddings are made, if that can be told; never with a password.

@@ -1,37 +1,37 @@
 //! Memory that is a Service: its URL, and an init container that waits for it.
 
+use crate::family::inject::{field, resource};
 use crate::model::edit::Origin;
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Object;
 
-use super::super::api::PORT;
-use super::super::codes::HOST_NETWORK_DNS;
+use super::super::super::api::PORT;
+use super::super::super::codes::HOST_NETWORK_DNS;
+use super::super::super::variables::{PRIVATE_URL, SHARED_URL};
+use super::Wants;
 use super::containers::Wait;
-use super::env::{self, PRIVATE_URL, SHARED_URL};
 use super::mode::is_loopback;
-use super::plan::{Part, Plan};
+use crate::family::inject::parts::Part;
 
 const PRIVATE_WAIT: &str = "wait-for-memory";
 const SHARED_WAIT: &str = "wait-for-shared-memory";
 
-impl Plan<'_, '_> {
+impl Wants<'_, '_> {
     pub(super) fn private_service(&mut self, origin: &Origin) {
-        let url = format!("http://{}-memory.{}.svc:{PORT}", self.found.instance, self.namespace);
+        let url = format!("http://{}-memory.{}.svc:{PORT}", self.found.instance, self.pod.namespace);
         self.private_on = true;
         self.want(PRIVATE_URL, url.as_str(), origin);
-        self.first = self.wait(PRIVATE_WAIT, "memory server", (PRIVATE_URL, &url), origin);
+        self.parts.first_init_container =
+            self.wait(PRIVATE_WAIT, "memory server", (PRIVATE_URL, &url), origin);
         self.resolves_services();
     }
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
-        let url = format!("http://{}-shared-memory.{}.svc:{PORT}", ensemble.name, self.namespace);
-        let origin = Origin {
-            resource: env::resource("Ensemble", ensemble),
-            field: "spec.sharedMemory.enabled".into(),
-            rule: "",
-        };
-        self.last = self.wait(SHARED_WAIT, "shared memory server", (SHARED_URL, &url), &origin);
+        let url = format!("http://{}-shared-memory.{}.svc:{PORT}", ensemble.name, self.pod.namespace);
+        let origin = field(&resource("Ensemble", ensemble), "spec.sharedMemory.enabled");
+        self.parts.last_init_container =
+            self.wait(SHARED_WAIT, "shared memory server", (SHARED_URL, &url), &origin);
         self.resolves_services();
     }
 
@@ -43,22 +43,23 @@ impl Plan<'_, '_> {
         (variable, ours): (&str, &str),
         origin: &Origin,
     ) -> Option<Part> {
-        let url = match self.seen.variable(variable) {
+        let url = match self.existing.get(variable) {
             None => ours,
             Some((_, entry)) if entry.value_from.is_some() => return None,
             Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
         };
-        if url.is_empty() || url.contains("$(") || is_loopback(url) || self.seen.has_container(name) {
+        if url.is_empty() || url.contains("$(") || is_loopback(url) || self.pod.parts.has_container(name) {
             return None;
         }
-        let (image, has_user) = (self.wait_image.as_str(), self.seen.has_user());
+        let (image, has_user) = (self.wait_image.as_str(), self.pod.parts.has_user());
         let tree = Wait { name, server, url, image, has_user }.container();
         Some(Part { name: name.to_owned(), tree, origin: origin.clone() })
     }
 
     fn resolves_services(&mut self) {
         let said = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
-        let resolves = !self.seen.host_network || self.seen.dns_policy == Some("ClusterFirstWithHostNet");
+        let resolves =
+            !self.pod.parts.host_network || self.pod.parts.dns_policy == Some("ClusterFirstWithHostNet");
         if !said && !resolves {
             let message = "hostNetwork: the names of memory Services need dnsPolicy ClusterFirstWithHostNet";
             self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));

@@ -3,7 +3,7 @@
 use crate::model::name::is_dns_subdomain;
 
 /// The longest timeout, in seconds.
-const LONGEST: u16 = 3600;
+const MAX_TIMEOUT_SECONDS: u16 = 3600;
 
 /// The Memory that an annotation names.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ fn is_namespace(text: &str) -> bool {
 pub(super) fn seconds(text: &str) -> Option<u16> {
     let text = trimmed(text);
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
-    text.parse().ok().filter(|seconds| plain && *seconds <= LONGEST)
+    text.parse().ok().filter(|seconds| plain && *seconds <= MAX_TIMEOUT_SECONDS)
 }
 
 /// The items of a list with commas, each once; empty ones do not count.

@@ -14,10 +14,11 @@ use super::super::address::{Address, is_port};
 use super::super::api::resolved_address;
 use super::super::service::{ServiceRef, by_name, by_number, ports};
 use super::super::value::{Given, Source, Taken};
+use crate::family::inject::env::escaped;
 
 /// A Memory as a pod sees it.
 #[derive(Debug)]
-pub(super) struct Reach<'s> {
+pub(super) struct Found<'s> {
     pub(super) memory: &'s Object,
     /// Its namespace; for one that nobody has placed, where it was looked for.
     pub(super) namespace: String,
@@ -42,7 +43,7 @@ pub(super) struct Skipped<'s> {
     index: usize,
 }
 
-impl<'s> Reach<'s> {
+impl<'s> Found<'s> {
     /// Where the service is; `None` when nobody can tell.
     pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let given = Given::address(self.memory.tree.at(&["spec", "address"])?);
@@ -125,11 +126,6 @@ impl<'s> Reach<'s> {
             Taken::Nothing => Err(no_value),
         }
     }
-}
-
-/// A text that the kubelet does not expand: it takes `$(NAME)` for a reference and `$$` for `$`.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('$', "$$")
 }
 
 /// The variable that carries a header.

@@ -6,15 +6,16 @@ use crate::model::pointer::Pointer;
 use crate::model::settings::MemoryMode;
 use crate::model::snapshot::{Lookup, Object, StateReader};
 
-use super::super::api::agent::{sidecar_image, text_at};
-use super::super::api::{MEMORY, MEMORY_SERVER, MODE_ANNOTATION};
-use super::super::codes::{MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
-use super::super::lookup;
-use super::super::validate::missing_pack;
-use super::env::PRIVATE_URL;
-use super::find::not_known;
-use super::plan::Plan;
-use super::{Unmet, instance_label};
+use super::super::super::api::agent::{sidecar_image, text_at};
+use super::super::super::api::{MEMORY, MEMORY_SERVER, MODE_ANNOTATION};
+use super::super::super::codes::{MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
+use super::super::super::lookup;
+use super::super::super::validate::missing_pack;
+use super::super::super::variables::PRIVATE_URL;
+use super::super::find::not_known;
+use super::super::recognise::instance_label;
+use super::Wants;
+use crate::family::inject::Unmet;
 
 /// What upstream calls the sidecar that a SkillPack brings along.
 const PACK_SIDECAR: &str = "skill-memory";
@@ -29,25 +30,25 @@ pub(super) enum Mode<'s> {
     SidecarPresent,
 }
 
-pub(super) fn mode<'s>(plan: &mut Plan<'_, 's>, state: &mut StateReader<'s>) -> Result<Mode<'s>, Unmet> {
-    let url = plan.seen.variable(PRIVATE_URL).map(|(_, entry)| entry);
+pub(super) fn mode<'s>(wants: &mut Wants<'_, 's>, state: &mut StateReader<'s>) -> Result<Mode<'s>, Unmet> {
+    let url = wants.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
     let own = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    if own && (plan.seen.has_container(MEMORY_SERVER) || plan.seen.has_container(PACK_SIDECAR)) {
+    if own && (wants.pod.parts.has_container(MEMORY_SERVER) || wants.pod.parts.has_container(PACK_SIDECAR)) {
         return Ok(Mode::SidecarPresent);
     }
     if url.is_some() {
-        if asked(plan) == Some("sidecar") {
+        if asked(wants) == Some("sidecar") {
             let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
-            plan.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, plan.env_entry(PRIVATE_URL), message));
+            wants.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, wants.env_entry(PRIVATE_URL), message));
         }
         return Ok(Mode::Service);
     }
-    let chosen = annotation(plan).unwrap_or_else(|| state.settings().sympozium.memory_mode);
+    let chosen = annotation(wants).unwrap_or_else(|| state.settings().sympozium.memory_mode);
     if chosen == MemoryMode::Service {
         return Ok(Mode::Service);
     }
     let sidecar = chosen == MemoryMode::Sidecar;
-    match lookup::memory_pack(plan.namespace, state) {
+    match lookup::memory_pack(wants.pod.namespace, state) {
         Lookup::Found(pack) if sidecar || sidecar_image(&pack.tree).is_some() => {
             Ok(Mode::Sidecar(Some(pack)))
         }
@@ -55,7 +56,7 @@ pub(super) fn mode<'s>(plan: &mut Plan<'_, 's>, state: &mut StateReader<'s>) -> 
         Lookup::Unknown => Err(not_known("SkillPack", MEMORY, instance_label())),
         Lookup::Absent => {
             if !sidecar {
-                plan.warnings.push(missing_pack(plan.namespace, instance_label()));
+                wants.warnings.push(missing_pack(wants.pod.namespace, instance_label()));
             }
             Ok(Mode::Sidecar(None))
         }
@@ -70,29 +71,29 @@ pub(super) fn is_loopback(url: &str) -> bool {
 }
 
 /// What an annotation of the pod, or else of the Agent, asks for.
-fn asked<'a>(plan: &'a Plan<'_, '_>) -> Option<&'a str> {
-    let of_agent = || text_at(&plan.found.agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]);
-    plan.pod.annotation(MODE_ANNOTATION).or_else(of_agent)
+fn asked<'a>(wants: &'a Wants<'_, '_>) -> Option<&'a str> {
+    let of_agent = || text_at(&wants.found.agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]);
+    wants.pod.pod.annotation(MODE_ANNOTATION).or_else(of_agent)
 }
 
 /// The mode that is asked for; what is no mode is passed over.
-fn annotation(plan: &mut Plan<'_, '_>) -> Option<MemoryMode> {
-    let value = asked(plan)?;
+fn annotation(wants: &mut Wants<'_, '_>) -> Option<MemoryMode> {
+    let value = asked(wants)?;
     match value {
         "service" => return Some(MemoryMode::Service),
         "sidecar" => return Some(MemoryMode::Sidecar),
         _ => {}
     }
-    let (whose, at) = if plan.pod.annotation(MODE_ANNOTATION).is_some() {
+    let (whose, at) = if wants.pod.pod.annotation(MODE_ANNOTATION).is_some() {
         (String::new(), Pointer::new("/metadata/annotations").key(MODE_ANNOTATION))
     } else {
-        (format!(" of Agent {}", quoted(&plan.found.instance)), instance_label())
+        (format!(" of Agent {}", quoted(&wants.found.instance)), instance_label())
     };
     let message = format!(
         "annotation {MODE_ANNOTATION}{whose}: unsupported value {}; use \"service\" or \"sidecar\"",
         quoted(value)
     );
     let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message);
-    plan.warnings.push(warning);
+    wants.warnings.push(warning);
     None
 }

@@ -2,18 +2,19 @@
 
 use serde_json::json;
 
-use crate::model::edit::Origin;
+use crate::family::inject::{field, resource};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
-use super::super::codes::POD_VOLUME_CONFLICT;
-use super::env::{self, LEGACY};
-use super::plan::{Part, Plan};
+use super::super::super::codes::POD_VOLUME_CONFLICT;
+use super::super::super::variables::LEGACY;
+use super::Wants;
+use crate::family::inject::parts::{Part, mounts_list};
 
 const VOLUME: &str = "memory";
 const PATH: &str = "/memory";
 
-impl Plan<'_, '_> {
+impl Wants<'_, '_> {
     pub(super) fn legacy(&mut self) {
         let Some(agent) = self.found.agent.filter(|_| self.found.legacy) else { return };
         let config_map = format!("{}-memory", self.found.instance);
@@ -21,14 +22,13 @@ impl Plan<'_, '_> {
             self.warnings.push(conflict);
             return;
         }
-        let origin =
-            Origin { resource: env::resource("Agent", agent), field: "spec.memory.enabled".into(), rule: "" };
+        let origin = field(&resource("Agent", agent), "spec.memory.enabled");
         self.want(LEGACY, "true", &origin);
-        if self.seen.volume(VOLUME).is_none() {
+        if self.pod.parts.volume(VOLUME).is_none() {
             let tree = json!({"name": VOLUME, "configMap": {"name": config_map, "optional": true}});
-            self.volumes.push(Part { name: VOLUME.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(Part { name: VOLUME.to_owned(), tree, origin: origin.clone() });
         }
-        if self.seen.mount(PATH).is_none() {
+        if self.pod.mounts.at(PATH).is_none() {
             let tree = json!({"name": VOLUME, "mountPath": PATH, "readOnly": true});
             self.mounts.push(Part { name: PATH.to_owned(), tree, origin });
         }
@@ -36,7 +36,7 @@ impl Plan<'_, '_> {
 
     /// Something else in the place of the ConfigMap.
     fn other_memory(&self, config_map: &str) -> Option<Finding> {
-        if let Some((index, volume)) = self.seen.volume(VOLUME) {
+        if let Some((index, volume)) = self.pod.parts.volume(VOLUME) {
             let theirs = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
             if theirs != Some(config_map) {
                 let message =
@@ -45,11 +45,11 @@ impl Plan<'_, '_> {
                 return Some(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
             }
         }
-        let (index, mount) = self.seen.mount(PATH)?;
+        let (index, mount) = self.pod.mounts.at(PATH)?;
         let name = mount.name.as_deref().unwrap_or_default();
         let message =
             format!("{PATH} is volume {}, not ConfigMap {}: no {LEGACY}", quoted(name), quoted(config_map));
-        let list = Pointer::new("/spec/containers").index(self.container).key("volumeMounts");
+        let list = mounts_list(self.pod.index);
         (name != VOLUME).then(|| Finding::warn(&POD_VOLUME_CONFLICT, list.index(index), message))
     }
 }

@@ -1,16 +1,17 @@
-//! From a worker to the objects whose annotations count, and what they say.
+//! Which objects count for a pod: from its worker to those whose annotations count, and what they say.
 
+use crate::family::inject::label;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::snapshot::{Lookup, Object, StateReader};
 
 use super::super::api::{
-    KNOWN_AGENT, KNOWN_TASK, PARENT_ANNOTATION, PARENT_LABEL, SCHEDULED_LABEL, agent_ref, annotation, label,
+    KNOWN_AGENT, KNOWN_TASK, PARENT_ANNOTATION, PARENT_LABEL, SCHEDULED_LABEL, TASK_LABEL, agent_ref,
+    annotation, label as label_of,
 };
 use super::super::codes::AGENT_MISSING;
 use super::super::setting::{Setting, Value};
-use super::task_label;
-use super::worker::Worker;
+use super::recognise::Worker;
 
 /// The objects that may say something about the memory of a pod.
 pub(super) struct Chain<'s> {
@@ -85,7 +86,7 @@ impl<'s> Chain<'s> {
             chain.agent = known(&KNOWN_AGENT, agent_namespace, name, state)?;
             if chain.agent.is_none() {
                 let message = format!("Agent {} not found", quoted(&format!("{agent_namespace}/{name}")));
-                chain.warnings.push(Finding::warn(&AGENT_MISSING, task_label(), message));
+                chain.warnings.push(Finding::warn(&AGENT_MISSING, label(TASK_LABEL), message));
             }
         }
         Ok(chain)
@@ -118,7 +119,7 @@ impl<'s> Chain<'s> {
             Ok(value) => Some(Resolved { value, source }),
             Err(message) => {
                 let message = format!("{} metadata.annotations[{key}]: {message}", source.title());
-                self.warnings.push(Finding::warn(setting.annotation_code(), task_label(), message));
+                self.warnings.push(Finding::warn(setting.annotation_code(), label(TASK_LABEL), message));
                 None
             }
         }
@@ -142,11 +143,11 @@ fn known<'s>(
 /// The name of the Task whose schedule made this one.
 fn scheduled_parent(task: Source<'_>) -> Option<&str> {
     let task = &task.object.tree;
-    if label(task, SCHEDULED_LABEL) != Some("true") {
+    if label_of(task, SCHEDULED_LABEL) != Some("true") {
         return None;
     }
     let whole = annotation(task, PARENT_ANNOTATION).filter(|name| !name.is_empty());
-    whole.or_else(|| label(task, PARENT_LABEL)).filter(|name| !name.is_empty())
+    whole.or_else(|| label_of(task, PARENT_LABEL)).filter(|name| !name.is_empty())
 }
 
 /// The Agent that the Task names. Without a Task the pod's own word counts; with one it may be the

@@ -4,14 +4,13 @@
 
 use serde_json::value::RawValue;
 
-use crate::family::pod::env_pointer;
+use crate::family::inject::{env, label};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pod::{Container, EnvVar, Mount, Owner, Pod, read};
 
 use super::super::api::{AI, POOL_LABELS, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
-use super::selector_value::selector_value;
-use super::task_label;
+use super::super::selector_value::selector_value;
 
 const TASK_NAME: &str = "ORKA_TASK_NAME";
 const TASK_NAMESPACE: &str = "ORKA_TASK_NAMESPACE";
@@ -52,12 +51,12 @@ impl<'p, 'a> Worker<'p, 'a> {
     }
 
     /// What does not belong together in the pod; nothing is done to such a pod.
-    pub(super) fn misfits(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
+    pub(super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {
             let message =
                 format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
-            let list = env_pointer(self.index);
+            let list = env::list(self.index);
             let pointer = match self.last(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
                 None => list,
@@ -66,7 +65,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         }
         if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
             let message = format!("label {TASK_LABEL} does not match {TASK_NAME}");
-            findings.push(Finding::warn(&POD_LABEL_DIFFERS, task_label(), message));
+            findings.push(Finding::warn(&POD_LABEL_DIFFERS, label(TASK_LABEL), message));
         }
         findings
     }

@@ -2,18 +2,21 @@
 
 use serde_json::json;
 
+use crate::family::inject::{field, resource};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, StateReader};
 
-use super::super::api::agent::{sidecar_env, sidecar_image};
-use super::super::api::ensemble::Ensemble;
-use super::super::api::{CLAIM, MEMORY_SERVER, PORT};
-use super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
-use super::containers::Server;
-use super::env::{self, PRIVATE_URL};
-use super::plan::{Part, Plan};
+use super::super::super::api::agent::{sidecar_env, sidecar_image};
+use super::super::super::api::ensemble::Ensemble;
+use super::super::super::api::{CLAIM, MEMORY_SERVER, PORT};
+use super::super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
+use super::super::super::variables::PRIVATE_URL;
+use super::super::recognise::instance_label;
+use super::Wants;
+use super::containers::{FS_GROUP, Server};
+use crate::family::inject::parts::Part;
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
@@ -21,11 +24,11 @@ const DATABASE: &str = "memory-db";
 const IPC: &str = "ipc";
 const IPC_PATH: &str = "/ipc";
 
-impl<'s> Plan<'_, 's> {
+impl<'s> Wants<'_, 's> {
     /// On its node's network the server opens no port, and is reached by files alone.
     pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
         self.private_on = true;
-        if !self.seen.host_network {
+        if !self.pod.parts.host_network {
             self.want(PRIVATE_URL, format!("http://127.0.0.1:{PORT}"), origin);
             return;
         }
@@ -41,7 +44,7 @@ impl<'s> Plan<'_, 's> {
         state: &mut StateReader<'s>,
     ) {
         let (claim, known) = self.claim(state);
-        if let Some((index, volume)) = self.seen.volume(DATABASE) {
+        if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
             let theirs = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if theirs != Some(claim.as_str()) {
                 let message =
@@ -52,15 +55,17 @@ impl<'s> Plan<'_, 's> {
             }
         } else {
             let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": claim}});
-            self.volumes.push(Part { name: DATABASE.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(Part { name: DATABASE.to_owned(), tree, origin: origin.clone() });
         }
         if !known {
-            let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.namespace));
-            self.warnings.push(Finding::warn(&CLAIM_MISSING, super::instance_label(), message));
+            let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.pod.namespace));
+            self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc(origin);
-        self.first = Some(self.server(pack, &ipc, origin));
-        self.fs_group = !self.seen.has_fs_group();
+        self.parts.first_init_container = Some(self.server(pack, &ipc, origin));
+        if !self.pod.parts.has_fs_group() {
+            self.parts.fs_group = Some((FS_GROUP, "the memory sidecar writes to its volume"));
+        }
         self.private_sidecar_url(origin);
     }
 
@@ -69,7 +74,7 @@ impl<'s> Plan<'_, 's> {
     fn claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
         let mut known = |suffix| {
             let name = format!("{}-{suffix}", self.found.instance);
-            let lookup = state.get(&CLAIM, self.namespace, &name);
+            let lookup = state.get(&CLAIM, self.pod.namespace, &name);
             matches!(lookup, Lookup::Found(_)).then_some(name)
         };
         match known(DATABASE).or_else(|| known("memory")) {
@@ -80,13 +85,13 @@ impl<'s> Plan<'_, 's> {
 
     /// The name of the volume of requests, which the agent has mounted in the end.
     fn ipc(&mut self, origin: &Origin) -> String {
-        let mounted = self.seen.mount(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
+        let mounted = self.pod.mounts.at(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
         if let Some(name) = mounted {
             return name.to_owned();
         }
-        if self.seen.volume(IPC).is_none() {
+        if self.pod.parts.volume(IPC).is_none() {
             let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
-            self.volumes.push(Part { name: IPC.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(Part { name: IPC.to_owned(), tree, origin: origin.clone() });
         }
         let tree = json!({"name": IPC, "mountPath": IPC_PATH});
         self.mounts.push(Part { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
@@ -105,14 +110,12 @@ impl<'s> Plan<'_, 's> {
             seeds: seeds.unwrap_or_default(),
             env: pack.map(|pack| sidecar_env(&pack.tree).collect()).unwrap_or_default(),
             ipc,
-            has_user: self.seen.has_user(),
-            host_network: self.seen.host_network,
+            has_user: self.pod.parts.has_user(),
+            host_network: self.pod.parts.host_network,
         };
-        let from_pack = pack.filter(|_| image.is_some()).map(|pack| Origin {
-            resource: env::resource("SkillPack", pack),
-            field: "spec.sidecar.image".into(),
-            rule: "",
-        });
+        let from_pack = pack
+            .filter(|_| image.is_some())
+            .map(|pack| field(&resource("SkillPack", pack), "spec.sidecar.image"));
         Part {
             name: MEMORY_SERVER.to_owned(),
             tree: server.container(),

@@ -1,16 +1,18 @@
 //! The variables of an agent, with the fields that they come from.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::edit::{EnvSource, EnvVar, Origin};
+use crate::family::inject::env::Variable;
+use crate::family::inject::{field, resource};
 use crate::model::snapshot::Object;
 use crate::model::tree::Tree;
 
-use super::super::api::agent::text_at;
-use super::super::api::ensemble::{Ensemble, Membrane, Shared};
-use super::super::api::membrane::{peers, permeation};
-use super::super::api::{ACCESSES, BUDGET_ACTIONS, PORT};
+use super::api::agent::text_at;
+use super::api::ensemble::{Ensemble, Membrane, Shared};
+use super::api::membrane::{peers, permeation};
+use super::api::{ACCESSES, BUDGET_ACTIONS, PORT};
 
 /// Who the agent is; the runner sends it along with every request.
 pub const INSTANCE: &str = "INSTANCE_NAME";
@@ -27,42 +29,9 @@ pub const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
 /// Whether runs are remembered by themselves.
 pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
-/// A variable, and the field that it comes from.
-#[derive(Debug, Clone)]
-pub struct Variable {
-    /// The name.
-    pub name: &'static str,
-    /// The literal; none of these comes from a Secret.
-    pub value: String,
-    /// `Kind namespace/name`.
-    pub resource: Arc<str>,
-    /// The field of that object.
-    pub field: Cow<'static, str>,
-}
-
-impl Variable {
-    /// As it stands in a container.
-    #[must_use]
-    pub fn env_var(&self) -> EnvVar {
-        EnvVar { name: self.name.into(), source: EnvSource::Value(self.value.clone()) }
-    }
-
-    /// Where it comes from.
-    #[must_use]
-    pub fn origin(&self) -> Origin {
-        Origin { resource: Arc::clone(&self.resource), field: self.field.clone(), rule: "" }
-    }
-}
-
-/// `Kind namespace/name`, as origins say it.
-#[must_use]
-pub fn resource(kind: &str, object: &Object) -> Arc<str> {
-    format!("{kind} {}/{}", object.namespace, object.name).into()
-}
-
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off.
 #[must_use]
-pub fn shared(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable> {
+pub fn shared(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable<'static>> {
     let view = Ensemble::read(&ensemble.tree);
     let Some(shared) = view.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
     let resource = resource("Ensemble", ensemble);
@@ -79,7 +48,7 @@ pub fn shared(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<V
 
 /// The names of [`shared`] alone.
 #[must_use]
-pub fn shared_names(ensemble: &Object, config: Option<&str>) -> Vec<&'static str> {
+pub fn shared_names(ensemble: &Object, config: Option<&str>) -> Vec<Cow<'static, str>> {
     shared(ensemble, "", config).into_iter().map(|variable| variable.name).collect()
 }
 
@@ -94,13 +63,12 @@ fn access<'t>(shared: &Shared<'t>, config: Option<&str>) -> &'t str {
 
 struct Variables {
     resource: Arc<str>,
-    list: Vec<Variable>,
+    list: Vec<Variable<'static>>,
 }
 
 impl Variables {
-    fn put(&mut self, name: &'static str, value: impl Into<String>, field: &'static str) {
-        let resource = Arc::clone(&self.resource);
-        self.list.push(Variable { name, value: value.into(), resource, field: field.into() });
+    fn put(&mut self, name: &'static str, value: impl Into<String>, of: &'static str) {
+        self.list.push(Variable::literal(name, value, field(&self.resource, of)));
     }
 
     /// The first five always come together, empty or not.
@@ -122,7 +90,9 @@ impl Variables {
             permeation.visibility,
             "spec.sharedMemory.membrane.permeability",
         );
-        self.put(TRUST_PEERS, peers.join(","), "spec.sharedMemory.membrane.trustGroups");
+        let origin = field(&self.resource, "spec.sharedMemory.membrane.trustGroups");
+        let variable = Variable::literal(TRUST_PEERS, peers.join(","), origin);
+        self.list.push(variable.read_as(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
         self.put("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
         self.put("WORKFLOW_MEMBRANE_EXPOSE_TAGS", permeation.expose_tags.join(","), tags);
@@ -147,5 +117,18 @@ impl Variables {
         let action = text_at(budget, &["action"]).filter(|action| !action.is_empty());
         let field = "spec.sharedMemory.membrane.tokenBudget.action";
         self.put("WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION", action.unwrap_or(BUDGET_ACTIONS[0]), field);
+    }
+}
+
+/// Whether a literal names at least these peers. More of them, and peers by the names of their configs, are
+/// upstream's own way.
+fn names_peers(peers: Vec<String>, ensemble_name: &str) -> impl Fn(&str) -> bool + 'static {
+    let prefix = format!("{ensemble_name}-");
+    move |literal| {
+        let theirs: BTreeSet<&str> = literal.split(',').map(str::trim).collect();
+        let has = |ours: &str| {
+            theirs.contains(ours) || ours.strip_prefix(&prefix).is_some_and(|config| theirs.contains(config))
+        };
+        peers.iter().all(|peer| has(peer))
     }
 }

@@ -1,0 +1,44 @@
+//! The variables that a container is to have, in their order.
+
+use std::sync::Arc;
+
+use crate::family::inject::env::{Variable, escaped};
+use crate::family::inject::field;
+use crate::model::edit::{EnvSource, Origin};
+
+use super::find::{Found, Header};
+
+/// What all variables start with: most variables of a pod are told apart by it.
+pub(super) const PREFIX: &str = "ARK_MEMORY_";
+
+/// All variables, in their order. `memory` is the Memory as origins name it.
+pub(super) fn variables(
+    found: &Found<'_>,
+    memory: &Arc<str>,
+    address: EnvSource,
+    timeout: Option<u16>,
+    headers: Vec<Header<'_>>,
+) -> Vec<Variable<'static>> {
+    let literal = |name: &'static str, text: &str, of: &'static str| {
+        Variable::literal(name, escaped(text), field(memory, of))
+    };
+    let mut variables = vec![
+        literal("ARK_MEMORY_NAME", &found.memory.name, "metadata.name"),
+        literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
+        Variable::new("ARK_MEMORY_URL", address, field(memory, "spec.address")),
+    ];
+    variables.extend(timeout.map(|seconds| {
+        let rule = "the pod's annotation for the timeout";
+        let origin = Origin { resource: "".into(), field: "".into(), rule };
+        Variable::literal("ARK_MEMORY_HTTP_TIMEOUT_SECONDS", seconds.to_string(), origin)
+    }));
+    if !headers.is_empty() {
+        let names: Vec<&str> = headers.iter().map(|header| header.name).collect();
+        variables.push(literal("ARK_MEMORY_HEADERS", &names.join(","), "spec.headers"));
+    }
+    variables.extend(headers.into_iter().map(|header| {
+        let origin = field(memory, format!("spec.headers[{}].value", header.index));
+        Variable::new(header.variable, header.source, origin)
+    }));
+    variables
+}

@@ -1,0 +1,86 @@
+//! Which memory a pod gets: that of its agent.
+
+use crate::family::inject::{Unmet, label, no_memory, unmet};
+use crate::model::decision::Reason;
+use crate::model::finding::{Code, quoted};
+use crate::model::kind::Kind;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+
+use super::super::api::{ARKONIS, DIALECTS, Dialect, memory_name};
+use super::super::codes::{
+    AGENT_WITHOUT_MEMORY, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_MEMORY_INVALID, POD_MEMORY_NOT_FOUND,
+};
+use super::super::validate::first_denial;
+use super::recognise::Named;
+
+/// An agent and the memory that it claims.
+pub(super) struct Found<'s> {
+    pub(super) dialect: &'static Dialect,
+    pub(super) agent: &'s Object,
+    pub(super) memory: &'s Object,
+}
+
+impl Found<'_> {
+    /// The memory as messages name it.
+    pub(super) fn memory_title(&self) -> String {
+        format!("{} {}", self.dialect.memory.kind, quoted(&self.memory.name))
+    }
+}
+
+/// The memory of the agent that a pod names; it is one that would be admitted today.
+pub(super) fn find<'s>(
+    named: &Named<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<Found<'s>, Unmet> {
+    let here = || label(named.label);
+    let (dialect, agent) = find_agent(named, namespace, state)?;
+    let Some(name) = memory_name(dialect, &agent.tree) else {
+        let path = dialect.memory_ref.join(".");
+        let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(named.agent));
+        return Err(no_memory(&AGENT_WITHOUT_MEMORY, here(), message));
+    };
+    let memory = match state.get(&dialect.memory, namespace, name) {
+        Lookup::Found(memory) => memory,
+        Lookup::Absent => {
+            return Err(not_found(&POD_MEMORY_NOT_FOUND, &dialect.memory, name, namespace, named));
+        }
+        Lookup::Unknown => return Err(not_known(&dialect.memory, name, named)),
+    };
+    let found = Found { dialect, agent, memory };
+    match memory.unfit(|tree| first_denial(dialect, tree)) {
+        None => Ok(found),
+        Some(first) => {
+            let message = format!("{} is invalid: {first}", found.memory_title());
+            Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, here(), message))
+        }
+    }
+}
+
+/// The agent under any of the names that a label stands for, the newest first.
+fn find_agent<'s>(
+    named: &Named<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<(&'static Dialect, &'s Object), Unmet> {
+    let dialects = || DIALECTS.iter().filter(|dialect| dialect.pod_label == named.label);
+    for dialect in dialects() {
+        match state.get(&dialect.agent, namespace, named.agent) {
+            Lookup::Found(agent) => return Ok((dialect, agent)),
+            Lookup::Unknown => return Err(not_known(&dialect.agent, named.agent, named)),
+            Lookup::Absent => {}
+        }
+    }
+    let newest = dialects().next().map_or(&ARKONIS.agent, |dialect| &dialect.agent);
+    Err(not_found(&POD_AGENT_NOT_FOUND, newest, named.agent, namespace, named))
+}
+
+fn not_found(code: &'static Code, kind: &Kind, name: &str, namespace: &str, named: &Named<'_>) -> Unmet {
+    let message = format!("{} {} not found in namespace {}", kind.kind, quoted(name), quoted(namespace));
+    unmet(Reason::ReferenceMissing, code, label(named.label), message)
+}
+
+fn not_known(kind: &Kind, name: &str, named: &Named<'_>) -> Unmet {
+    let message = format!("{} {} could not be looked up", kind.kind, quoted(name));
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label(named.label), message)
+}

@@ -1,0 +1,243 @@
+//! What a memory wants in its agent's container.
+
+use std::sync::Arc;
+
+use crate::family::inject::env::{self, Existing, Place, Variable};
+use crate::family::inject::{self, Unmet, Wanted, WantedInContainer};
+use crate::model::decision::Reason;
+use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
+use crate::model::finding::{Finding, quoted};
+use crate::model::injection::Injection;
+use crate::model::pod::Container;
+use crate::model::snapshot::{Lookup, StateReader};
+
+use super::super::api::{
+    API_KEY_KEY, Backend, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY,
+    Redis, VectorStore, memory_backend, settings_names,
+};
+use super::super::codes::POD_ENV_CONFLICT;
+use super::find::Found;
+
+const BACKEND: &str = "AGENT_MEMORY_BACKEND";
+const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
+const REDIS_TTL: &str = "AGENT_MEMORY_REDIS_TTL";
+const REDIS_MAX_ENTRIES: &str = "AGENT_MEMORY_REDIS_MAX_ENTRIES";
+const PROVIDER: &str = "AGENT_MEMORY_VECTOR_STORE_PROVIDER";
+const ENDPOINT: &str = "AGENT_MEMORY_VECTOR_STORE_ENDPOINT";
+const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECTION";
+const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
+const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
+const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
+const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
+const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
+
+/// The variables that say something about memory, in their order; the last three are the
+/// successor's own.
+const NAMES: [&str; 12] = [
+    BACKEND,
+    REDIS_URL,
+    REDIS_TTL,
+    REDIS_MAX_ENTRIES,
+    PROVIDER,
+    ENDPOINT,
+    COLLECTION,
+    API_KEY,
+    VECTOR_TTL,
+    VECTOR_URL,
+    EMBEDDING_MODEL,
+    EMBEDDING_PROVIDER,
+];
+const SUCCESSOR_NAMES: usize = 3;
+
+/// What all [`NAMES`] start with: most variables of a pod are told apart by it.
+const PREFIX: &str = "AGENT_";
+
+/// What the agent's container shall have. A backend that came from the agent's settings gives way to the
+/// memory's; with any other one nothing is added, since half a set of variables would mix two.
+pub(super) fn want<'s, 'p>(
+    (index, container): (usize, &'p Container<'p>),
+    found: &Found<'s>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<Wanted<'p>, Unmet> {
+    let existing = Existing::of(container, &[PREFIX]);
+    let mut variables = variables(found);
+    let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
+    if let Some((at, entry)) = existing.get(BACKEND)
+        && let Some(variable) = backend.filter(|variable| !variable.equals(entry))
+    {
+        let literal = entry.literal();
+        if literal.is_none() || literal != settings_backend(found, namespace, state) {
+            return Err(other_backend(index, at, literal, variable, found));
+        }
+        variable.replaces = true;
+    }
+    let warnings = unwanted(index, &existing, &variables, found);
+    let memory = vec![format!("{}/{}", found.dialect.memory.kind, found.memory.name)];
+    let conflict = !warnings.is_empty();
+    let place = if refers_to_others(found) { Place::End } else { Place::Front };
+    let container = WantedInContainer::variables(index, container, existing, variables);
+    let containers = vec![WantedInContainer { place, ..container }];
+    Ok(Wanted { memory, containers, warnings, conflict, ..Wanted::default() })
+}
+
+/// The pod names another backend on purpose.
+fn other_backend(
+    container: usize,
+    entry: usize,
+    literal: Option<&str>,
+    wanted: &Variable<'_>,
+    found: &Found<'_>,
+) -> Unmet {
+    let set = literal.map_or_else(|| "from a reference".to_owned(), |text| format!("to {}", quoted(text)));
+    let EnvSource::Value(backend) = &wanted.source else {
+        return Box::new(Injection::nothing(Reason::Conflict));
+    };
+    let message =
+        format!("{BACKEND} is already set {set}; {} wants {}", found.memory_title(), quoted(backend));
+    let warning = Finding::warn(&POD_ENV_CONFLICT, env::list(container).index(entry), message);
+    Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
+}
+
+/// The backend that the agent's settings name, if these are known: the last ones that exist count.
+/// An empty one is none: no operator writes a variable for it.
+fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
+    let names = settings_names(found.dialect, &found.agent.tree).into_iter().rev();
+    names
+        .into_iter()
+        .find_map(|(_, name)| match state.get(&found.dialect.settings, namespace, name) {
+            Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
+            Lookup::Absent | Lookup::Unknown => None,
+        })
+        .filter(|backend| !backend.is_empty())
+}
+
+/// Variables about memory that this memory does not want.
+fn unwanted(
+    container: usize,
+    existing: &Existing<'_>,
+    wanted: &[Variable<'_>],
+    found: &Found<'_>,
+) -> Vec<Finding> {
+    let own = if found.dialect.successor { NAMES.len() } else { NAMES.len() - SUCCESSOR_NAMES };
+    let unwanted = NAMES.into_iter().take(own).filter(|name| wanted.iter().all(|other| other.name != *name));
+    let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
+    let warning = |(entry, name)| {
+        let message = format!("{name} is set but not wanted by {}", found.memory_title());
+        Finding::warn(&POD_ENV_CONFLICT, env::list(container).index(entry), message)
+    };
+    there.map(warning).collect()
+}
+
+/// Writes variables that come from fields of the memory.
+struct Writer {
+    memory: Arc<str>,
+    variables: Vec<Variable<'static>>,
+}
+
+impl Writer {
+    fn literal(&mut self, name: &'static str, value: impl Into<String>, field: &'static str) {
+        self.variables.push(Variable::literal(name, value, inject::field(&self.memory, field)));
+    }
+
+    fn secret(&mut self, name: &'static str, secret: &str, key: &'static str, field: &'static str) {
+        let secret_key_ref = KeyRef { name: secret.to_owned(), key: key.into(), optional: None };
+        let source = EnvSource::ValueFrom(ValueFrom { secret_key_ref });
+        let variable = Variable::new(name, source, inject::field(&self.memory, field));
+        self.variables.push(variable.optional_or_not());
+    }
+}
+
+/// The variables that a valid memory wants, in their order.
+fn variables(found: &Found<'_>) -> Vec<Variable<'static>> {
+    let memory = Memory::read(found.dialect, &found.memory.tree);
+    let Some(backend) = memory.backend() else { return Vec::new() };
+    let resource = inject::resource(found.dialect.memory.kind, found.memory);
+    let mut writer = Writer { memory: resource, variables: Vec::new() };
+    writer.literal(BACKEND, backend.name(), "spec.backend");
+    match (backend, &memory.redis, &memory.vector_store) {
+        (Backend::Redis, Some(redis), _) => redis_variables(redis, &mut writer),
+        (Backend::VectorStore, _, Some(store)) => {
+            vector_store_variables(store, &mut writer);
+            if found.dialect.successor {
+                successor_variables(store, memory.embedding.as_ref(), &mut writer);
+            }
+        }
+        _ => {}
+    }
+    writer.variables
+}
+
+fn redis_variables(redis: &Redis<'_>, wanted: &mut Writer) {
+    let secret = redis.secret_name.unwrap_or_default();
+    wanted.secret(REDIS_URL, secret, REDIS_URL_KEY, "spec.redis.secretRef.name");
+    for (name, number, field) in [
+        (REDIS_TTL, redis.ttl(), "spec.redis.ttlSeconds"),
+        (REDIS_MAX_ENTRIES, redis.max(), "spec.redis.maxEntries"),
+    ] {
+        if let Some(number) = number {
+            wanted.literal(name, number.to_string(), field);
+        }
+    }
+}
+
+fn vector_store_variables(store: &VectorStore<'_>, wanted: &mut Writer) {
+    wanted.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
+    wanted.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
+    let origin = inject::field(&wanted.memory, "spec.vectorStore.collection");
+    let variable = Variable::literal(COLLECTION, collection(store), origin);
+    // What the operator writes for an empty collection is as good.
+    wanted.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
+    if let Some(secret) = store.secret_name {
+        wanted.secret(API_KEY, secret, API_KEY_KEY, "spec.vectorStore.secretRef.name");
+    }
+    if let Some(ttl) = store.ttl() {
+        wanted.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
+    }
+}
+
+fn collection<'t>(store: &VectorStore<'t>) -> &'t str {
+    store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
+}
+
+fn successor_variables(store: &VectorStore<'_>, embedding: Option<&Embedding<'_>>, wanted: &mut Writer) {
+    wanted.literal(VECTOR_URL, vector_url(store), "spec.vectorStore.endpoint");
+    let Some(embedding) = embedding else { return };
+    let model = embedding.model.unwrap_or_default();
+    wanted.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
+    let provider = match embedding.provider {
+        None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),
+        Some(provider) => provider,
+    };
+    wanted.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
+}
+
+/// `provider://endpoint without its scheme/collection`; the endpoint of pgvector is a connection
+/// string and stays as it is.
+fn vector_url(store: &VectorStore<'_>) -> String {
+    let (provider, endpoint) = (store.provider.unwrap_or_default(), store.endpoint.unwrap_or_default());
+    if provider == "pgvector" {
+        return endpoint.to_owned();
+    }
+    let without_scheme = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    format!("{provider}://{without_scheme}/{}", collection(store))
+}
+
+/// How kubeswarm resolves `auto`, from the name of the model.
+fn provider_of_model(model: &str) -> &'static str {
+    if model.starts_with("text-multilingual-embedding-") {
+        "google"
+    } else if model.starts_with("voyage-") {
+        "voyageai"
+    } else {
+        "openai"
+    }
+}
+
+/// Whether a value holds `$(NAME)`, which the kubelet resolves only from entries before it.
+fn refers_to_others(found: &Found<'_>) -> bool {
+    let memory = Memory::read(found.dialect, &found.memory.tree);
+    let texts = memory.vector_store.as_ref().map(|store| [store.endpoint, store.collection]);
+    let mut texts = texts.into_iter().flatten().flatten();
+    memory.backend() == Some(Backend::VectorStore) && texts.any(|text| text.contains("$("))
+}

@@ -1,0 +1,225 @@
+//! The lists of a pod besides its containers' variables: init containers, volumes, mounts. What is there,
+//! and what is inserted.
+
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+
+use crate::model::edit::{Edit, Op, Origin, Value};
+use crate::model::pod::{Container, Mount, Pod};
+use crate::model::pointer::Pointer;
+use crate::model::view::{Text, view};
+
+view! {
+    /// An init container, or a native sidecar.
+    Init {
+        /// The name.
+        name: Text<'a> = "name",
+    }
+}
+
+view! {
+    /// A volume.
+    Volume {
+        /// The name.
+        name: Text<'a> = "name",
+        /// A claim.
+        claim: Claim<'a> = "persistentVolumeClaim",
+        /// A ConfigMap.
+        config_map: ConfigMap<'a> = "configMap",
+    }
+}
+
+view! {
+    /// A volume that is a claim.
+    Claim {
+        /// The name of the claim.
+        name: Text<'a> = "claimName",
+    }
+}
+
+view! {
+    /// A volume that is a ConfigMap.
+    ConfigMap {
+        /// The name of the ConfigMap.
+        name: Text<'a> = "name",
+    }
+}
+
+view! {
+    /// The security context of a pod, unread.
+    SecurityContext {
+        /// The group of the files on its volumes.
+        fs_group: &'a RawValue = "fsGroup",
+        /// The user.
+        run_as_user: &'a RawValue = "runAsUser",
+    }
+}
+
+/// The lists of a pod as they are, each `None` where there is none.
+#[derive(Debug, Default)]
+pub struct PodParts<'p> {
+    containers: &'p [Container<'p>],
+    init_containers: Option<Vec<Init<'p>>>,
+    volumes: Option<Vec<Volume<'p>>>,
+    security_context: Option<SecurityContext<'p>>,
+    /// Whether the pod uses the network of its node.
+    pub host_network: bool,
+    /// How names are resolved.
+    pub dns_policy: Option<&'p str>,
+}
+
+impl<'p> PodParts<'p> {
+    /// Reads the lists of a pod; `None` when one has a form that no pod's has.
+    #[must_use]
+    pub fn read(pod: &'p Pod<'p>) -> Option<Self> {
+        let Some(spec) = &pod.spec else { return Some(Self::default()) };
+        Some(Self {
+            containers: pod.containers(),
+            init_containers: read(spec.init_containers).ok()?,
+            volumes: read(spec.volumes).ok()?,
+            security_context: read(spec.security_context).ok()?,
+            host_network: spec.host_network.unwrap_or(false),
+            dns_policy: spec.dns_policy.as_deref(),
+        })
+    }
+
+    /// Whether the pod says itself as whom its containers run, other than root.
+    #[must_use]
+    pub fn has_user(&self) -> bool {
+        let user = self.security_context.as_ref().and_then(|context| context.run_as_user);
+        user.is_some_and(|user| user.get() != "0")
+    }
+
+    /// Whether the pod says itself whose its volumes are.
+    #[must_use]
+    pub fn has_fs_group(&self) -> bool {
+        self.security_context.as_ref().is_some_and(|context| context.fs_group.is_some())
+    }
+
+    /// Whether any container or init container has this name.
+    #[must_use]
+    pub fn has_container(&self, name: &str) -> bool {
+        let mut inits = self.init_containers.iter().flatten();
+        inits.any(|container| container.name.as_deref() == Some(name))
+            || self.containers.iter().any(|container| container.name.as_deref() == Some(name))
+    }
+
+    /// The volume of this name, with its index.
+    #[must_use]
+    pub fn volume(&self, name: &str) -> Option<(usize, &Volume<'p>)> {
+        let mut volumes = self.volumes.iter().flatten().enumerate();
+        volumes.find(|(_, volume)| volume.name.as_deref() == Some(name))
+    }
+}
+
+/// The mounts of a container; `None` where there is no list.
+#[derive(Debug, Default)]
+pub struct Mounts<'p>(Option<Vec<Mount<'p>>>);
+
+impl<'p> Mounts<'p> {
+    /// Reads the mounts of a container; `None` when they have a form that no container's have.
+    #[must_use]
+    pub fn read(container: &Container<'p>) -> Option<Self> {
+        read(container.volume_mounts).ok().map(Self)
+    }
+
+    /// The mount at this path, with its index.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Option<(usize, &Mount<'p>)> {
+        let mut mounts = self.0.iter().flatten().enumerate();
+        mounts.find(|(_, mount)| mount.path.as_deref().map(|path| path.trim_end_matches('/')) == Some(path))
+    }
+}
+
+/// `None` where there is nothing.
+fn read<'p, T: serde::Deserialize<'p>>(raw: Option<&'p RawValue>) -> serde_json::Result<Option<T>> {
+    raw.map(|raw| serde_json::from_str(raw.get())).transpose()
+}
+
+/// A container, volume or mount that is added.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// What the marker annotation calls it: its name, or the path of a mount.
+    pub name: String,
+    /// The whole of it, as it will stand in the pod.
+    pub tree: Json,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// The parts that a pod shall have besides variables and mounts; none of them is there yet.
+#[derive(Debug, Default)]
+pub struct WantedParts {
+    /// An init container before all others; a native sidecar is one, too.
+    pub first_init_container: Option<Part>,
+    /// An init container behind all others.
+    pub last_init_container: Option<Part>,
+    /// Volumes, behind the others.
+    pub volumes: Vec<Part>,
+    /// The group of the files on the pod's volumes, and why.
+    pub fs_group: Option<(i64, &'static str)>,
+}
+
+/// The edits that append mounts to those of the container of this index.
+pub(super) fn add_mounts(container: usize, existing: &Mounts<'_>, mounts: Vec<Part>) -> Vec<Edit> {
+    append(&mounts_list(container), existing.0.as_ref().map(Vec::len), mounts)
+}
+
+/// The pointer to the mounts of the container of this index.
+#[must_use]
+pub fn mounts_list(container: usize) -> Pointer {
+    Pointer::new(format!("/spec/containers/{container}/volumeMounts"))
+}
+
+/// The edits that add parts to those of a pod.
+pub(super) fn add_parts(existing: &PodParts<'_>, wanted: WantedParts) -> Vec<Edit> {
+    let mut edits = init_containers(existing, wanted.first_init_container, wanted.last_init_container);
+    let volumes = existing.volumes.as_ref().map(Vec::len);
+    edits.extend(append(&Pointer::new("/spec/volumes"), volumes, wanted.volumes));
+    edits.extend(wanted.fs_group.map(|group| fs_group(existing.security_context.is_some(), group)));
+    edits
+}
+
+fn init_containers(existing: &PodParts<'_>, first: Option<Part>, last: Option<Part>) -> Vec<Edit> {
+    let list = Pointer::new("/spec/initContainers");
+    let Some(existing) = existing.init_containers.as_ref().map(Vec::len) else {
+        return append(&list, None, first.into_iter().chain(last));
+    };
+    // The one in front shifts those that are there.
+    let end = existing + usize::from(first.is_some());
+    let mut edits = insert(&list, 0, first);
+    edits.extend(insert(&list, end, last));
+    edits
+}
+
+fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item = Part>) -> Vec<Edit> {
+    if let Some(end) = existing {
+        return insert(list, end, parts);
+    }
+    let (trees, origins): (Vec<_>, Vec<_>) = parts.into_iter().map(|part| (part.tree, part.origin)).unzip();
+    let value = Value::Tree(Json::Array(trees));
+    let whole = Edit { op: Op::Add, pointer: list.clone(), value, origins };
+    if whole.origins.is_empty() { Vec::new() } else { vec![whole] }
+}
+
+/// One `add` for each part, before the element of index `start`.
+fn insert(list: &Pointer, start: usize, parts: impl IntoIterator<Item = Part>) -> Vec<Edit> {
+    let add = |(index, part): (usize, Part)| Edit {
+        op: Op::Add,
+        pointer: list.index(index),
+        value: Value::Tree(part.tree),
+        origins: vec![part.origin],
+    };
+    (start..).zip(parts).map(add).collect()
+}
+
+fn fs_group(has_context: bool, (group, rule): (i64, &'static str)) -> Edit {
+    let context = Pointer::new("/spec/securityContext");
+    let origins = vec![Origin { resource: "".into(), field: "".into(), rule }];
+    let (pointer, value) = if has_context {
+        (context.key("fsGroup"), Value::Integer(group))
+    } else {
+        (context, Value::Tree(serde_json::json!({"fsGroup": group})))
+    };
+    Edit { op: Op::Add, pointer, value, origins }
+}

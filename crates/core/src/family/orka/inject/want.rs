@@ -1,0 +1,86 @@
+//! What the annotations want in the worker, and what is worth a warning about it.
+
+use std::sync::Arc;
+
+use crate::family::inject::env::{self, Existing, Variable};
+use crate::family::inject::{Wanted, WantedInContainer, field};
+use crate::model::finding::Finding;
+use crate::model::pod::{self, Pod};
+use crate::model::pointer::Pointer;
+
+use super::super::codes::POD_NO_TOKEN;
+use super::super::setting::{Setting, Value};
+use super::find::{Chain, Resolved};
+use super::recognise::Worker;
+
+/// What all variables start with: most variables of a pod are told apart by it.
+const PREFIX: &str = "ORKA_";
+
+/// What the worker shall have, `None` where no setting is set, and what is to be said of the pod.
+pub(super) fn want<'p, 's: 'p>(
+    pod: &Pod<'_>,
+    worker: &Worker<'p, 'p>,
+    mut chain: Chain<'s>,
+) -> (Option<Wanted<'p>>, Vec<Finding>) {
+    let enabled = chain.resolve(Setting::Enabled);
+    let stays_off = match worker.last(Setting::Enabled.variable()) {
+        Some((_, existing)) => {
+            existing.literal().is_some_and(|text| Setting::Enabled.of_literal(text) == Value::Switch(false))
+        }
+        None => enabled.as_ref().is_some_and(|enabled| enabled.value == Value::Switch(false)),
+    };
+    let mut resolved = vec![(Setting::Enabled, enabled)];
+    let mut warnings = Vec::new();
+    if !stays_off {
+        resolved.extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, chain.resolve(setting))));
+        warnings.extend(no_token(pod, worker));
+    }
+    warnings.extend(chain.warnings);
+    warnings.extend(literal_problems(worker));
+    let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
+    let resolved: Vec<_> = resolved.collect();
+    let existing = Existing::of(worker.container, &[PREFIX]);
+    let mut memory: Vec<String> = Vec::new();
+    for (setting, resolved) in &resolved {
+        let path = resolved.source.path();
+        if existing.get(setting.variable()).is_none() && !memory.contains(&path) {
+            memory.push(path);
+        }
+    }
+    let variables: Vec<_> =
+        resolved.into_iter().map(|(setting, resolved)| variable(setting, &resolved)).collect();
+    if variables.is_empty() {
+        return (None, warnings);
+    }
+    let containers = vec![WantedInContainer::variables(worker.index, worker.container, existing, variables)];
+    (Some(Wanted { memory, containers, ..Wanted::default() }), warnings)
+}
+
+/// A literal that the worker reads as the same value is as good; one that the kubelet expands is not known.
+fn variable(setting: Setting, resolved: &Resolved<'_>) -> Variable<'static> {
+    let key = format!("metadata.annotations[{}]", setting.annotation());
+    let origin = field(&Arc::from(resolved.source.title()), key);
+    let value = resolved.value;
+    Variable::literal(setting.variable(), value.to_string(), origin)
+        .read_as(move |text| !text.contains("$(") && setting.of_literal(text) == value)
+}
+
+/// What is wrong with the literals that are there already.
+fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
+    let problem = |(index, variable): (usize, &pod::EnvVar<'_>)| {
+        let (code, message) =
+            Setting::of_variable(variable.name.as_deref()?)?.problem(variable.literal()?)?;
+        let pointer = env::list(worker.index).index(index).key("value");
+        let message = format!("{}: {message}", pointer.field());
+        Some(Finding::warn(code, pointer, message))
+    };
+    worker.env().iter().enumerate().filter_map(problem).collect()
+}
+
+fn no_token(pod: &Pod<'_>, worker: &Worker<'_, '_>) -> Option<Finding> {
+    let automounted = pod.spec.as_ref().and_then(|spec| spec.automount_service_account_token);
+    let without = automounted == Some(false) && !worker.has_token();
+    let pointer = Pointer::new("/spec/automountServiceAccountToken");
+    let message = "the worker has no token: memory requests will get 401";
+    without.then(|| Finding::warn(&POD_NO_TOKEN, pointer, message))
+}

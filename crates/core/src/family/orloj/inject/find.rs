@@ -1,0 +1,156 @@
+//! Which memory a pod gets: its arguments or labels lead to an Agent, and that names the Memory.
+
+use crate::family::inject::{Unmet, label, no_memory, unmet};
+use crate::model::decision::Reason;
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::injection::Injection;
+use crate::model::pointer::Pointer;
+use crate::model::snapshot::{Lookup, Object, StateReader};
+
+use super::super::api::{AGENT, AGENT_LABEL, Claim, MEMORY, operation};
+use super::super::codes::{
+    LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_FOREIGN_NAMESPACE,
+    POD_MEMORY_MISSING, POD_MEMORY_NONE,
+};
+use super::super::namespace;
+use super::super::wording::fitted;
+use super::recognise::{self, Identity, Name};
+
+/// An Agent, what it may do, and the Memory that it claims.
+pub(super) struct Found<'s> {
+    pub(super) agent: &'s Object,
+    pub(super) operations: Vec<&'static str>,
+    pub(super) memory: &'s Object,
+}
+
+/// Finds the memory of what a pod says it runs.
+pub(super) struct Finder<'p> {
+    /// Where findings point.
+    pub(super) here: Pointer,
+    pub(super) identity: Identity<'p>,
+}
+
+impl Finder<'_> {
+    pub(super) fn find<'s>(
+        &self,
+        pod_namespace: &str,
+        state: &mut StateReader<'s>,
+    ) -> Result<Found<'s>, Unmet> {
+        let agent = self.find_agent(state)?;
+        let claim = Claim::read(&agent.tree);
+        let name = claim.reference.ok_or_else(|| self.no_memory(agent))?;
+        let operations = self.operations(agent, &claim)?;
+        let memory = self.find_memory(name, state)?;
+        self.guard(pod_namespace, state)?;
+        Ok(Found { agent, operations, memory })
+    }
+
+    fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let (name, sanitized) = match &self.identity.name {
+            Name::Exact(name) => (name.as_ref(), false),
+            Name::Sanitized(label) => (*label, true),
+            Name::None => {
+                let message = "pod names no Agent".to_owned();
+                return Err(unmet(Reason::ReferenceMissing, &POD_AGENT_MISSING, self.here.clone(), message));
+            }
+        };
+        if sanitized && let Some(agent) = self.find_sanitized(name, state)? {
+            return Ok(agent);
+        }
+        match namespace::find(&AGENT, home, name, state) {
+            Lookup::Found(agent) => Ok(agent),
+            Lookup::Absent => Err(self.not_found(&POD_AGENT_MISSING, "Agent", name)),
+            Lookup::Unknown => Err(self.not_known("Agent", name)),
+        }
+    }
+
+    /// The only Agent of the Orloj namespace whose name is sanitized to this.
+    fn find_sanitized<'s>(
+        &self,
+        sanitized: &str,
+        state: &mut StateReader<'s>,
+    ) -> Result<Option<&'s Object>, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let agents = state.everywhere(&AGENT).filter(|agent| namespace::of_object(agent) == home);
+        let mut names: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
+        names.retain(|name| recognise::sanitized(name) == sanitized);
+        names.sort_unstable();
+        names.dedup();
+        match names.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(match namespace::find(&AGENT, home, only, state) {
+                Lookup::Found(agent) => Some(agent),
+                Lookup::Absent | Lookup::Unknown => None,
+            }),
+            _ => {
+                let message = fitted([sanitized], |[label]| {
+                    format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
+                });
+                Err(unmet(Reason::ReferenceInvalid, &POD_AGENT_AMBIGUOUS, label(AGENT_LABEL), message))
+            }
+        }
+    }
+
+    /// What the Agent may do. Grants are explicit: none mean no memory, and an Agent with a bad one
+    /// never reaches Orloj.
+    fn operations(&self, agent: &Object, claim: &Claim<'_>) -> Result<Vec<&'static str>, Unmet> {
+        let granted: Option<Vec<_>> = claim.allow.iter().map(|entry| operation(entry)).collect();
+        let Some(granted) = granted else {
+            let message =
+                self.about(&agent.name, |agent| format!("Agent {agent} has an invalid spec.memory.allow"));
+            return Err(unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, self.here.clone(), message));
+        };
+        let mut operations = Vec::new();
+        for operation in granted {
+            if !operations.contains(&operation) {
+                operations.push(operation);
+            }
+        }
+        if operations.is_empty() { Err(self.no_memory(agent)) } else { Ok(operations) }
+    }
+
+    fn find_memory<'s>(&self, name: &str, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+        match namespace::find(&MEMORY, &self.identity.namespace, name, state) {
+            Lookup::Found(memory) => Ok(memory),
+            Lookup::Absent => Err(self.not_found(&POD_MEMORY_MISSING, "Memory", name)),
+            Lookup::Unknown => Err(self.not_known("Memory", name)),
+        }
+    }
+
+    /// A pod of another namespace gets nothing, unless that is one where Orloj runs its Jobs.
+    fn guard(&self, pod_namespace: &str, state: &StateReader<'_>) -> Result<(), Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let jobs = &state.settings().orloj.job_namespaces;
+        if pod_namespace == home || jobs.iter().any(|namespace| namespace == pod_namespace) {
+            return Ok(());
+        }
+        let message = fitted([pod_namespace, home], |[pod, home]| {
+            format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
+        });
+        let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.here.clone(), message)
+            .help("see --orloj-job-namespace");
+        Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
+    }
+
+    fn no_memory(&self, agent: &Object) -> Unmet {
+        let message = self.about(&agent.name, |agent| format!("Agent {agent} uses no memory"));
+        no_memory(&POD_MEMORY_NONE, self.here.clone(), message)
+    }
+
+    fn not_found(&self, code: &'static Code, kind: &str, name: &str) -> Unmet {
+        let message = self.about(name, |name| format!("{kind} {name} not found"));
+        unmet(Reason::ReferenceMissing, code, self.here.clone(), message)
+    }
+
+    fn not_known(&self, kind: &str, name: &str) -> Unmet {
+        let message = self.about(name, |name| format!("{kind} {name} could not be looked up"));
+        unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, self.here.clone(), message)
+    }
+
+    /// A message about `"namespace/name"`, the Orloj namespace being that of the pod's task.
+    fn about(&self, name: &str, message: impl Fn(&str) -> String) -> String {
+        let home = self.identity.namespace.as_ref();
+        fitted([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
+    }
+}

@@ -1,0 +1,185 @@
+//! What the memories of a pod want in it.
+//!
+//! Private memory is a service of its own ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
+//! says; shared memory is always a service; the older memory in a ConfigMap is a volume ([`legacy`]).
+
+mod containers;
+mod legacy;
+mod mode;
+mod service;
+mod sidecar;
+
+use crate::family::inject::env::{self, Existing, Place, Variable};
+use crate::family::inject::parts::{Mounts, Part, PodParts, WantedParts};
+use crate::family::inject::{Unmet, Wanted, WantedInContainer, field, resource};
+use crate::model::edit::Origin;
+use crate::model::finding::{Finding, quoted};
+use crate::model::pod::{Container, Pod};
+use crate::model::pointer::Pointer;
+use crate::model::settings::Sympozium;
+use crate::model::snapshot::{Object, StateReader};
+
+use self::mode::{Mode, mode};
+use super::super::api::CONFIG_LABEL;
+use super::super::api::agent::auto_store_off;
+use super::super::api::ensemble::Ensemble;
+use super::super::codes::CONFIG_UNKNOWN;
+use super::super::variables::{self, AUTO_STORE, INSTANCE};
+use super::find::Found;
+use super::recognise::instance_label;
+
+/// What the names of all variables start with.
+const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
+
+/// A pod, and the container of the agent in it.
+pub(super) struct PodToFill<'p> {
+    pub(super) pod: &'p Pod<'p>,
+    pub(super) parts: &'p PodParts<'p>,
+    /// Which of the containers is the agent's.
+    pub(super) index: usize,
+    pub(super) container: &'p Container<'p>,
+    pub(super) mounts: Mounts<'p>,
+    pub(super) namespace: &'p str,
+}
+
+/// What the pod shall have.
+pub(super) fn want<'p, 's>(
+    pod: PodToFill<'p>,
+    found: Found<'s>,
+    state: &mut StateReader<'s>,
+) -> Result<Wanted<'p>, Unmet> {
+    let mut wants = Wants::new(pod, found, &state.settings().sympozium);
+    wants.legacy();
+    wants.private(state)?;
+    wants.shared();
+    Ok(wants.wanted())
+}
+
+/// What is wanted so far.
+struct Wants<'p, 's> {
+    pod: PodToFill<'p>,
+    existing: Existing<'p>,
+    found: Found<'s>,
+    /// Whether the agent gets its private memory: nothing stands in its way.
+    private_on: bool,
+    /// All variables that the memory wants, in order.
+    variables: Vec<Variable<'static>>,
+    parts: WantedParts,
+    /// Mounts of the agent, named by their path.
+    mounts: Vec<Part>,
+    unmet: Vec<Finding>,
+    warnings: Vec<Finding>,
+    /// The images of what is added, as they were chosen.
+    wait_image: String,
+    memory_image: String,
+}
+
+impl<'p, 's> Wants<'p, 's> {
+    fn new(pod: PodToFill<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
+        let unmet = std::mem::take(&mut found.unmet);
+        let existing = Existing::of(pod.container, &PREFIXES);
+        Self {
+            pod,
+            existing,
+            found,
+            private_on: false,
+            variables: Vec::new(),
+            parts: WantedParts::default(),
+            mounts: Vec::new(),
+            unmet,
+            warnings: Vec::new(),
+            wait_image: settings.wait_image.clone(),
+            memory_image: settings.memory_image.clone(),
+        }
+    }
+
+    /// All of it. Whatever is missing refuses a pod that requires its memory.
+    fn wanted(mut self) -> Wanted<'p> {
+        let memory = self.memories();
+        let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
+        env.extend(std::mem::take(&mut self.variables));
+        let PodToFill { parts, index, container, mounts, .. } = self.pod;
+        let mounts = (self.mounts, mounts);
+        let place = Place::Front;
+        let agent = WantedInContainer { index, container, existing: self.existing, env, place, mounts };
+        Wanted {
+            memory,
+            containers: vec![agent],
+            parts: Some((self.parts, parts)),
+            conflict: !(self.unmet.is_empty() && self.warnings.is_empty()),
+            unmet: self.unmet,
+            warnings: self.warnings,
+        }
+    }
+
+    /// The agent's name goes along with the first of the other variables.
+    fn instance_name(&self) -> Option<Variable<'static>> {
+        let first = self.variables.first()?;
+        let resource = self
+            .found
+            .agent
+            .map_or_else(|| std::sync::Arc::clone(&first.origin.resource), |agent| resource("Agent", agent));
+        let origin = field(&resource, "metadata.name");
+        Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).companion())
+    }
+
+    fn memories(&self) -> Vec<String> {
+        let has_own = self.found.private.is_some() || self.found.legacy;
+        let agent = has_own.then(|| format!("Agent/{}", self.found.instance));
+        let ensemble = self.found.ensemble.filter(|_| self.found.shared);
+        agent.into_iter().chain(ensemble.map(|ensemble| format!("Ensemble/{}", ensemble.name))).collect()
+    }
+
+    /// The memory of this agent alone.
+    fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
+        let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
+        let origin = self.private_origin(object, &field);
+        match mode(self, state)? {
+            Mode::Service => self.private_service(&origin),
+            Mode::SidecarPresent => self.private_sidecar_url(&origin),
+            Mode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
+        }
+        Ok(())
+    }
+
+    fn private_origin(&self, object: &Object, field: &str) -> Origin {
+        let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
+        let kind = if is_agent { "Agent" } else { "AgentRun" };
+        self::field(&resource(kind, object), field.to_owned())
+    }
+
+    /// The last variable of private memory, which comes behind those of the shared one.
+    fn auto_store(&self) -> Option<Variable<'static>> {
+        let agent = self.found.agent.filter(|agent| auto_store_off(&agent.tree))?;
+        let origin = field(&resource("Agent", agent), "spec.memory.autoStore");
+        self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
+    }
+
+    /// What the Ensemble shares.
+    fn shared(&mut self) {
+        let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
+            self.variables.extend(self.auto_store());
+            return;
+        };
+        self.variables.extend(variables::shared(ensemble, self.pod.namespace, self.found.config));
+        self.variables.extend(self.auto_store());
+        let rules = Ensemble::read(&ensemble.tree).shared.is_some_and(|shared| !shared.rules.is_empty());
+        if rules && self.found.config.is_none() {
+            let agent = quoted(&self.found.instance);
+            let message =
+                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only");
+            self.warnings.push(Finding::warn(&CONFIG_UNKNOWN, instance_label(), message));
+        }
+        self.shared_service(ensemble);
+    }
+
+    fn want(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
+        self.variables.push(Variable::literal(name, value, origin.clone()));
+    }
+
+    /// The pointer to the agent's entry for a variable, or else to the list.
+    fn env_entry(&self, name: &str) -> Pointer {
+        let list = env::list(self.pod.index);
+        self.existing.get(name).map_or_else(|| list.clone(), |(index, _)| list.index(index))
+    }
+}
