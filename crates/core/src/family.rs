@@ -2,13 +2,14 @@
 //!
 //! A row ([`Family`]) is all that the rest of memgate knows of a platform; it stands at the head of the
 //! platform's folder. Platforms never use each other. What they share stands in [`schema_check`],
-//! [`suggest`], [`quantity`], [`url`] and [`inject`].
+//! [`suggest`], [`naming`], [`quantity`], [`url`] and [`inject`].
 
 pub mod ark;
 pub mod arkonis;
 pub mod codes;
 pub mod common;
 pub mod inject;
+pub mod naming;
 pub mod orka;
 pub mod orloj;
 pub mod quantity;

@@ -14,10 +14,10 @@ mod membrane;
 mod names;
 mod pack;
 mod run;
-mod same;
 mod skills;
 mod volumes;
 
+use crate::family::naming::and_more;
 use crate::family::schema_check::{self, Codes, beside_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
@@ -138,17 +138,13 @@ fn plain(name: &str) -> String {
 
 /// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` of nobody.
 fn named(kind: &str, mut users: Vec<String>) -> Option<String> {
-    /// More names than this say no more.
-    const SHOWN: usize = 5;
+    /// More names than this tell a reader nothing more.
+    const MAX_NAMES: usize = 5;
     users.sort();
     users.dedup();
     let s = if users.len() == 1 { "" } else { "s" };
-    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| quoted(name)).collect();
-    let more = match users.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!users.is_empty()).then(|| format!("{kind}{s} {}{more}", shown.join(", ")))
+    let names: Vec<String> = users.iter().map(|name| quoted(name)).collect();
+    (!users.is_empty()).then(|| format!("{kind}{s} {}", and_more(&names, MAX_NAMES)))
 }
 
 /// A reference to a config that the Ensemble does not have.

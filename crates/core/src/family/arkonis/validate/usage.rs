@@ -1,5 +1,6 @@
 //! Warnings about a memory resource that agents use: it changes under them, or it goes.
 
+use crate::family::naming::and_more;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -50,15 +51,13 @@ fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut State
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
 fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
-    /// More names than this say no more.
-    const SHOWN: usize = 3;
+    /// More names than this tell a reader nothing more.
+    const MAX_NAMES: usize = 3;
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
-    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| quoted(name)).collect();
-    let more = users.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!users.is_empty()).then(|| ("them", format!("{kind}s {}{rest}", shown.join(", "))))
+    let names: Vec<String> = users.iter().map(|name| quoted(name)).collect();
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {}", and_more(&names, MAX_NAMES))))
 }
 
 /// All that an agent gets from a memory, defaults applied and numbers by their meaning: two memories

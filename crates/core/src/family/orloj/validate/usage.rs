@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::family::naming::and_more;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -56,10 +57,8 @@ fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<Stri
 
 /// `a, b, c, d, e and 2 more`, each name cut at `limit`.
 fn named(users: &BTreeSet<String>, limit: usize) -> String {
-    /// More names than this say no more.
-    const SHOWN: usize = 5;
-    let shown: Vec<String> = users.iter().take(SHOWN).map(|name| cut(name, limit)).collect();
-    let more = users.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{rest}", shown.join(", "))
+    /// More names than this tell a reader nothing more.
+    const MAX_NAMES: usize = 5;
+    let names: Vec<String> = users.iter().map(|name| cut(name, limit)).collect();
+    and_more(&names, MAX_NAMES)
 }

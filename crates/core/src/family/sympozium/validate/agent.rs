@@ -12,7 +12,6 @@ use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
     SKILL_REMOVED,
 };
-use super::same::{same, shape_at};
 use super::{configs, environment, names, plain, skills, volumes, warn};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -79,9 +78,9 @@ fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
         let text = "Deployment, Service and PVC stay until the Agent is deleted";
         findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), text));
     }
-    let unchanged = |field: &'static str| {
-        let path = ["spec", field];
-        same(agent.at(&path), old.at(&path), &shape_at(&subject.kind.schema, &path))
+    let unchanged = |field: &'static str| match (agent.at(&["spec", field]), old.at(&["spec", field])) {
+        (Some(new), Some(old)) => new.says_the_same(old),
+        (new, old) => new.is_none() && old.is_none(),
     };
     if unchanged("skills") && unchanged("memory") {
         return findings;

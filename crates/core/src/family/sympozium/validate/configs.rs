@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
-use crate::model::schema::Schema;
 use crate::model::tree::Tree;
 
 use super::super::api::ensemble::{Config, Ensemble};
@@ -13,7 +12,6 @@ use super::super::codes::{
     CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
     SKILLS_OBJECT_FORM, TYPE_INVALID,
 };
-use super::same::{same, shape_at};
 use super::{deny, warn};
 
 pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
@@ -22,7 +20,7 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
     if subject.object.at(&["spec", ensemble.configs_field]).is_none() {
         findings.push(warn(&CRD_REQUIRED, &list, "required by the CRD"));
     }
-    findings.extend(duplicates(ensemble, subject));
+    findings.extend(duplicates(ensemble));
     for config in &ensemble.configs {
         let here = list.index(config.index);
         if config.name.is_none_or(str::is_empty) {
@@ -38,10 +36,7 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
 }
 
 /// Two entries of one name make one Agent; where they differ they overwrite each other for ever.
-fn duplicates(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
-    let Schema::List(schema) = shape_at(&subject.kind.schema, &["spec", ensemble.configs_field]) else {
-        return Vec::new();
-    };
+fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
     let mut first: BTreeMap<&str, &Config<'_>> = BTreeMap::new();
     let mut findings = Vec::new();
     for config in &ensemble.configs {
@@ -51,7 +46,7 @@ fn duplicates(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
             continue;
         };
         let list = ensemble.configs_pointer();
-        let finding = if same(Some(config.tree), Some(earlier.tree), schema) { warn } else { deny };
+        let finding = if config.tree.says_the_same(earlier.tree) { warn } else { deny };
         let at = list.index(config.index).key("name");
         let finding = finding(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)));
         findings.push(
