@@ -24,6 +24,10 @@ cases *FILTER:
 bless:
     BLESS=1 cargo test --locked --test ui
 
+# Draw the pictures of README anew, from what memgate prints
+pictures:
+    BLESS=1 cargo test --locked --test readme pictures
+
 # Write the tables among the files of deploy/kustomize anew
 generate:
     BLESS=1 cargo test --locked --test deploy generate

@@ -140,34 +140,33 @@ fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
 const INTRODUCTION: &str = "\
 # Policies
 
-`memgate manifests --component vap` adds ValidatingAdmissionPolicies with memgate's own rules, as far as
-an object alone shows whether they hold. The apiserver evaluates them by itself, so what cannot work is
-refused even while no replica of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and
-are tested on 1.36.
+`memgate manifests --component vap` adds ValidatingAdmissionPolicies with those of memgate's rules that need
+no other object. The apiserver evaluates them by itself, so it refuses what cannot work even while no replica
+of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and are tested on 1.36.
 
-- A policy only refuses. Warnings, everything about other objects, and pods are for the webhook.
+- A policy only refuses. Warnings, rules about other objects, and pods are left to the webhook.
 - A refusal starts as memgate's own message does and ends with the code in square brackets;
-  `memgate explain CODE` says what to do. The apiserver tells the first fault, memgate tells all.
-- A fault that the stored object has already is no reason to refuse an update, as long as what it rests on
-  stays as it is. Neither is one of an object that is being deleted. Subresources are not looked at.
-- Where a policy and the webhook are both installed, the apiserver asks the policy first, and a refusal is
+  `memgate explain CODE` says what to do. The apiserver names the first fault, memgate names all.
+- An update may keep a fault that the stored object has already, as long as the fields behind it stay as they
+  are. Policies refuse no object that is being deleted, and skip subresources.
+- Where a policy and the webhook are both installed, the apiserver asks the policy first, and the refusal is
   the policy's.
-- What an evaluation may cost is bounded: a list of more than 128 entries, a text of more than 4,096
-  characters and an entry of a list of more than 256 are left to the webhook.
-- Two things are read less closely: an IPv4 address mapped into IPv6 counts in its usual spelling
+- The cost of an evaluation is bounded: policies leave a list of more than 128 entries, a text of more than
+  4,096 characters and an entry of a list of more than 256 to the webhook.
+- Policies read two things less closely: they know an IPv4 address mapped into IPv6 in its usual spelling
   `::ffff:127.0.0.1` only, and a duration of more than 20 characters, or with a number of more than six
   digits, only has to be well-formed.
-- Nothing may be refused that memgate admits, and what a rule covers may not be admitted where memgate
-  refuses it: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
+- A policy refuses nothing that memgate admits, and admits nothing that memgate refuses by a rule that the
+  policy covers: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
   empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver twin::`).
 
-This page is made from the rules by `BLESS=1 cargo test --test policies`, and that test holds it up to date.
+`BLESS=1 cargo test --test policies` makes this page from the rules, and that test holds it up to date.
 ";
 
 const MUTATING: &str = "
 ## Defaults
 
 `memgate manifests --component map` adds MutatingAdmissionPolicies (`admissionregistration.k8s.io/v1`,
-Kubernetes 1.36) for the defaults that need no more than one object of a fixed name:
+Kubernetes 1.36) for the defaults that need at most one other object, of a fixed name:
 
 ";

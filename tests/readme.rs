@@ -1,51 +1,175 @@
-//! That the README shows what memgate prints.
+//! What the documents show is what memgate prints, their pictures are of real output, and their links
+//! lead somewhere.
 //!
 //! A fenced `console` block whose first line starts with `$` is a command and its standard output;
-//! a line `…` stands for any number of lines.
+//! a line `…` stands for any number of lines. `BLESS=1 cargo test --test readme` draws the pictures anew.
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
 #[path = "support/shown.rs"]
 mod shown;
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anstyle_svg::{Term, WIN10_CONSOLE};
 use shown::fits;
 
-const README: &str = include_str!("../README.md");
+/// Each picture of README, and the command whose output it is.
+const PICTURES: &[(&str, &str)] = &[
+    ("docs/pictures/finding.svg", "memgate check docs/tour/"),
+    ("docs/pictures/diff.svg", "memgate mutate --diff examples/arkonis/pod.yaml --with examples/arkonis/"),
+];
+
+/// The width of a picture, in characters: what a page of a repository shows without scaling it down much.
+/// Longer lines are cut off, as a pager does.
+const COLUMNS: usize = 110;
 
 #[test]
-fn shows_what_memgate_prints() {
-    let blocks = README.split("```console\n$ ").skip(1);
-    let blocks: Vec<_> = blocks.map(|block| block.split("\n```").next().expect("an end")).collect();
-    assert!(!blocks.is_empty(), "no example");
-    for block in blocks {
-        let (command, shown) = block.split_once('\n').expect("output");
-        let printed = run(command);
-        assert!(
-            fits(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>()),
-            "{command} prints\n{printed}"
-        );
+fn documents_show_what_memgate_prints() {
+    let mut commands = 0;
+    for (path, text) in documents() {
+        for block in text.split("```console\n$ ").skip(1) {
+            let block = block.split("\n```").next().expect("an end");
+            let (command, shown) = block.split_once('\n').expect("output");
+            if command.starts_with("kubectl ") {
+                // tests/operate runs what needs a cluster.
+                continue;
+            }
+            let printed = run(command, "never");
+            assert!(
+                fits(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>()),
+                "{}: {command} prints\n{printed}",
+                path.display()
+            );
+            commands += 1;
+        }
+    }
+    assert!(commands > 0, "no example");
+}
+
+#[test]
+fn pictures_are_of_what_memgate_prints() {
+    for (path, command) in PICTURES {
+        let output = run(command, "always");
+        let lines = output.trim_end().lines().map(|line| cut(line, COLUMNS));
+        let shown: Vec<String> = std::iter::once(format!("$ {command}")).chain(lines).collect();
+        let picture = Term::new().palette(WIN10_CONSOLE).render_svg(&shown.join("\n"));
+        let path = root().join(path);
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, &picture).expect("the picture can be written");
+        }
+        let drawn = fs::read_to_string(&path).unwrap_or_default();
+        assert!(drawn == picture, "{} is out of date; draw it anew with `just pictures`", path.display());
+    }
+}
+
+#[test]
+fn readme_shows_each_picture() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+    for (path, _) in PICTURES {
+        assert!(readme.contains(&format!("]({path})")), "{path}");
     }
 }
 
 #[test]
 fn links_lead_somewhere() {
-    for link in README.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(link);
-        assert!(link.starts_with("https://") || path.exists(), "{link} leads nowhere");
+    for (path, text) in documents() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.starts_with("https://") {
+                continue;
+            }
+            let (file, anchor) = link.split_once('#').map_or((link, None), |(file, at)| (file, Some(at)));
+            let folder = path.parent().expect("a folder");
+            let target = if file.is_empty() { path.clone() } else { folder.join(file) };
+            assert!(target.exists(), "{}: {link} leads nowhere", path.display());
+            if let Some(anchor) = anchor {
+                let text = fs::read_to_string(&target).expect("a document");
+                assert!(anchors(&text).contains(anchor), "{}: {link} leads nowhere", path.display());
+            }
+        }
     }
 }
 
-fn run(command: &str) -> String {
+/// No image is published yet, so what is installed names one that the reader has built.
+#[test]
+fn installing_names_an_image() {
+    for (path, text) in documents() {
+        let pipes = text.lines().filter(|line| line.contains("kubectl apply -f -"));
+        for line in pipes.filter(|line| line.trim_start().starts_with("memgate manifests")) {
+            let named = ["--image ", "--only ", "--url "].iter().any(|flag| line.contains(flag));
+            assert!(named, "{}: {line}", path.display());
+        }
+        assert!(!text.contains("apply -k deploy/kustomize/default"), "{}", path.display());
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every document of the repository, except the pages of codes, which `memgate explain` prints.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders =
+        ["docs", "docs/adr", "certs", "examples", "deploy/kustomize", "deploy/helm/memgate", ""]
+            .map(|folder| root().join(folder))
+            .to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let text = fs::read_to_string(&path).expect("text");
+                found.push((path, text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The headings of a document, as a link names them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let letters = |heading: &str| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        heading.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect()
+    };
+    headings.map(letters).collect()
+}
+
+/// What a command prints on standard output.
+fn run(command: &str, color: &str) -> String {
     let arguments =
         command.strip_prefix("cargo run --release -- ").or_else(|| command.strip_prefix("memgate "));
     let arguments = arguments.expect("a command of memgate").split_whitespace();
     let output = Command::new(env!("CARGO_BIN_EXE_memgate"))
         .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["--color", color])
+        .current_dir(root())
         .env_clear()
         .output()
         .expect("memgate starts");
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// The line as far as it fits into so many columns. Its escape sequences stay, to the one that ends its colours.
+fn cut(line: &str, columns: usize) -> String {
+    let mut cut = String::new();
+    let (mut escaped, mut column) = (false, 0);
+    for letter in line.chars() {
+        escaped |= letter == '\u{1b}';
+        if !escaped {
+            column += 1;
+        }
+        if escaped || column < columns {
+            cut.push(letter);
+        } else if column == columns {
+            cut.push('…');
+        }
+        escaped &= letter != 'm';
+    }
+    cut
 }

@@ -76,7 +76,7 @@ app.kubernetes.io/name: {{ include "memgate.name" . }}-test
 {{- default (printf "%s-ca" (include "memgate.name" .)) .Values.certs.secretName -}}
 {{- end }}
 
-{{/* The Secret with a certificate that somebody else wrote. */}}
+{{/* The Secret with a certificate that memgate does not write. */}}
 {{- define "memgate.tlsSecret" -}}
 {{- default (printf "%s-tls" (include "memgate.name" .)) .Values.certs.secretName -}}
 {{- end }}
