@@ -1,0 +1,203 @@
+//! A sixth platform out of one folder (`tiny/`) and one row (`tiny.rs`): that nothing else has to know of a
+//! platform for its resources and pods to be admitted, its kinds to be watched, what it needs to be
+//! installed, and its codes to be explained.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test stops where something is wrong"
+)]
+
+mod tiny;
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{Request, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use memgate::deploy::components::Component;
+use memgate::deploy::{Endpoint, Part, Plan, render};
+use memgate::family;
+use memgate::model::settings::Settings;
+use memgate::model::snapshot::Snapshot;
+use memgate::server::options::Options;
+use memgate::server::tls::Source;
+use memgate::server::{Server, State, router};
+use memgate::state;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+fn settings() -> Settings {
+    Settings { families: vec![&tiny::FAMILY], ..Settings::default() }
+}
+
+fn notebook(spec: &Value) -> Value {
+    let metadata = json!({"name": "diary", "namespace": "team-a"});
+    json!({"apiVersion": "tiny.dev/v1", "kind": "Notebook", "metadata": metadata, "spec": spec})
+}
+
+fn pod(env: &Value) -> Value {
+    let metadata = json!({"name": "p", "namespace": "team-a", "labels": {"tiny.dev/notebook": "diary"}});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+           "spec": {"containers": [{"name": "main", "env": env}]}})
+}
+
+fn options(ca: std::path::PathBuf) -> Options {
+    let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca });
+    options.listen = ([127, 0, 0, 1], 0).into();
+    options.health = ([127, 0, 0, 1], 0).into();
+    options
+}
+
+/// The response of one of the two webhook calls to the CREATE of an object.
+async fn admitted(path: &str, object: &Value, snapshot: Snapshot) -> Value {
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = json!({"group": group, "version": version, "kind": object["kind"]});
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1", "kind": kind, "namespace": "team-a", "operation": "CREATE", "object": object,
+        },
+    });
+    let router = router(&options("unused".into()), State::Fixed(snapshot));
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request.body(Body::from(review.to_string())).expect("a request");
+    let response = router.oneshot(request).await.expect("an answer");
+    let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
+    serde_json::from_slice::<Value>(&body).expect("a review")["response"].take()
+}
+
+fn patch(response: &Value) -> Value {
+    let patch = response["patch"].as_str().expect("a patch");
+    serde_json::from_slice(&STANDARD.decode(patch).expect("base64")).expect("JSON")
+}
+
+#[tokio::test]
+async fn its_resources_are_validated_and_defaulted() {
+    let empty = || state::empty(settings());
+    let refused = admitted("/validate", &notebook(&json!({"pages": 1})), empty()).await;
+    assert_eq!(refused["allowed"], false, "{refused}");
+    assert_eq!(refused["status"]["details"]["causes"][0]["field"], "spec.url");
+    let good = notebook(&json!({"url": "http://diary"}));
+    assert_eq!(admitted("/validate", &good, empty()).await["allowed"], true);
+    let defaulted = admitted("/mutate", &good, empty()).await;
+    assert_eq!(patch(&defaulted), json!([{"op": "add", "path": "/spec/pages", "value": 100}]));
+}
+
+#[tokio::test]
+async fn its_pods_get_their_memory() {
+    let mut snapshot = state::empty(settings());
+    state::add(&mut snapshot, &notebook(&json!({"url": "http://diary"}))).expect("it reads");
+    let injected = admitted("/mutate", &pod(&json!([])), snapshot.clone()).await;
+    let patch = patch(&injected);
+    assert_eq!(patch[0]["value"], json!({"name": "NOTEBOOK_URL", "value": "http://diary"}));
+    let marker = patch[1]["value"]["memgate.dev/injected"].as_str().expect("a marker");
+    assert!(marker.contains(r#""family":"tiny","memory":"Notebook/diary""#), "{marker}");
+    let other = pod(&json!([{"name": "NOTEBOOK_URL", "value": "http://other"}]));
+    let kept = admitted("/mutate", &other, snapshot).await;
+    assert!(kept["patch"].is_null() && kept["allowed"] == true, "{kept}");
+    let warning = kept["warnings"][0].as_str().unwrap_or_default();
+    assert!(warning.contains("NOTEBOOK_URL is already set in container"), "{kept}");
+    let missing = admitted("/mutate", &pod(&json!([])), state::empty(settings())).await;
+    assert!(missing["warnings"][0].as_str().is_some_and(|text| text.contains("not found")), "{missing}");
+}
+
+#[tokio::test]
+async fn its_kinds_are_watched() {
+    let (client, asked) = cluster();
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::Cluster { client, settings: settings() };
+    let server = Server::bind(options(directory.path().join("ca.pem")), state).expect("it binds");
+    let health = server.addresses().expect("addresses").health;
+    let task = tokio::spawn(server.run(std::future::pending()));
+    let known = async {
+        while !get(health, "/metrics").await.contains(r#"memgate_store_objects{family="tiny"} 1"#) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), known).await.expect("the Notebook should become known");
+    assert!(get(health, "/readyz").await.starts_with("HTTP/1.1 200"));
+    task.abort();
+    let asked: BTreeSet<String> = asked.lock().expect("no panic").iter().cloned().collect();
+    let watches =
+        |path: &String| path.starts_with("/apis/tiny.dev/v1/notebooks?") && path.contains("watch=true");
+    assert!(asked.iter().any(watches), "{asked:?}");
+}
+
+/// A cluster that serves the platform and holds one Notebook.
+fn cluster() -> (kube::Client, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let path = request.uri().to_string();
+        noted.lock().expect("no panic").push(path.clone());
+        async move {
+            let body = if path.contains("watch=true") {
+                Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>())
+            } else if path == "/apis" {
+                Body::from(json!({"groups": [{"name": "tiny.dev", "versions": []}]}).to_string())
+            } else {
+                let items = [notebook(&json!({"url": "http://diary"}))];
+                let list = json!({"apiVersion": "tiny.dev/v1", "kind": "NotebookList",
+                                  "metadata": {"resourceVersion": "1"}, "items": items});
+                Body::from(list.to_string())
+            };
+            Ok::<_, Infallible>(Response::new(body))
+        }
+    });
+    (kube::Client::new(service, "default"), asked)
+}
+
+/// The whole answer of the health port to a GET.
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers");
+    answer
+}
+
+#[test]
+fn what_it_needs_is_installed() {
+    let plan = Plan {
+        namespace: "memgate-system".to_owned(),
+        image: "memgate".to_owned(),
+        endpoint: Endpoint::Service,
+        ca: None,
+        families: vec![&tiny::FAMILY],
+        components: BTreeSet::from([Component::Vap]),
+        flags: Vec::new(),
+    };
+    let text = render(&plan, &Part::ALL).expect("it renders");
+    for part in [
+        "--family=tiny",
+        "tiny.pods.memgate.dev",
+        "memgate-tiny-notebooks",
+        "spec.url is required [tiny/url-required]",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // The right to watch it, the calls that default and validate it, the one for its DELETE, and the policy.
+    assert!(text.matches("notebooks").count() >= 5, "{text}");
+    assert!(!text.contains("arkonis"), "{text}");
+    assert!(tiny::FAMILY.crds[0].contains("name: notebooks.tiny.dev"));
+}
+
+#[test]
+fn its_codes_are_explained() {
+    let ours: Vec<_> =
+        family::codes(&[&tiny::FAMILY]).filter(|code| code.name.starts_with("tiny/")).collect();
+    assert_eq!(ours.len(), tiny::codes::ALL.len());
+    for code in ours {
+        assert!(code.page.starts_with(&format!("# {}\n", code.name)), "{}", code.page);
+    }
+}

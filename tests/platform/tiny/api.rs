@@ -1,0 +1,30 @@
+//! The kind of the platform and what is read of it.
+
+use memgate::model::kind::Kind;
+use memgate::model::schema::{Field, METADATA, Schema};
+use memgate::model::selector::PodSelector;
+
+/// The label of a pod that names its Notebook.
+pub(crate) const LABEL: &str = "tiny.dev/notebook";
+
+/// What an unset `spec.pages` means.
+pub(crate) const PAGES_DEFAULT: i64 = 100;
+
+pub(crate) static NOTEBOOK: Kind = Kind {
+    group: "tiny.dev",
+    version: "v1",
+    kind: "Notebook",
+    plural: "notebooks",
+    namespaced: true,
+    schema: Schema::Object(&[
+        Field::new("apiVersion", Schema::Any),
+        Field::new("kind", Schema::Any),
+        Field::new("metadata", METADATA),
+        Field::new(
+            "spec",
+            Schema::Object(&[Field::new("url", Schema::Text), Field::new("pages", Schema::Integer)]),
+        ),
+    ]),
+};
+
+pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector::labelled("tiny", &[(LABEL, &[])])];

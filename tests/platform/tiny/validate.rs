@@ -1,0 +1,18 @@
+//! What is wrong with a Notebook.
+
+use memgate::model::family::Subject;
+use memgate::model::finding::Finding;
+use memgate::model::pointer::Pointer;
+use memgate::model::request::Operation;
+use memgate::model::snapshot::StateReader;
+use memgate::model::tree::Tree;
+
+use super::codes::URL_REQUIRED;
+
+pub(crate) fn validate(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Finding> {
+    let url = subject.object.at(&["spec", "url"]).and_then(Tree::text).unwrap_or_default();
+    if subject.operation == Operation::Delete || !url.is_empty() {
+        return Vec::new();
+    }
+    vec![Finding::deny(&URL_REQUIRED, Pointer::new("/spec/url"), "spec.url is required")]
+}
