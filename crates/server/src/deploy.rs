@@ -7,9 +7,9 @@
 pub mod components;
 mod entry;
 mod families;
-mod fence;
 pub mod objects;
 mod rbac;
+mod self_guard;
 pub mod twin;
 mod webhooks;
 mod workload;

@@ -10,7 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use serde_json::{Value, to_value};
 
-use crate::deploy::{Part, Plan, fence, rbac, webhooks, workload};
+use crate::deploy::{Part, Plan, rbac, self_guard, webhooks, workload};
 
 /// What is installed. What a component can take away is optional.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Objects {
     /// What it may do in its own namespace, and what gives it that.
     pub role: Option<(Role, RoleBinding)>,
     /// What it may change of its own webhook configurations, and what puts that into force.
-    pub fence: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
     /// What the apiserver calls.
     pub service: Service,
     /// What runs; its container is beside it.
@@ -57,7 +57,7 @@ impl Objects {
             cluster_role: rbac::cluster_role(),
             cluster_role_binding: rbac::cluster_role_binding(plan),
             role: Some((rbac::role(plan), rbac::role_binding(plan))),
-            fence: Some((fence::policy(plan), fence::binding())),
+            self_guard: Some((self_guard::policy(plan), self_guard::binding())),
             service: workload::service(plan),
             deployment: workload::deployment(plan),
             container: workload::container(plan),
@@ -101,7 +101,7 @@ impl Objects {
         if let Some((role, binding)) = self.role {
             documents.extend([(Part::Rbac, to_value(role)?), (Part::Rbac, to_value(binding)?)]);
         }
-        if let Some((policy, binding)) = self.fence {
+        if let Some((policy, binding)) = self.self_guard {
             documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
         }
         for (policy, binding) in self.twins {

@@ -105,8 +105,8 @@ pub(super) fn mtls(objects: &mut Objects) {
     ]);
 }
 
-/// Serves the certificate in a volume; what memgate needs to make one of its own goes, and with the
-/// right to write its configurations the fence around that right.
+/// Serves the certificate in a volume. What memgate needs to make one of its own goes: the role for its
+/// Secret, the right to write its configurations, and the policy that guards this right.
 fn mounted(objects: &mut Objects, mode: &str, volume: Volume) {
     let arguments = objects.arguments();
     arguments.retain(|argument| !argument.starts_with("--certs="));
@@ -119,7 +119,7 @@ fn mounted(objects: &mut Objects, mode: &str, volume: Volume) {
     objects.pod().volumes.get_or_insert_default().push(volume);
     objects.container.volume_mounts.get_or_insert_default().push(mount("tls", TLS_DIRECTORY));
     objects.role = None;
-    objects.fence = None;
+    objects.self_guard = None;
     let configurations = rbac::configurations();
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
