@@ -96,12 +96,12 @@ fn unread<'r>((task, error): &'r (&'r Task, admission::Fault)) -> Fault<'r> {
 /// An error of an input, with its source where the place is known.
 #[must_use]
 pub fn fault(error: &manifest::error::Error) -> Fault<'_> {
-    let shown = error.fault().map(|fault| Shown {
+    let shown = error.syntax_error().map(|fault| Shown {
         message: fault.message.clone(),
         help: fault.help.clone(),
         place: place(&fault.source_text, fault.span),
         other: fault
-            .second
+            .related
             .map(|(span, label)| Mark { place: place(&fault.source_text, span), label: label.to_owned() }),
     });
     Fault { line: chain(error), shown }
