@@ -14,7 +14,7 @@ pub struct Verdicts<'i> {
     /// The decisions, in the order of the input.
     pub judged: Vec<Judged<'i>>,
     /// Objects that cannot be decided about, and why.
-    pub unread: Vec<(&'i Task, admission::Fault)>,
+    pub unread: Vec<(&'i Task, admission::Error)>,
 }
 
 /// A task and what was decided about it.
@@ -86,7 +86,7 @@ fn named(reference: &Reference) -> String {
     format!("{} {place}", reference.kind.kind)
 }
 
-fn unread<'r>((task, error): &'r (&'r Task, admission::Fault)) -> Fault<'r> {
+fn unread<'r>((task, error): &'r (&'r Task, admission::Error)) -> Fault<'r> {
     let place = place(task.document.source(), task.document.locate(&task.template).caret);
     let message = format!("{}: {error}", task.subject.title());
     let line = format!("{}:{}:{}: {message}", place.file, place.line, place.column);

@@ -18,9 +18,9 @@ pub mod sympozium;
 pub mod url;
 
 use crate::model::edit::Edit;
+use crate::model::event::ObjectReference;
 use crate::model::finding::{Code, Finding};
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
-use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
@@ -110,7 +110,12 @@ pub fn spares(family: Family, pod: &Pod<'_>) -> bool {
 /// refers to the memory, or else what made the pod. `None` where the way to the memory leads to another
 /// namespace: nothing of that one is to be told here.
 #[must_use]
-pub fn referrer(family: Family, pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(
+    family: Family,
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<ObjectReference> {
     match family {
         Family::Arkonis => arkonis::inject::referrer(pod, namespace, state),
         Family::Ark => ark::inject::referrer(pod, namespace),

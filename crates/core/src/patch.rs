@@ -1,8 +1,8 @@
 //! JSON patches (RFC 6902): edits as the bytes that the apiserver applies, and the check that they
 //! apply.
 //!
-//! Nothing in here knows families or findings. Patches are written by hand, edit by edit; a diff of
-//! two objects never makes one.
+//! Nothing in here knows families or findings. A patch is written edit by edit; none is ever computed as
+//! the difference of two objects, which could touch what no rule is about.
 
 pub mod apply;
 pub mod verify;
@@ -32,12 +32,12 @@ pub struct Patch<'e>(pub &'e [Edit]);
 struct Operation<'e> {
     op: &'static str,
     path: &'e str,
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_absent")]
     value: &'e Value,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-const fn is_nothing(value: &&Value) -> bool {
+const fn is_absent(value: &&Value) -> bool {
     matches!(value, Value::Nothing)
 }
 

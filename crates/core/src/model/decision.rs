@@ -1,8 +1,8 @@
 //! Decisions: everything that was found and is to be changed, and what could not be known.
 
 use crate::model::edit::Edit;
+use crate::model::event::PodEvent;
 use crate::model::finding::{Finding, Phase, Severity};
-use crate::model::notice::Notice;
 use crate::model::settings::Family;
 use crate::model::snapshot::Reference;
 
@@ -21,7 +21,7 @@ pub enum Reason {
     Deleting,
     /// The object is not of the form that its kind asks for; the apiserver says so.
     Malformed,
-    /// The JSON holds a string that is no Unicode text, or a number beyond all bounds.
+    /// The JSON holds a string that is not Unicode text, or a number that no double can hold.
     Unreadable,
     /// The pod requires memory and no enabled family knows it.
     NotRecognised,
@@ -113,16 +113,16 @@ pub struct Decision {
     pub edits: Vec<Edit>,
     /// Why, in one word.
     pub reason: Reason,
-    /// Which of the two webhook calls tells the findings, but for those about an edit.
+    /// Which of the two webhook calls reports the findings, but for those about an edit.
     pub phase: Phase,
-    /// What the decision asked for and the snapshot could not tell. Whoever can find out lays the
+    /// What the decision asked for and the snapshot could not answer. The server looks these up, lays the
     /// answers over the snapshot and decides again.
     pub unknown: Vec<Reference>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
-    /// Who should know that the pod is admitted without its memory.
-    pub notice: Option<Notice>,
-    /// The family that decided; `None` when the object is no business of any.
+    /// The Event about a pod that is admitted without its memory.
+    pub event: Option<PodEvent>,
+    /// The family that decided; `None` when the object concerns none of them.
     pub family: Option<Family>,
 }
 
@@ -137,14 +137,14 @@ impl Decision {
             phase: Phase::Mutate,
             unknown: Vec::new(),
             required: false,
-            notice: None,
+            event: None,
             family: None,
         }
     }
 
-    /// The findings that one of the two webhook calls tells.
+    /// The findings that one of the two webhook calls reports.
     #[must_use]
-    pub fn told(&self, phase: Phase) -> Vec<&Finding> {
+    pub fn findings_for(&self, phase: Phase) -> Vec<&Finding> {
         let call = |finding: &Finding| if finding.on_rewrite { Phase::Mutate } else { self.phase };
         self.findings.iter().filter(|finding| call(finding) == phase).collect()
     }

@@ -1,4 +1,5 @@
-//! JSON pointers (RFC 6901): where in an object something stands.
+//! JSON pointers (RFC 6901): where in an object a value stands, as text and as Kubernetes writes fields.
+//! Looking a pointer up in an object is not done here.
 
 use std::borrow::Cow;
 use std::fmt;

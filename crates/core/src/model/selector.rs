@@ -1,4 +1,5 @@
-//! How agent pods of a platform are told from all others before anything is read of them.
+//! How agent pods of a platform are recognised by labels and annotations, before anything else of them is
+//! read.
 
 /// What the pods of one sort have in common; an entry of the webhook configuration each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@ mod target;
 
 use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
+use crate::model::event::ObjectReference;
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, StateReader};
@@ -55,7 +55,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// What made the pod: no object of the platform stands for it.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<ObjectReference> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
     home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
@@ -124,8 +124,8 @@ fn reach<'s>(
     let (home, name) = (home.unwrap_or(namespace), if name.is_empty() { DEFAULT } else { name });
     match state.get_if_known(&MEMORY, home, name) {
         Lookup::Found(memory) => {
-            let placed = memory.placed && state.placed();
-            let foreign = home != namespace && placed;
+            let namespace_given = memory.namespace_given && state.namespace_given();
+            let foreign = home != namespace && namespace_given;
             if foreign {
                 let (home, namespace) = (quoted(home), quoted(namespace));
                 let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");

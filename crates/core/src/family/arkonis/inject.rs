@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Value};
+use crate::model::event::ObjectReference;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::Kind;
-use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::{Lookup, Object, StateReader};
@@ -46,11 +46,11 @@ fn recognise<'p>(pod: &'p Pod<'_>) -> Option<(&'static str, &'p str)> {
 
 /// The agent of the pod, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<ObjectReference> {
     let (label, name) = recognise(pod)?;
     let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == label).find_map(|dialect| {
         let agent = state.peek(&dialect.agent, namespace, name)?;
-        Some(Referrer::of(&dialect.agent, agent))
+        Some(ObjectReference::of(&dialect.agent, agent))
     });
     agent.or_else(|| maker(pod, namespace))
 }
@@ -131,7 +131,7 @@ fn fill<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<Injection, Unmet> {
     let (dialect, memory) = (found.dialect, found.memory);
-    if let Some(first) = memory.unfit(|tree| first_denial(dialect, tree)) {
+    if let Some(first) = memory.defect(|tree| first_denial(dialect, tree)) {
         let message = format!("{} {} is invalid: {first}", dialect.memory.kind, quoted(&memory.name));
         let here = label_pointer(dialect.pod_label);
         return Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, &here, message));

@@ -10,8 +10,8 @@ use crate::server::stub::client;
 static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };
 static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };
 
-fn notice(name: &str, code: &'static Code) -> Notice {
-    let referrer = Referrer {
+fn notice(name: &str, code: &'static Code) -> PodEvent {
+    let referrer = ObjectReference {
         api_version: "family.dev/v1".to_owned(),
         kind: "Agent".into(),
         namespace: "team".to_owned(),
@@ -20,12 +20,12 @@ fn notice(name: &str, code: &'static Code) -> Notice {
         known: true,
     };
     let finding = Finding::warn(code, Pointer::root(), "Memory \"a\" not found").help("make it");
-    Notice { referrer, finding, partly: false }
+    PodEvent { referrer, finding, partly: false }
 }
 
-fn elsewhere(number: usize) -> Notice {
+fn elsewhere(number: usize) -> PodEvent {
     let mut notice = notice("a", &MISSING);
-    notice.referrer.namespace = format!("team-{number}");
+    notice.regarding.namespace = format!("team-{number}");
     notice
 }
 
@@ -118,7 +118,7 @@ async fn believes_a_pod_only_where_the_apiserver_asks() {
 async fn tells_nothing_where_memgate_is_not_asked() {
     let (outbox, delivery, _) = answered(201);
     let mut notice = notice("a", &MISSING);
-    notice.referrer.namespace = "kube-system".to_owned();
+    notice.regarding.namespace = "kube-system".to_owned();
     outbox.put(notice, Instant::now());
     assert_eq!(delivery.notices.len(), 0);
 }
