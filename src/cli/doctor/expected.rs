@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::cli::manifests::rules;
 use crate::deploy::components::Component;
-use crate::deploy::{Endpoint, Part, Plan, render};
+use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use crate::deploy::render;
 use crate::manifest::document::parse;
 use crate::manifest::source::Source;
 use crate::model::settings::Family;
@@ -57,10 +58,10 @@ pub(super) fn rendered(
     families: &[Family],
     components: BTreeSet<Component>,
 ) -> anyhow::Result<Vec<Value>> {
-    let plan = Plan {
+    let plan = InstallPlan {
         namespace: namespace.to_owned(),
         image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
-        endpoint: Endpoint::Service,
+        endpoint: WebhookEndpoint::Service,
         ca: None,
         flags: Vec::new(),
         families: families.iter().copied().map(rules).collect(),

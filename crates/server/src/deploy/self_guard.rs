@@ -1,5 +1,5 @@
 //! The guard on memgate's own account: of its two webhook configurations it may change the
-//! `caBundle` and nothing else.
+//! `caBundle` only.
 //!
 //! RBAC cannot say that. A thief of the account could otherwise send all reviews elsewhere, or have none
 //! sent at all. The policy lists the fields one by one, since CEL has no "all but this one"; a test
@@ -12,13 +12,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::{CONFIGURATIONS, NAME, Plan, cluster_metadata};
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
 
 /// The name of the policy and of its binding.
 const POLICY: &str = "memgate-self-guard";
 /// What is compared of the metadata; the apiserver itself writes the rest.
 const METADATA_FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
-/// What is compared of each entry. The name comes first: it tells of entries that came or went.
+/// What is compared of each entry. The name comes first, so that an entry that is added or removed is reported as such.
 const ENTRY_FIELDS: [&str; 13] = [
     "name",
     "rules",
@@ -36,14 +37,14 @@ const ENTRY_FIELDS: [&str; 13] = [
 ];
 
 /// The policy.
-pub(super) fn policy(plan: &Plan) -> ValidatingAdmissionPolicy {
+pub(super) fn policy(plan: &InstallPlan) -> ValidatingAdmissionPolicy {
     let account = format!("system:serviceaccount:{}:{NAME}", plan.namespace);
     let metadata_fields = METADATA_FIELDS.into_iter().map(|field| {
         let of = |object: &str| format!("{object}.metadata.?{field}");
         validation(&format!("metadata.{field}"), &unchanged(&of("object"), &of("oldObject")))
     });
     let entry_fields = ENTRY_FIELDS.into_iter().map(|field| {
-        // The second kind has no reinvocationPolicy, which the check of types would mind.
+        // `dyn`, since the type check would refuse reinvocationPolicy, which the second kind lacks.
         let path = field.replace('.', ".?");
         let of = |object: &str| format!("dyn({object}).?webhooks.orValue([]).map(entry, entry.?{path})");
         validation(&format!("webhooks[*].{field}"), &unchanged(&of("object"), &of("oldObject")))
@@ -96,7 +97,7 @@ fn both_configurations() -> NamedRuleWithOperations {
     }
 }
 
-/// Each other expression is true of anything but an update, so that this one alone speaks.
+/// All other expressions are true of requests that are not updates, so that the message is this one.
 fn only_updates() -> Validation {
     Validation {
         expression: "request.operation == 'UPDATE'".to_owned(),

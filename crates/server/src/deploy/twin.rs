@@ -15,7 +15,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::entry::NOT_DELETING;
-use crate::deploy::{NAME, Rules, labels};
+use crate::deploy::install_plan::Rules;
+use crate::deploy::metadata::{NAME, labels};
 use crate::model::kind::Kind;
 use crate::model::twin::{Rule, Table, WrittenDefault};
 

@@ -1,0 +1,86 @@
+//! What is to be installed: the choices that the other modules turn into objects. No object is made here.
+
+use std::collections::BTreeSet;
+
+use crate::deploy::components::Component;
+use crate::model::kind::Kind;
+use crate::model::selector::PodSelector;
+use crate::model::twin::{Table, WrittenDefault};
+
+/// What is to be installed.
+#[derive(Debug)]
+pub struct InstallPlan {
+    /// The namespace that memgate runs in.
+    pub namespace: String,
+    /// The container image.
+    pub image: String,
+    /// How the apiserver reaches memgate.
+    pub endpoint: WebhookEndpoint,
+    /// The CA certificates, PEM, that the apiserver checks memgate's own against. Without them the
+    /// field is left out, so that another tool can own it.
+    pub ca: Option<Vec<u8>>,
+    /// The families that are switched on, in their usual order.
+    pub families: Vec<Rules>,
+    /// What is to differ from the base.
+    pub components: BTreeSet<Component>,
+    /// Flags of `memgate serve` beyond those that every installation has.
+    pub flags: Vec<String>,
+}
+
+/// How the apiserver reaches memgate.
+#[derive(Debug)]
+pub enum WebhookEndpoint {
+    /// Through the Service that is installed with it.
+    Service,
+    /// At this URL, without a path; for development.
+    Url(String),
+}
+
+/// What an installation has to know of one family.
+#[derive(Debug)]
+pub struct Rules {
+    /// The family's name.
+    pub name: &'static str,
+    /// How its agent pods are told from all others.
+    pub pods: &'static [PodSelector],
+    /// Whether one of its pods can ask to be refused rather than started without its memory.
+    pub honours_required: bool,
+    /// Whether its resources are admitted when memgate does not answer.
+    pub fail_open: bool,
+    /// Kinds that get defaults.
+    pub defaulted: Vec<&'static Kind>,
+    /// Kinds that are validated.
+    pub judged: Vec<&'static Kind>,
+    /// Those of them of which only objects with an annotation whose key starts so are sent.
+    pub marked: &'static [(&'static Kind, &'static str)],
+    /// Kinds whose removal is looked at.
+    pub memories: Vec<&'static Kind>,
+    /// Kinds that decisions look up, and all of whose objects are watched.
+    pub watched: &'static [&'static Kind],
+    /// Kinds of which single objects are looked up.
+    pub asked: &'static [&'static Kind],
+    /// Rules that the apiserver can check by itself.
+    pub twins: &'static [Table],
+    /// Defaults that it can write by itself.
+    pub written: &'static [WrittenDefault],
+}
+
+/// One part of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The namespace.
+    Namespace,
+    /// The service account and what it may do.
+    Rbac,
+    /// The policies that work without memgate.
+    Policies,
+    /// The Service, the Deployment and its disruption budget.
+    Workload,
+    /// The webhook configurations.
+    Webhooks,
+}
+
+impl Part {
+    /// Every part, in the order in which they are applied.
+    pub const ALL: [Self; 5] = [Self::Namespace, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
+}
