@@ -30,7 +30,7 @@ pub enum Malformed {
     /// Nothing was sent.
     #[error("the body is empty; send an AdmissionReview")]
     Empty,
-    /// No JSON, or a field of the wrong type.
+    /// The body is not JSON, or a field has the wrong type.
     #[error("the body is not an AdmissionReview in JSON: line {line}, column {column}")]
     NotJson {
         /// From 1.
@@ -44,7 +44,7 @@ pub enum Malformed {
     /// A review without a request.
     #[error("request is missing")]
     NoRequest,
-    /// A field without which there is no answer.
+    /// A field is absent that the answer needs.
     #[error("request.{0} is missing")]
     Missing(&'static str),
     /// An operation that the API does not have.
@@ -68,7 +68,7 @@ pub enum Error {
 pub struct Review<'a> {
     /// The id that the response repeats.
     pub uid: Cow<'a, str>,
-    /// Whether nothing will be stored.
+    /// Whether this is a dry run: whatever is answered, nothing is stored.
     pub dry_run: bool,
     /// What is asked.
     pub request: Request<'a>,
@@ -105,7 +105,7 @@ view! {
         object: &'a RawValue = "object",
         /// The stored object.
         old_object: &'a RawValue = "oldObject",
-        /// Whether nothing will be stored.
+        /// Whether this is a dry run.
         dry_run: bool = "dryRun",
     }
 }

@@ -16,6 +16,7 @@ pub mod event;
 pub mod finding;
 pub mod kind;
 pub mod name;
+pub mod number;
 pub mod pod;
 pub mod pointer;
 pub mod request;

@@ -11,7 +11,7 @@ use crate::model::snapshot::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Sna
 
 /// A state without objects: those of the families' kinds are known to be absent, those of the core are
 /// unknown in every namespace of which no object is added. The settings hold the namespace of objects and
-/// requests that name none.
+/// requests without one.
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
     let mut snapshot = Snapshot::default();

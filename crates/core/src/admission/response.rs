@@ -176,7 +176,7 @@ fn status_message<'f>(details: &StatusDetails<'_>, denials: impl Iterator<Item =
     format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
 }
 
-/// Writes a value as JSON. Writing to memory cannot fail, and none of the types can.
+/// Writes a value as JSON. Neither writing to memory nor serializing these types can fail.
 fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "plain data serializes");

@@ -1,4 +1,4 @@
-//! The value of a case file to cases. Every error is reported, not just the first.
+//! The value of a case file to cases, without running them. Every error is reported, not just the first.
 
 use serde_json::{Map, Value};
 

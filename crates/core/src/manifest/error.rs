@@ -10,7 +10,7 @@ use crate::manifest::source::{Source, Span};
 /// Why an input, or one document in it, cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is nothing of that name.
+    /// There is no file or directory of that name.
     #[error("{path}: no such file or directory")]
     Missing {
         /// The path as the user gave it.
@@ -33,7 +33,7 @@ pub enum Error {
         /// The most that is read, in bytes.
         limit: usize,
     },
-    /// The bytes are no UTF-8 text.
+    /// The bytes are not UTF-8 text.
     #[error("{path}:{line}: {message}")]
     Encoding {
         /// The path, or `<stdin>`.
@@ -82,7 +82,7 @@ pub struct SyntaxError {
     pub message: String,
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
-    /// The second place of a contradiction, with a word about it.
+    /// The other place of a contradiction, with a label for it.
     pub related: Option<(Span, &'static str)>,
 }
 

@@ -79,7 +79,7 @@ impl<'s> ValueReader<'s> {
     ) -> Result<(), Box<SyntaxError>> {
         let text = self.source.text();
         let merges = entries.iter().any(|(key, _)| is_merge(self.outline.node(*key), text));
-        // Without merge keys whatever the map holds already is from this mapping.
+        // Without merge keys all that the map holds already is from this mapping.
         let mut own = (merges || !map.is_empty()).then(BTreeSet::new);
         for (index, (key, value)) in entries.iter().enumerate() {
             if is_merge(self.outline.node(*key), text) {

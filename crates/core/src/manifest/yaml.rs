@@ -1,5 +1,5 @@
 //! YAML text to an [`Outline`]. The only module that knows the YAML parser. What scalars mean and what
-//! merge keys do is not its business.
+//! merge keys do is for `value` to say.
 
 mod explain;
 
@@ -16,7 +16,7 @@ use crate::manifest::outline::{
 use crate::manifest::source::Source;
 use crate::manifest::yaml::explain::{explain, with_tab_help};
 
-/// How many errors of one source are reported; a text with more is no manifest.
+/// How many errors of one source are reported; a text with more is not a manifest.
 const MAX_ERRORS: usize = 20;
 
 /// Takes a source apart. An error ends its document; reading goes on behind the next `---`.

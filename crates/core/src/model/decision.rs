@@ -11,7 +11,7 @@ use crate::model::snapshot::Reference;
 pub enum Reason {
     /// Nothing that any enabled family looks at.
     NotOurs,
-    /// An operation or a subresource that is never judged.
+    /// An operation or a subresource that memgate never looks at.
     NotJudged,
     /// The pod or its namespace opted out by label.
     OptedOut,
@@ -43,11 +43,11 @@ pub enum Reason {
     Injected,
     /// Defaults were written.
     Defaulted,
-    /// What will become of the pods of a workload was said in advance.
+    /// The findings are those that the pods of a workload will get.
     Previewed,
-    /// A family resource was judged and is good, apart from warnings.
+    /// A family resource was validated and is good, apart from warnings.
     Valid,
-    /// A family resource was judged and is refused.
+    /// A family resource was validated and is refused.
     Invalid,
 }
 
@@ -122,12 +122,12 @@ pub struct Decision {
     pub required: bool,
     /// The Event about a pod that is admitted without its memory.
     pub event: Option<PodEvent>,
-    /// The family that decided; `None` when the object concerns none of them.
+    /// The family that decided; `None` when the object does not concern any.
     pub family: Option<Family>,
 }
 
 impl Decision {
-    /// A decision that changes and says nothing.
+    /// A decision without findings and edits.
     #[must_use]
     pub const fn pass(reason: Reason) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Decision {
         self.findings.iter().filter(|finding| call(finding) == phase).collect()
     }
 
-    /// Whether the request is allowed: nothing was found that denies.
+    /// Whether the request is allowed: no finding denies it.
     #[must_use]
     pub fn allowed(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity == Severity::Warn)

@@ -22,7 +22,7 @@ pub struct ObjectReference {
     pub name: String,
     /// Its uid; empty where it is not known.
     pub uid: String,
-    /// Whether it is an object of the state. If not, only the pod speaks of it.
+    /// Whether it is an object of the state. If not, only the pod refers to it.
     pub known: bool,
 }
 
@@ -48,6 +48,6 @@ pub struct PodEvent {
     pub regarding: ObjectReference,
     /// Why the pod goes without its memory.
     pub finding: Finding,
-    /// Whether it got some of its memory all the same.
+    /// Whether the pod got some of its memory.
     pub partly: bool,
 }

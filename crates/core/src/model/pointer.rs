@@ -100,6 +100,12 @@ impl fmt::Display for Pointer {
     }
 }
 
+/// The list index that a token is, if it is one.
+#[must_use]
+pub fn list_index(token: &str) -> Option<usize> {
+    if is_index(token) { token.parse().ok() } else { None }
+}
+
 /// Whether a token can only be a list index: digits without a leading zero (RFC 6901, section 4).
 fn is_index(token: &str) -> bool {
     token == "0"

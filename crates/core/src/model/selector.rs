@@ -6,11 +6,11 @@
 pub struct PodSelector {
     /// The start of the entry's name: the family, with a suffix where it has several.
     pub name: &'static str,
-    /// Labels that must be there, with the values that count; none listed means any.
+    /// Labels that must be there, with the values that count; an empty list means any value.
     pub labels: &'static [(&'static str, &'static [&'static str])],
     /// An annotation that must be there.
     pub annotation: Option<&'static str>,
-    /// How no label key may start.
+    /// The start that no label key may have.
     pub without: Option<&'static str>,
 }
 

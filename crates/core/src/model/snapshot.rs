@@ -117,7 +117,7 @@ pub enum Lookup<'s> {
     Unknown,
 }
 
-/// The namespace of objects that name none, as kubectl has it.
+/// The namespace of objects without one, as for kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 type Names = BTreeMap<String, Arc<Object>>;
@@ -144,7 +144,7 @@ impl KindState {
         Arc::make_mut(names).insert(object.name.clone(), Arc::new(object));
     }
 
-    /// Removes an object; nothing happens when there is none.
+    /// Removes an object, if it is there.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         if let Some(names) = self.namespaces.get_mut(namespace) {
             Arc::make_mut(names).remove(name);
@@ -160,7 +160,7 @@ impl KindState {
         self.namespaces.values().map(|names| names.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty()

@@ -2,15 +2,17 @@
 //!
 //! These objects are rare and small, and their wrong types and unknown fields must be named; so
 //! they are read into a tree, guided by a [`Schema`]: what the schema does not name is skipped and
-//! takes no memory, whatever its size or depth. Pods never pass through here.
+//! takes no memory, whatever its size or depth. Pods are read in another way (`pod`).
 //!
-//! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent.
+//! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent. What is
+//! wrong with an object is not said here.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::model::number;
 use crate::model::pointer::Pointer;
 use crate::model::schema::{Field, Schema};
 
@@ -34,7 +36,7 @@ pub enum Tree {
     List(Vec<Self>),
     /// An object; empty when the schema expects none.
     Map(Map),
-    /// An object of strings, in document order; then the keys of values that are no strings, the first
+    /// An object of strings, in document order; then the keys of values that are not strings, the first
     /// `MAX_UNKNOWN_FIELDS` of them, with the JSON type of each. A `null` counts as absent.
     Texts(Vec<(String, String)>, Vec<(String, &'static str)>),
 }
@@ -52,7 +54,7 @@ impl Tree {
     /// Reads JSON text as `schema` asks.
     ///
     /// # Errors
-    /// When the text is no JSON, or a string that is read holds a lone surrogate, or a number that
+    /// When the text is not JSON, or a string that is read holds a lone surrogate, or a number that
     /// is read is beyond what a double can hold.
     pub fn parse(text: &str, schema: &Schema) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -69,7 +71,7 @@ impl Tree {
         TreeSeed(schema).deserialize(deserializer)
     }
 
-    /// The field `name` of an object; `None` when it is absent or `null`, or this is no object.
+    /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
@@ -102,7 +104,7 @@ impl Tree {
         }
     }
 
-    /// The elements of a list; none for anything else.
+    /// The elements of a list; empty for any other value.
     #[must_use]
     pub fn elements(&self) -> &[Self] {
         match self {
@@ -271,14 +273,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
-        /// 2^63, the first double beyond `i64`.
-        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-        #[expect(clippy::cast_possible_truncation, reason = "integral and within bounds")]
-        Ok(if value.fract() == 0.0 && (-LIMIT..LIMIT).contains(&value) {
-            Tree::Integer(value as i64)
-        } else {
-            Tree::Fraction(value)
-        })
+        Ok(number::whole(value).map_or(Tree::Fraction(value), Tree::Integer))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {

@@ -9,9 +9,9 @@ use std::fmt::Write;
 use serde_json::value::RawValue;
 
 use crate::model::edit::{Edit, Op};
+use crate::model::pointer::list_index;
 use crate::model::view::Text;
-
-use super::{PatchError, index};
+use crate::patch::PatchError;
 
 /// The text of the object after the edits, in their order.
 ///
@@ -33,7 +33,7 @@ fn apply_at(text: &str, tokens: &[Cow<'_, str>], op: Op, value: &str) -> Option<
     let (first, rest) = tokens.split_first()?;
     if text.trim_start().starts_with('[') {
         let mut elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-        return in_list(&mut elements, index(first)?, rest, op, value);
+        return in_list(&mut elements, list_index(first)?, rest, op, value);
     }
     in_object(&serde_json::from_str::<Members<'_>>(text).ok()?.0, first, rest, op, value)
 }
@@ -64,9 +64,9 @@ struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
+        struct MembersVisitor;
 
-        impl<'de> serde::de::Visitor<'de> for Entries {
+        impl<'de> serde::de::Visitor<'de> for MembersVisitor {
             type Value = Vec<(Text<'de>, &'de RawValue)>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -82,7 +82,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
             }
         }
 
-        deserializer.deserialize_map(Entries).map(Members)
+        deserializer.deserialize_map(MembersVisitor).map(Members)
     }
 }
 

@@ -14,9 +14,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::edit::{Edit, Op, Value};
+use crate::model::pointer::list_index;
 use crate::model::view::Text;
-
-use super::{PatchError, index};
+use crate::patch::PatchError;
 
 /// Whether the edits apply to the object, in their order.
 ///
@@ -57,7 +57,7 @@ impl<'t> Trie<'t> {
             None => {
                 let mut below = Self::default();
                 below.add(rest);
-                self.children.push(Branch { token, index: index(token), below });
+                self.children.push(Branch { token, index: list_index(token), below });
             }
         }
     }
@@ -116,7 +116,7 @@ impl Sparse {
             Self::Leaf => None,
             Self::Map(fields) => fields.iter_mut().find(|(key, _)| key == first).map(|(_, child)| child),
             Self::List { kept, .. } => {
-                let position = index(first)?;
+                let position = list_index(first)?;
                 kept.iter_mut().find(|(known, _)| *known == position).map(|(_, child)| child)
             }
         };
@@ -138,7 +138,7 @@ impl Sparse {
                 }
                 Some(())
             }
-            Self::List { len, kept } => set_element(len, kept, index(token)?, op, new),
+            Self::List { len, kept } => set_element(len, kept, list_index(token)?, op, new),
         }
     }
 }

@@ -86,6 +86,7 @@ impl<'s> Splicer<'s> {
         let NodeKind::Map(_, own) = &node.kind else { return None };
         let at = self.column(node.content)?;
         let indents = self.indents_of(own, at, context.indents)?;
+        // The first line stays empty: it continues the line behind which the new entries go.
         let mut lines = vec![Line::default()];
         for (key, edited) in entries {
             if let EditedNode::Removed(_) = edited {

@@ -116,6 +116,7 @@ fn below(
             lines.push(Line::new(head, origins.own()));
             block(lines, value, origins, at + indents.list, indents);
         }
+        // A text of several lines in quotes would be one long line of escapes.
         Value::String(text) if is_literal(text) => literal(lines, &head, text, origins, at + 2),
         _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), origins.all())),
     }
@@ -239,7 +240,8 @@ pub(super) fn scalar(value: &Value, in_flow: bool) -> String {
     }
 }
 
-/// A string that every YAML reader, of 1.1 or 1.2, takes for this string.
+/// A string that every YAML reader, of 1.1 or 1.2, takes for this string. Single quotes where the text has
+/// quotes or backslashes itself, such as JSON in an annotation, which stays legible so.
 fn text_scalar(text: &str, in_flow: bool) -> String {
     if is_plain(text, in_flow) {
         text.to_owned()

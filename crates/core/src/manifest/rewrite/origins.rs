@@ -102,7 +102,7 @@ impl ValueOrigins {
         }
     }
 
-    /// What a part has that nothing is known of: the origin of the whole.
+    /// The origins of a part without its own: that of the whole.
     fn part(&self) -> Cow<'_, Self> {
         Cow::Owned(Self { origin: self.origin, parts: PartOrigins::Whole })
     }
