@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use crate::family::{self, Subject, common, pod as pods};
 use crate::model::change::is_metadata_only_update;
 use crate::model::decision::{Decision, Reason};
-use crate::model::event::{ObjectReference, PodEvent};
+use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::pod::Pod;
@@ -157,7 +157,7 @@ fn regarding(
     pod: &Pod<'_>,
     namespace: &str,
     state: &StateReader<'_>,
-) -> Option<ObjectReference> {
+) -> Option<InvolvedObject> {
     let referrer = family::referrer(family, pod, namespace, state);
     referrer.filter(|referrer| referrer.namespace == namespace)
 }

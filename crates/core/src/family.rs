@@ -18,7 +18,7 @@ pub mod sympozium;
 pub mod url;
 
 use crate::model::edit::Edit;
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::pod::Pod;
@@ -115,7 +115,7 @@ pub fn referrer(
     pod: &Pod<'_>,
     namespace: &str,
     state: &StateReader<'_>,
-) -> Option<ObjectReference> {
+) -> Option<InvolvedObject> {
     match family {
         Family::Arkonis => arkonis::inject::referrer(pod, namespace, state),
         Family::Ark => ark::inject::referrer(pod, namespace),

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvVar, Op, Origin, Value};
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::name::is_dns_subdomain;
 use crate::model::pod;
@@ -105,7 +105,7 @@ const LONGEST_OF_OWNER: usize = 317;
 /// The object that made a pod, by the pod's own word: what to look at where no object of a family is
 /// known. `None` for a pod that was made by hand.
 #[must_use]
-pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<ObjectReference> {
+pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
     let maker = owners.into_iter().find(|owner| owner.controller == Some(true))?;
     // Nobody has checked the pod yet, and this is kept for a while.
@@ -115,7 +115,7 @@ pub fn maker(pod: &pod::Pod<'_>, namespace: &str) -> Option<ObjectReference> {
     let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
     let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
     let (kind, namespace) = (kind.into(), namespace.to_owned());
-    Some(ObjectReference { api_version, kind, namespace, name, uid, known: false })
+    Some(InvolvedObject { api_version, kind, namespace, name, uid, known: false })
 }
 
 /// Where a block of variables goes in a container's `env`.

@@ -9,9 +9,9 @@ use crate::model::finding::Finding;
 use crate::model::kind::Kind;
 use crate::model::snapshot::Object;
 
-/// An object on whose behalf a pod runs; what Kubernetes calls `regarding` in an Event.
+/// An object on whose behalf a pod runs: `regarding` in an Event, `involvedObject` in its older form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectReference {
+pub struct InvolvedObject {
     /// Its `apiVersion`.
     pub api_version: String,
     /// Its kind.
@@ -26,7 +26,7 @@ pub struct ObjectReference {
     pub known: bool,
 }
 
-impl ObjectReference {
+impl InvolvedObject {
     /// An object of the state.
     #[must_use]
     pub fn of(kind: &'static Kind, object: &Object) -> Self {
@@ -45,7 +45,7 @@ impl ObjectReference {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodEvent {
     /// The object on whose behalf the pod runs.
-    pub regarding: ObjectReference,
+    pub regarding: InvolvedObject,
     /// Why the pod goes without its memory.
     pub finding: Finding,
     /// Whether the pod got some of its memory.

@@ -28,7 +28,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::model::event::{ObjectReference, PodEvent};
+use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::server::clock::Clock;
 use crate::server::metrics::{Metrics, Told};
@@ -71,7 +71,7 @@ struct Topic {
 
 impl Topic {
     fn of(notice: &PodEvent) -> Self {
-        let ObjectReference { kind, namespace, name, .. } = &notice.regarding;
+        let InvolvedObject { kind, namespace, name, .. } = &notice.regarding;
         let (namespace, name) = (namespace.clone(), name.clone());
         Self { namespace, kind: kind.clone(), name, code: notice.finding.code.name }
     }
@@ -117,7 +117,7 @@ pub(super) fn outbox(
 impl Outbox {
     /// Takes a notice, unless nobody is to be told, or was a short while ago, or there is no room.
     pub(super) fn put(&self, notice: PodEvent, now: Instant) {
-        let ObjectReference { namespace, known, .. } = &notice.regarding;
+        let InvolvedObject { namespace, known, .. } = &notice.regarding;
         if !(*known || self.trusting) || SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
             return;
         }
@@ -207,7 +207,7 @@ async fn write(client: &Client, notice: &PodEvent, now: i64) -> Result<Told, Err
 }
 
 fn event(notice: &PodEvent, now: i64) -> Event {
-    let ObjectReference { api_version, kind, namespace, name, uid, .. } = &notice.regarding;
+    let InvolvedObject { api_version, kind, namespace, name, uid, .. } = &notice.regarding;
     let regarding = ObjectReference {
         api_version: Some(api_version.clone()),
         kind: Some(kind.to_string()),
@@ -237,7 +237,7 @@ fn event(notice: &PodEvent, now: i64) -> Event {
 
 /// The same for all replicas that tell the same within the same ten minutes of the clock.
 fn event_name(notice: &PodEvent, now: i64) -> String {
-    let ObjectReference { api_version, kind, name, uid, .. } = &notice.regarding;
+    let InvolvedObject { api_version, kind, name, uid, .. } = &notice.regarding;
     let window = now.div_euclid(i64::try_from(QUIET.as_secs()).unwrap_or(i64::MAX)).to_string();
     let parts = [api_version, kind.as_ref(), name, uid, notice.finding.code.name, &window];
     let hash = digest(&SHA256, parts.join("\n").as_bytes());

@@ -10,7 +10,7 @@ mod target;
 
 use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
@@ -55,7 +55,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// What made the pod: no object of the platform stands for it.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<ObjectReference> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
     home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Value};
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::Kind;
 use crate::model::pod::{Container, Pod};
@@ -46,11 +46,11 @@ fn recognise<'p>(pod: &'p Pod<'_>) -> Option<(&'static str, &'p str)> {
 
 /// The agent of the pod, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<ObjectReference> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let (label, name) = recognise(pod)?;
     let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == label).find_map(|dialect| {
         let agent = state.peek(&dialect.agent, namespace, name)?;
-        Some(ObjectReference::of(&dialect.agent, agent))
+        Some(InvolvedObject::of(&dialect.agent, agent))
     });
     agent.or_else(|| maker(pod, namespace))
 }

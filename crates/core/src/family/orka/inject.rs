@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::family::pod::{Added, Injection, Place, env_pointer, insert_env, maker};
 use crate::model::decision::Reason;
 use crate::model::edit::{EnvSource, EnvVar, Origin};
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
@@ -40,10 +40,10 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// The Task of the worker, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<ObjectReference> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let worker = Worker::of(pod).filter(|worker| worker.task_namespace == namespace)?;
     let task = state.peek(&KNOWN_TASK, namespace, worker.task_name);
-    task.map(|task| ObjectReference::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
+    task.map(|task| InvolvedObject::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
 }
 
 /// The namespace that an AI worker says it belongs to.

@@ -10,7 +10,7 @@ mod rows;
 
 use crate::family::pod::{Injection, env_pointer, maker};
 use crate::model::decision::Reason;
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
@@ -42,7 +42,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 /// The Agent of the pod, or else what made the pod. Nothing where the task is of an Orloj namespace of
 /// another name than the pod's.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<ObjectReference> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
         Ok((_, container)) => {
             let identity = Identity::read(pod, container, namespace);
@@ -54,7 +54,7 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Opti
         }
         Err(_) => None,
     };
-    agent.map(|agent| ObjectReference::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
+    agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
 }
 
 /// Why there is no memory; boxed, since it is the rare way out.

@@ -20,7 +20,7 @@ mod sidecar;
 
 use crate::family::pod::{Injection, maker};
 use crate::model::decision::Reason;
-use crate::model::event::ObjectReference;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
@@ -51,10 +51,10 @@ fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
 
 /// The Agent of the pod, or else its AgentRun, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<ObjectReference> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = recognise(pod)?;
     let run = pod.label(RUN_LABEL).unwrap_or_default();
-    let known = |(kind, name)| Some(ObjectReference::of(kind, state.peek(kind, namespace, name)?));
+    let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
     let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
     objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
 }

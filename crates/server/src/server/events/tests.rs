@@ -11,7 +11,7 @@ static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, pa
 static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };
 
 fn notice(name: &str, code: &'static Code) -> PodEvent {
-    let referrer = ObjectReference {
+    let regarding = InvolvedObject {
         api_version: "family.dev/v1".to_owned(),
         kind: "Agent".into(),
         namespace: "team".to_owned(),
@@ -20,7 +20,7 @@ fn notice(name: &str, code: &'static Code) -> PodEvent {
         known: true,
     };
     let finding = Finding::warn(code, Pointer::root(), "Memory \"a\" not found").help("make it");
-    PodEvent { referrer, finding, partly: false }
+    PodEvent { regarding, finding, partly: false }
 }
 
 fn elsewhere(number: usize) -> PodEvent {
@@ -98,7 +98,7 @@ async fn one_namespace_takes_no_more_than_its_share() {
     outbox.put(elsewhere(1), start);
     assert_eq!(delivery.notices.len(), 1, "others have theirs");
     let mut again = elsewhere(1);
-    again.referrer.uid = "u-2".to_owned();
+    again.regarding.uid = "u-2".to_owned();
     outbox.put(again, start);
     assert_eq!(count(&metrics, "duplicate"), 1, "a uid is nothing new");
 }
@@ -107,7 +107,7 @@ async fn one_namespace_takes_no_more_than_its_share() {
 async fn believes_a_pod_only_where_the_apiserver_asks() {
     let (outbox, delivery, _) = answered(201);
     let mut hearsay = notice("a", &MISSING);
-    hearsay.referrer.known = false;
+    hearsay.regarding.known = false;
     outbox.put(hearsay.clone(), Instant::now());
     assert_eq!(delivery.notices.len(), 0);
     Outbox { trusting: true, ..outbox }.put(hearsay, Instant::now());
