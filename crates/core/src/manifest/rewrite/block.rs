@@ -54,7 +54,7 @@ pub(super) fn whole_document(parsed: ParsedSource<'_>, root: NodeId, document: &
     Splice { start, end, lines }
 }
 
-impl<'s> Splicer<'s> {
+impl Splicer<'_> {
     /// The changes at a node. `None` when the text cannot be changed in place.
     fn edit(&mut self, edited: &EditedNode, value: &Value, context: Context) -> Option<()> {
         match (edited, value) {
@@ -97,7 +97,7 @@ impl<'s> Splicer<'s> {
             match edited {
                 EditedNode::Unchanged(_) | EditedNode::Merged => {}
                 EditedNode::Written(None, origins) => {
-                    emit::entry(&mut lines, key, value, origins, at, indents)
+                    emit::entry(&mut lines, key, value, origins, at, indents);
                 }
                 _ => {
                     let key = entry_key(own, edited);

@@ -90,7 +90,7 @@ impl Splicer<'_> {
     ) -> Option<()> {
         // New elements wait for the next one that is in the text: it says where and how they are written.
         let mut waiting: Vec<(&Value, &ValueOrigins)> = Vec::new();
-        let mut last = None;
+        let mut previous = None;
         for (edited, value) in items.iter().zip(list) {
             if let EditedNode::Written(None, origins) = edited {
                 waiting.push((value, origins));
@@ -102,9 +102,9 @@ impl Splicer<'_> {
                 self.insert_before(old.start, value, origins, margin);
             }
             self.edit_in_flow(edited, value, Context { key: None, block_at: None, ..context })?;
-            last = Some(old);
+            previous = Some(old);
         }
-        let old = last.filter(|_| node.content < node.end)?;
+        let old = previous.filter(|_| node.content < node.end)?;
         let margin = self.line_margin(old.start);
         for (value, origins) in waiting {
             let mut lines = self.separator(origins, margin);
