@@ -262,8 +262,8 @@ fn passes_on_what_is_set() {
         assert!(selector.contains(r#"{"key":"team","operator":"Exists"}"#), "{selector}");
     }
     assert!(!entries.to_string().contains("required.pods"), "{entries}");
-    let fence = &objects["admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy gate-fence"];
-    let condition = fence["spec"]["matchConditions"][0]["expression"].as_str().expect("a condition");
+    let self_guard = &objects["admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy gate-self-guard"];
+    let condition = self_guard["spec"]["matchConditions"][0]["expression"].as_str().expect("a condition");
     assert!(condition.contains("system:serviceaccount:memgate-system:gate"), "{condition}");
     assert!(!objects.keys().any(|name| name.contains("PodDisruptionBudget")));
 }
@@ -473,10 +473,10 @@ fn the_tables_are_memgates() {
     });
     bless("files/families.json", &table);
 
-    let fence: Vec<&Value> =
-        all.iter().filter(|object| object["metadata"]["name"] == "memgate-fence").collect();
-    assert_eq!(fence.len(), 2);
-    bless("files/fence.json", &json!({"objects": fence}));
+    let self_guard: Vec<&Value> =
+        all.iter().filter(|object| object["metadata"]["name"] == "memgate-self-guard").collect();
+    assert_eq!(self_guard.len(), 2);
+    bless("files/self-guard.json", &json!({"objects": self_guard}));
 }
 
 #[test]
@@ -490,7 +490,7 @@ fn what_comes_from_elsewhere_is_as_it_is_there() {
             let printed = String::from_utf8(printed.expect("memgate starts").stdout).expect("text");
             let own = self::objects(&printed)
                 .into_iter()
-                .filter(|object| object["metadata"]["name"] != "memgate-fence");
+                .filter(|object| object["metadata"]["name"] != "memgate-self-guard");
             objects.extend(own.map(|object| json!({"family": family, "object": object})));
         }
         assert!(!objects.is_empty());

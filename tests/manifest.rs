@@ -183,10 +183,10 @@ fn takes_lists_apart_also_nested_and_typed_ones() {
     assert_eq!(parsed.documents[1].prefix().as_str(), "/items/1/items/0");
     assert_eq!(parsed.documents[2].kind(), "Pod");
     assert_eq!(places(&parsed.documents[1], "/metadata/name").1, "\"b\"");
-    assert_eq!(parsed.others.len(), 1);
-    assert_eq!((parsed.others[0].reason, parsed.others[0].span.line), ("is a single value", 5));
+    assert_eq!(parsed.non_objects.len(), 1);
+    assert_eq!((parsed.non_objects[0].reason, parsed.non_objects[0].span.line), ("is a single value", 5));
     let empty = read("apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\n");
-    assert!(empty.documents.is_empty() && empty.others.is_empty());
+    assert!(empty.documents.is_empty() && empty.non_objects.is_empty());
     assert_eq!(read("apiVersion: x/v1\nkind: AllowList\nspec: {}\n").documents.len(), 1);
 }
 
@@ -205,7 +205,11 @@ fn tells_what_is_no_kubernetes_object() {
     ] {
         let parsed = read(text);
         assert!(parsed.documents.is_empty(), "{text}");
-        assert_eq!(parsed.others.iter().map(|other| other.reason).collect::<Vec<_>>(), [reason], "{text}");
+        assert_eq!(
+            parsed.non_objects.iter().map(|other| other.reason).collect::<Vec<_>>(),
+            [reason],
+            "{text}"
+        );
     }
 }
 

@@ -39,7 +39,7 @@ fn decided(pod: &Value, state: &Snapshot) -> Decision {
 
 /// `Kind/name uid` of whoever is to know, in the namespace of the pod.
 fn told(pod: &Value, objects: &[Value]) -> Option<String> {
-    let referrer = decided(pod, &state(objects)).notice?.referrer;
+    let referrer = decided(pod, &state(objects)).event?.regarding;
     assert_eq!(referrer.namespace, "team");
     Some(format!("{} {}/{} {}", referrer.api_version, referrer.kind, referrer.name, referrer.uid))
 }
@@ -160,8 +160,8 @@ fn a_task_is_told_when_nobody_knows_its_agent() {
     ]);
     let labels = json!({"orka.ai/task": "t", "orka.ai/task-type": "ai"});
     let pod = pod(&labels, &json!([{"name": "worker", "env": env}]));
-    let notice = decided(&pod, &state).notice.expect("a notice");
-    assert_eq!((notice.referrer.kind.as_ref(), notice.referrer.uid.as_str()), ("Task", "u-1"));
+    let notice = decided(&pod, &state).event.expect("a notice");
+    assert_eq!((notice.regarding.kind.as_ref(), notice.regarding.uid.as_str()), ("Task", "u-1"));
     assert_eq!(notice.finding.code.name, "orka/lookup-failed");
 }
 
@@ -193,12 +193,12 @@ fn every_notice_is_about_an_admitted_pod_of_its_own_namespace() {
         let body = request::review(&case).to_string();
         let review = admission::parse(&body).expect("a review");
         let decision = decide(&review.request, &request::state(&case).expect("a state"));
-        let Some(notice) = &decision.notice else { continue };
+        let Some(notice) = &decision.event else { continue };
         notices += 1;
         let Case { name, .. } = &case;
         assert!(decision.allowed() && !decision.required && review.request.is_pod(), "{name}");
         assert!(decision.findings.contains(&notice.finding), "{name}");
-        assert_eq!(notice.referrer.namespace, review.request.namespace, "{name}");
+        assert_eq!(notice.regarding.namespace, review.request.namespace, "{name}");
         let own = format!("namespace \"{}\"", review.request.namespace);
         let others = notice.finding.message.replace(&own, "");
         assert!(!others.contains("namespace \""), "{name}: {}", notice.finding.message);

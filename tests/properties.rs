@@ -344,7 +344,7 @@ proptest! {
         let decision = decide(&review.request, &snapshot());
         match admission::respond(Phase::Mutate, &review, &decision) {
             Ok(response) => prop_assert!(serde_json::from_slice::<Value>(&response).is_ok()),
-            Err(fault) => prop_assert!(matches!(fault, admission::Fault::Unreadable), "{fault}"),
+            Err(fault) => prop_assert!(matches!(fault, admission::Error::Unreadable), "{fault}"),
         }
     }
 }

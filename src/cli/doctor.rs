@@ -50,7 +50,7 @@ use crate::cli::output::Form;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cli::wait::{Outcome, namespace, probe::probes, round};
-use crate::deploy::NAME;
+use crate::deploy::metadata::NAME;
 use crate::model::settings::Settings;
 
 /// How long memgate has to answer all dry runs.

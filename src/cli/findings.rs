@@ -14,7 +14,7 @@ pub struct Verdicts<'i> {
     /// The decisions, in the order of the input.
     pub judged: Vec<Judged<'i>>,
     /// Objects that cannot be decided about, and why.
-    pub unread: Vec<(&'i Task, admission::Fault)>,
+    pub unread: Vec<(&'i Task, admission::Error)>,
 }
 
 /// A task and what was decided about it.
@@ -86,7 +86,7 @@ fn named(reference: &Reference) -> String {
     format!("{} {place}", reference.kind.kind)
 }
 
-fn unread<'r>((task, error): &'r (&'r Task, admission::Fault)) -> Fault<'r> {
+fn unread<'r>((task, error): &'r (&'r Task, admission::Error)) -> Fault<'r> {
     let place = place(task.document.source(), task.document.locate(&task.template).caret);
     let message = format!("{}: {error}", task.subject.title());
     let line = format!("{}:{}:{}: {message}", place.file, place.line, place.column);
@@ -96,12 +96,12 @@ fn unread<'r>((task, error): &'r (&'r Task, admission::Fault)) -> Fault<'r> {
 /// An error of an input, with its source where the place is known.
 #[must_use]
 pub fn fault(error: &manifest::error::Error) -> Fault<'_> {
-    let shown = error.fault().map(|fault| Shown {
+    let shown = error.syntax_error().map(|fault| Shown {
         message: fault.message.clone(),
         help: fault.help.clone(),
         place: place(&fault.source_text, fault.span),
         other: fault
-            .second
+            .related
             .map(|(span, label)| Mark { place: place(&fault.source_text, span), label: label.to_owned() }),
     });
     Fault { line: chain(error), shown }

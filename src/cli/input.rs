@@ -17,7 +17,7 @@ use crate::cli::role::{Role, role};
 use crate::cli::settings::SettingsArgs;
 use crate::family;
 use crate::manifest;
-use crate::manifest::document::{Document, complete, parse, values};
+use crate::manifest::document::{Document, fill_type_meta, parse, values};
 use crate::manifest::source::Source;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -134,7 +134,7 @@ pub fn load(args: &InputArgs) -> anyhow::Result<Input> {
     for source in read(&args.paths, &mut input) {
         let parsed = parse(&source);
         input.errors.extend(parsed.errors);
-        for other in parsed.others {
+        for other in parsed.non_objects {
             *input.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
         }
         for document in parsed.documents {
@@ -193,7 +193,7 @@ fn add_state(value: &Value, snapshot: &mut Snapshot) -> anyhow::Result<()> {
         return state::add(snapshot, value).context("failed to read an object");
     };
     items.iter().cloned().try_for_each(|mut item| {
-        complete(&mut item, api_version, kind);
+        fill_type_meta(&mut item, api_version, kind);
         add_state(&item, snapshot)
     })
 }

@@ -8,8 +8,9 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
-use crate::deploy::components::{Component, Matter, contradiction};
-use crate::deploy::{Endpoint, Part, Plan, render};
+use crate::deploy::components::{Component, ExclusiveChoice, contradiction};
+use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use crate::deploy::render;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
 
@@ -122,10 +123,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let components = components(args)?;
     let flags = flags(&settings);
     let families = families(settings.families, &components);
-    let plan = Plan {
+    let plan = InstallPlan {
         namespace: args.namespace.clone(),
         image: args.image.clone(),
-        endpoint: args.url.clone().map_or(Endpoint::Service, Endpoint::Url),
+        endpoint: args.url.clone().map_or(WebhookEndpoint::Service, WebhookEndpoint::Url),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
         flags,
         families,
@@ -142,7 +143,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 /// When one choice contradicts another or lacks what it needs.
 fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let mut components: BTreeSet<_> = args.components.iter().copied().collect();
-    let decided = components.iter().find(|component| component.decides() == Some(Matter::Certificate));
+    let decided =
+        components.iter().find(|component| component.decides() == Some(ExclusiveChoice::Certificate));
     let certs = match (args.certs, decided) {
         (Some(Certs::Builtin), Some(component)) => {
             anyhow::bail!("--certs builtin and --component {} contradict each other", component.name())

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::admission;
-use crate::casefile::judge::{Outcome, judge};
+use crate::casefile::compare::{CaseOutcome, failures};
 use crate::casefile::read::read;
 use crate::casefile::{Case, request};
 use crate::cli::ExitStatus;
@@ -137,7 +137,7 @@ fn run_case(case: &Case, document: &Document, args: &Args, tally: &mut Tally) ->
         return Ok(());
     }
     let outcome = answer(case).with_context(|| format!("failed to run the case {}", case.name))?;
-    let failures = judge(&case.expect, &outcome);
+    let failures = failures(&case.expect, &outcome);
     let place = format!("{}:{}", document.source().name(), document.locate(&case.pointer).caret.line);
     if failures.is_empty() {
         tally.passed += 1;
@@ -155,12 +155,12 @@ fn run_case(case: &Case, document: &Document, args: &Args, tally: &mut Tally) ->
 }
 
 /// What memgate decides, through the same bytes that an apiserver would send and get.
-fn answer(case: &Case) -> anyhow::Result<Outcome> {
+fn answer(case: &Case) -> anyhow::Result<CaseOutcome> {
     let snapshot = request::state(case)?;
     let body = serde_json::to_string(&request::review(case))?;
     let review = admission::parse(&body)?;
     let answer: Value = serde_json::from_slice(&admission::review(&review, &snapshot)?)?;
-    Outcome::from_review(&answer, case.object.as_ref()).map_err(anyhow::Error::msg)
+    CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(anyhow::Error::msg)
 }
 
 fn located<'d>(document: &'d Document, pointer: &Pointer, message: &str) -> Fault<'d> {

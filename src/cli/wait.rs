@@ -29,7 +29,7 @@ use crate::cli::output::Form;
 use crate::cli::terminal::Terminal;
 use crate::cli::wait::probe::{Probe, probes};
 use crate::cli::wait::reading::{Reading, read};
-use crate::deploy::NAME;
+use crate::deploy::metadata::NAME;
 use crate::report::plain;
 
 /// The pause behind the first round; each one is twice as long as the one before it.

@@ -63,7 +63,7 @@ fn group<'r>(located: &'r Located<'_>) -> Group<'r> {
 /// The place of a finding: the source, or just its line and column where that may hold a secret.
 fn source<'r>(located: &'r Located<'_>) -> Vec<Element<'r>> {
     let place = &located.place;
-    if located.finding.discreet {
+    if located.finding.sensitive {
         return vec![Origin::path(plain(place.file)).line(place.line).char_column(place.column).into()];
     }
     snippets(place, located.other.as_ref()).into_iter().map(Element::from).collect()

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! case ──moved into namespaces of its own──▶ state, stored unasked ──▶ memgate has seen it all
-//!      ──▶ its request, as a dry run ──▶ answer, warnings, audit annotations ──▶ judge
+//!      ──▶ its request, as a dry run ──▶ answer, warnings, audit annotations ──▶ failures
 //! ```
 //!
 //! The states of cases in namespaces of their own are stored once, before the first request, for all
@@ -29,7 +29,7 @@ use kube::Client;
 use memgate::{
     casefile::{
         self,
-        judge::{Outcome, judge},
+        compare::{CaseOutcome, failures},
     },
     model::request::Operation,
 };
@@ -140,7 +140,7 @@ fn run(cluster: &ControlPlane, moved: &Moved) -> Result<()> {
         let asked = annotations.keys().any(|key| key.ends_with(".memgate.dev/reason"));
         ensure!(asked, "memgate was not asked: {annotations:?}");
     }
-    let failures = judge(&moved.case.expect, &outcome(answer, &annotations)?);
+    let failures = failures(&moved.case.expect, &outcome(answer, &annotations)?);
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
 }
@@ -179,7 +179,7 @@ async fn ask(client: &Client, moved: &Moved) -> Result<Answer> {
 }
 
 /// What memgate did, as far as it can be told from here.
-fn outcome(answer: Answer, annotations: &Annotations) -> Result<Outcome> {
+fn outcome(answer: Answer, annotations: &Annotations) -> Result<CaseOutcome> {
     let allowed = answer.granted();
     let message = answer.webhook_message();
     ensure!(allowed || message.is_some(), "the apiserver itself refuses it: {}", answer.message());
@@ -190,7 +190,7 @@ fn outcome(answer: Answer, annotations: &Annotations) -> Result<Outcome> {
     let changed =
         mutations.map(|(_, value)| Ok(serde_json::from_str::<Value>(value)?["mutated"] == json!(true)));
     let changed = changed.collect::<Result<Vec<_>>>()?.contains(&true);
-    Ok(Outcome {
+    Ok(CaseOutcome {
         allowed,
         message: message.unwrap_or_default().to_owned(),
         warnings: answer.warnings.clone(),

@@ -1,5 +1,6 @@
-//! The tables among the files: what each family adds to the base, and the fence. The renderer prints
-//! them, for both kustomize and people to read; `BLESS=1 cargo test --test deploy` writes them anew.
+//! The tables among the files: what each family adds to the base, and the self-guard. The renderer
+//! prints them, for both kustomize and people to read; `BLESS=1 cargo test --test deploy` writes them
+//! anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,18 +42,17 @@ fn families_are_up_to_date() {
 }
 
 #[test]
-fn the_fence_is_up_to_date() {
+fn the_self_guard_is_up_to_date() {
     let base = base();
-    let mut text =
-        "# The fence around memgate's own account: of its two webhook configurations it may change\n\
+    let mut text = "# The guard on memgate's own account: of its two webhook configurations it may change\n\
          # caBundle alone. Printed by `just generate`; change nothing here.\n"
-            .to_owned();
+        .to_owned();
     for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
-        let object = &base[&format!("{kind}  memgate-fence")];
+        let object = &base[&format!("{kind}  memgate-self-guard")];
         text.push_str("---\n");
         text.push_str(&serde_saphyr::to_string(object).expect("can be written"));
     }
-    hold(&folder().join("base/fence.yaml"), &text);
+    hold(&folder().join("base/self-guard.yaml"), &text);
 }
 
 /// Components that are nothing but objects that the renderer knows.

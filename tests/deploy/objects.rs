@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use memgate::deploy::{Endpoint, Part, Plan, render};
+use memgate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use memgate::deploy::render;
 use memgate::manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
 
@@ -22,10 +23,10 @@ pub(crate) fn printed(arguments: &[&str]) -> Objects {
 
 /// What every installation has: no family and no component.
 pub(crate) fn base() -> Objects {
-    let plan = Plan {
+    let plan = InstallPlan {
         namespace: "memgate-system".to_owned(),
         image: concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
-        endpoint: Endpoint::Service,
+        endpoint: WebhookEndpoint::Service,
         ca: None,
         families: Vec::new(),
         components: [].into(),

@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use memgate::casefile::Case;
-use memgate::casefile::judge::Outcome;
+use memgate::casefile::compare::CaseOutcome;
 use memgate::casefile::request;
 use serde_json::{Value, json};
 
-pub(crate) fn answer(case: &Case) -> Result<Outcome> {
+pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let folder = tempfile::tempdir()?;
     let state = folder.path().join("state.json");
     let list = json!({"apiVersion": "v1", "kind": "List", "items": case.state});
@@ -30,7 +30,7 @@ pub(crate) fn answer(case: &Case) -> Result<Outcome> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(stderr.is_empty(), "standard error is not empty: {stderr}");
     let answer: Value = serde_json::from_slice(&output.stdout)?;
-    let outcome = Outcome::from_review(&answer, case.object.as_ref()).map_err(anyhow::Error::msg)?;
+    let outcome = CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(anyhow::Error::msg)?;
     let code = i32::from(!outcome.allowed);
     ensure!(output.status.code() == Some(code), "expected exit code {code}, got {}", output.status);
     Ok(outcome)

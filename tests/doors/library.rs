@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use memgate::admission;
 use memgate::casefile::Case;
-use memgate::casefile::judge::Outcome;
+use memgate::casefile::compare::CaseOutcome;
 use memgate::casefile::request;
 use memgate::model::finding::Severity;
 use memgate::model::request::{Operation, Request};
@@ -11,7 +11,7 @@ use memgate::model::snapshot::Snapshot;
 use memgate::patch::Patch;
 use serde_json::Value;
 
-pub(crate) fn answer(case: &Case) -> Result<Outcome> {
+pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let snapshot = request::state(case)?;
     let body = request::review(case).to_string();
     let review = admission::parse(&body)?;
@@ -24,7 +24,7 @@ pub(crate) fn answer(case: &Case) -> Result<Outcome> {
     second_pass_changes_nothing(&review.request, &admitted, &snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
-    Ok(Outcome {
+    Ok(CaseOutcome {
         allowed: admitted.allowed(),
         message: of(Severity::Deny).map(|finding| finding.message.as_str()).collect::<Vec<_>>().join(", "),
         warnings: of(Severity::Warn).map(|finding| finding.message.clone()).collect(),

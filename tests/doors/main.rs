@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use memgate::casefile::Case;
-use memgate::casefile::judge::{Outcome, judge};
+use memgate::casefile::compare::{CaseOutcome, failures};
 
 /// What answers a case.
-type Door = fn(&Case) -> anyhow::Result<Outcome>;
+type Door = fn(&Case) -> anyhow::Result<CaseOutcome>;
 
 const DOORS: [(&str, Door); 3] =
     [("library", library::answer), ("router", router::answer), ("command", command::answer)];
@@ -38,7 +38,7 @@ fn trial(name: &str, door: Door, (file, case): &(String, Arc<Case>)) -> Trial {
     let case = Arc::clone(case);
     Trial::test(name, move || {
         let outcome = door(&case).map_err(|error| Failed::from(format!("{error:#}")))?;
-        let failures = judge(&case.expect, &outcome);
+        let failures = failures(&case.expect, &outcome);
         if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
     })
 }

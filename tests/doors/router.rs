@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use memgate::casefile::Case;
-use memgate::casefile::judge::Outcome;
+use memgate::casefile::compare::CaseOutcome;
 use memgate::casefile::request;
 use memgate::server::options::Options;
 use memgate::server::tls::Source;
@@ -12,20 +12,20 @@ use memgate::server::{State, router};
 use serde_json::Value;
 use tower::ServiceExt;
 
-pub(crate) fn answer(case: &Case) -> Result<Outcome> {
+pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(both_calls(case))
 }
 
 /// As an apiserver does it: pods and the kinds with defaults are mutated, the family's kinds are
 /// validated afterwards, and a refusal ends it.
-async fn both_calls(case: &Case) -> Result<Outcome> {
+async fn both_calls(case: &Case) -> Result<CaseOutcome> {
     let options =
         Options::new(Source::SelfSigned { names: Vec::new(), ca: std::env::temp_dir().join("unused") });
     let router = router(&options, State::Fixed(request::state(case)?));
     let mut review = request::review(case);
     let mutated = call(&router, "/mutate", &review).await?;
-    let first = Outcome::from_review(&mutated, case.object.as_ref()).map_err(anyhow::Error::msg)?;
+    let first = CaseOutcome::from_review(&mutated, case.object.as_ref()).map_err(anyhow::Error::msg)?;
     if !first.allowed {
         return Ok(first);
     }
@@ -35,15 +35,15 @@ async fn both_calls(case: &Case) -> Result<Outcome> {
         *object = after.clone();
     }
     let validated = call(&router, "/validate", &review).await?;
-    let second = Outcome::from_review(&validated, first.after.as_ref()).map_err(anyhow::Error::msg)?;
+    let second = CaseOutcome::from_review(&validated, first.after.as_ref()).map_err(anyhow::Error::msg)?;
     ensure!(second.changed == Some(false), "the validating call has a patch");
     Ok(together(first, second))
 }
 
 /// The two answers as one; a finding that both tell would stand there twice.
-fn together(first: Outcome, second: Outcome) -> Outcome {
+fn together(first: CaseOutcome, second: CaseOutcome) -> CaseOutcome {
     let both = |a: Vec<String>, b: Vec<String>| a.into_iter().chain(b).collect();
-    Outcome {
+    CaseOutcome {
         warnings: both(first.warnings, second.warnings),
         codes: Some(both(first.codes.unwrap_or_default(), second.codes.unwrap_or_default())),
         changed: Some(first.changed == Some(true) && second.allowed),

@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use memgate::{
-    admission::{self, Fault, Malformed},
+    admission::{self, Malformed},
     decide::decide,
     model::{finding::Phase, snapshot::Snapshot},
 };
@@ -38,7 +38,7 @@ pub(crate) fn judge(body: &str, snapshot: &Snapshot) -> Result<(), String> {
                 Err(format!("a second pass edits: {:?}", again.edits))
             }
         }
-        Ok(_) | Err(Fault::Unreadable) => Ok(()),
+        Ok(_) | Err(admission::Error::Unreadable) => Ok(()),
         Err(fault) => Err(fault.to_string()),
     }
 }
@@ -54,10 +54,10 @@ fn judge_refusal(malformed: &Malformed, body: &str) -> Result<(), String> {
     }
 }
 
-fn judge_answer(answer: Result<Vec<u8>, Fault>, body: &str) -> Result<(), String> {
+fn judge_answer(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Result<(), String> {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(Fault::Unreadable) => return Ok(()),
+        Err(admission::Error::Unreadable) => return Ok(()),
         Err(fault) => return Err(fault.to_string()),
     };
     let answer: Value = serde_json::from_slice(&answer).map_err(|error| format!("the answer: {error}"))?;

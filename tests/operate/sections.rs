@@ -95,7 +95,7 @@ fn answers(cluster: &Cluster) -> Result<()> {
 
 /// memgate answers the apiserver, and no policy does in its place.
 fn answers_alone(cluster: &Cluster) -> Result<()> {
-    cluster.ensure_only_the_fence_refuses()?;
+    cluster.ensure_only_the_self_guard_refuses()?;
     cluster.wait()
 }
 

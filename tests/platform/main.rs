@@ -21,7 +21,8 @@ use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memgate::deploy::components::Component;
-use memgate::deploy::{Endpoint, Part, Plan, render};
+use memgate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use memgate::deploy::render;
 use memgate::family;
 use memgate::model::settings::Settings;
 use memgate::model::snapshot::Snapshot;
@@ -168,10 +169,10 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
 
 #[test]
 fn what_it_needs_is_installed() {
-    let plan = Plan {
+    let plan = InstallPlan {
         namespace: "memgate-system".to_owned(),
         image: "memgate".to_owned(),
-        endpoint: Endpoint::Service,
+        endpoint: WebhookEndpoint::Service,
         ca: None,
         families: vec![&tiny::FAMILY],
         components: BTreeSet::from([Component::Vap]),

@@ -1,7 +1,11 @@
 //! AdmissionReview bytes to a request, and a decision to response bytes.
 //!
-//! Knows the wire format `admission.k8s.io/v1` and nothing of HTTP. The object under review is
-//! never parsed here; it stays the text that was sent.
+//! Knows the wire format `admission.k8s.io/v1` and nothing of HTTP. The object under review is never
+//! parsed here; it stays the text that was sent.
+//!
+//! ```text
+//! body ──parse──▶ Review ──decide──▶ Decision ──respond──▶ body
+//! ```
 
 mod response;
 
@@ -11,21 +15,22 @@ use serde_json::value::RawValue;
 
 use crate::decide::decide;
 use crate::model::decision::{Decision, Reason};
+use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Text, view};
 use crate::patch::{self, PatchError};
 
-use self::response::Verdict;
+use self::response::ReviewResponse;
 
-/// A body that is no AdmissionReview that can be answered; a 400 whose text is this one.
+/// Why a body is not an AdmissionReview that can be answered; a 400 with this text.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
     /// Nothing was sent.
     #[error("the body is empty; send an AdmissionReview")]
     Empty,
-    /// No JSON, or a field of the wrong type.
+    /// The body is not JSON, or a field has the wrong type.
     #[error("the body is not an AdmissionReview in JSON: line {line}, column {column}")]
     NotJson {
         /// From 1.
@@ -39,7 +44,7 @@ pub enum Malformed {
     /// A review without a request.
     #[error("request is missing")]
     NoRequest,
-    /// A field without which there is no answer.
+    /// A field is absent that the answer needs.
     #[error("request.{0} is missing")]
     Missing(&'static str),
     /// An operation that the API does not have.
@@ -47,10 +52,10 @@ pub enum Malformed {
     UnknownOperation,
 }
 
-/// A request that cannot be answered although its envelope is good.
+/// Why a request cannot be answered although its envelope is good.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// The object holds text that is no Unicode or a number beyond all bounds; a 400.
+pub enum Error {
+    /// The object holds text that is not Unicode, or a number that no double can hold; a 400.
     #[error("the object cannot be read: it holds a string that is no Unicode text, or a number out of range")]
     Unreadable,
     /// memgate made a patch that does not apply; a 500.
@@ -63,7 +68,7 @@ pub enum Fault {
 pub struct Review<'a> {
     /// The id that the response repeats.
     pub uid: Cow<'a, str>,
-    /// Whether nothing will be stored.
+    /// Whether this is a dry run: whatever is answered, nothing is stored.
     pub dry_run: bool,
     /// What is asked.
     pub request: Request<'a>,
@@ -77,13 +82,13 @@ view! {
         /// `AdmissionReview`.
         kind: Text<'a> = "kind",
         /// What is asked.
-        request: Asked<'a> = "request",
+        request: AdmissionRequest<'a> = "request",
     }
 }
 
 view! {
     /// The `request` of an AdmissionReview.
-    Asked {
+    AdmissionRequest {
         /// The id.
         uid: Text<'a> = "uid",
         /// The kind that the webhook is registered for.
@@ -100,7 +105,7 @@ view! {
         object: &'a RawValue = "object",
         /// The stored object.
         old_object: &'a RawValue = "oldObject",
-        /// Whether nothing will be stored.
+        /// Whether this is a dry run.
         dry_run: bool = "dryRun",
     }
 }
@@ -131,13 +136,13 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     if !is(&envelope.api_version, "admission.k8s.io/v1") || !is(&envelope.kind, "AdmissionReview") {
         return Err(Malformed::WrongVersion);
     }
-    let asked = envelope.request.ok_or(Malformed::NoRequest)?;
-    let uid = asked.uid.filter(|uid| !uid.is_empty()).ok_or(Malformed::Missing("uid"))?.0;
-    let kind = asked.kind.ok_or(Malformed::Missing("kind"))?;
-    let operation = asked.operation.ok_or(Malformed::Missing("operation"))?;
+    let sent = envelope.request.ok_or(Malformed::NoRequest)?;
+    let uid = sent.uid.filter(|uid| !uid.is_empty()).ok_or(Malformed::Missing("uid"))?.0;
+    let kind = sent.kind.ok_or(Malformed::Missing("kind"))?;
+    let operation = sent.operation.ok_or(Malformed::Missing("operation"))?;
     let operation = Operation::from_name(&operation).ok_or(Malformed::UnknownOperation)?;
     let writes = matches!(operation, Operation::Create | Operation::Update);
-    if writes && asked.object.is_none() {
+    if writes && sent.object.is_none() {
         return Err(Malformed::Missing("object"));
     }
     let request = Request {
@@ -145,36 +150,43 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
         group: or_empty(kind.group),
         version: or_empty(kind.version),
         kind: kind.kind.filter(|kind| !kind.is_empty()).ok_or(Malformed::Missing("kind.kind"))?.0,
-        subresource: or_empty(asked.sub_resource),
-        namespace: or_empty(asked.namespace),
-        name: or_empty(asked.name),
-        object: asked.object.map(RawValue::get),
-        old_object: asked.old_object.map(RawValue::get),
+        subresource: or_empty(sent.sub_resource),
+        namespace: or_empty(sent.namespace),
+        name: or_empty(sent.name),
+        object: sent.object.map(RawValue::get),
+        old_object: sent.old_object.map(RawValue::get),
     };
-    Ok(Review { uid, dry_run: asked.dry_run.unwrap_or_default(), request })
+    Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
 }
 
 fn or_empty(text: Option<Text<'_>>) -> Cow<'_, str> {
     text.unwrap_or_default().0
 }
 
-/// The response of one of the two calls, as bytes of an AdmissionReview. Every patch is checked
-/// against the object before it leaves.
+/// The response of one of the two calls, as bytes of an AdmissionReview. Every patch is checked against
+/// the object before it is sent.
 ///
 /// # Errors
 /// When the object cannot be read or the patch does not apply.
-pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result<Vec<u8>, Fault> {
+pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result<Vec<u8>, Error> {
     if decision.reason == Reason::Unreadable {
-        return Err(Fault::Unreadable);
+        return Err(Error::Unreadable);
     }
-    let findings = decision.told(phase);
+    let findings = decision.findings_for(phase);
     let allowed = allowed(&findings);
     let edits = if phase == Phase::Mutate && allowed { decision.edits.as_slice() } else { &[] };
-    check(review, edits)?;
-    Ok(Verdict { review, findings: &findings, edits, reason: decision.reason }.to_bytes())
+    check_patch(review, edits)?;
+    Ok(ReviewResponse {
+        uid: &review.uid,
+        request: &review.request,
+        findings: &findings,
+        edits,
+        reason: decision.reason,
+    }
+    .to_bytes())
 }
 
-/// Whether what one call tells refuses nothing.
+/// Whether none of the findings of one call refuses the request.
 fn allowed(findings: &[&Finding]) -> bool {
     findings.iter().all(|finding| finding.severity == Severity::Warn)
 }
@@ -183,20 +195,27 @@ fn allowed(findings: &[&Finding]) -> bool {
 ///
 /// # Errors
 /// Those of [`respond`].
-pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Fault> {
+pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error> {
     let admitted = admit(&review.request, snapshot)?;
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
     let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
-    Ok(Verdict { review, findings: &findings, edits, reason: admitted.reason() }.to_bytes())
+    Ok(ReviewResponse {
+        uid: &review.uid,
+        request: &review.request,
+        findings: &findings,
+        edits,
+        reason: admitted.reason(),
+    }
+    .to_bytes())
 }
 
 /// What becomes of a request after both calls.
 #[derive(Debug)]
 pub struct Admitted {
     /// The edits of the mutating call, in the order in which they apply.
-    pub edits: Vec<crate::model::edit::Edit>,
-    /// The decision whose findings are told: of the mutating call for pods, of the validating call
-    /// for everything else; with what the mutating call tells of its edits in front.
+    pub edits: Vec<Edit>,
+    /// The decision whose findings count: of the mutating call for pods, of the validating call for
+    /// everything else; with those of the mutating call about its edits in front.
     pub decision: Decision,
     /// The JSON text of the object as it would be stored; `None` for a DELETE.
     pub object: Option<String>,
@@ -223,10 +242,10 @@ impl Admitted {
 ///
 /// # Errors
 /// When the object cannot be read or the patch does not apply.
-pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Fault> {
+pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Error> {
     let first = decide(request, snapshot);
     if first.reason == Reason::Unreadable {
-        return Err(Fault::Unreadable);
+        return Err(Error::Unreadable);
     }
     let object = request.object.map(str::to_owned);
     if first.edits.is_empty() {
@@ -243,7 +262,7 @@ pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Fau
     Ok(Admitted { edits: first.edits, decision: second, object: Some(text) })
 }
 
-fn check(review: &Review<'_>, edits: &[crate::model::edit::Edit]) -> Result<(), PatchError> {
+fn check_patch(review: &Review<'_>, edits: &[Edit]) -> Result<(), PatchError> {
     if edits.is_empty() {
         return Ok(());
     }

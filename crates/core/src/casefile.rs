@@ -3,15 +3,15 @@
 //! ```text
 //! value of a file ──read──▶ Case { state, request, expect }
 //! Case ──request::{state, review}──▶ Snapshot, AdmissionReview JSON
-//!      ──(any door)──▶ Outcome ──judge──▶ failures
+//!      ──(any way in)──▶ CaseOutcome ──compare──▶ failures
 //! ```
 //!
-//! A door is whatever answers an AdmissionReview: the library, the command, the server, a real
-//! apiserver. Nothing in here decides, reads a file or knows YAML; places are JSON pointers into the
-//! value of the file.
+//! Whatever answers an AdmissionReview can run a case: the library, the command, the server, a real
+//! apiserver. Nothing in here decides, reads a file or knows YAML; places are JSON pointers into the value
+//! of the file.
 
+pub mod compare;
 pub mod expect;
-pub mod judge;
 pub mod read;
 pub mod request;
 
@@ -28,7 +28,7 @@ pub struct Case {
     pub pointer: Pointer,
     /// The name, a claim such as `rejects-missing-secret`.
     pub name: String,
-    /// Why it is so, in one line; empty when nobody said.
+    /// Why it is so, in one line; may be empty.
     pub why: String,
     /// What is being done.
     pub operation: Operation,
@@ -50,7 +50,7 @@ pub struct Case {
 
 /// What is wrong with a case file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct CaseFileError {
     /// Where in the value of the file.
     pub pointer: Pointer,
     /// What is wrong, without a full stop.

@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 
 use crate::family::inject::{INJECT_LABEL, label, marker};
 use crate::family::{self, common};
-use crate::model::change::keeps_what_users_write;
+use crate::model::change::is_metadata_only_update;
 use crate::model::decision::{Decision, Reason};
+use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Phase, Severity, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::notice::{Notice, Referrer};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -110,7 +110,7 @@ fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
 fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReader<'n>) {
     match (namespace, &snapshot.settings.namespace) {
         ("", Some(given)) => (given, StateReader::new(snapshot)),
-        ("", None) => (DEFAULT_NAMESPACE, StateReader::of_unplaced(snapshot)),
+        ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot)),
         (namespace, _) => (namespace, StateReader::new(snapshot)),
     }
 }
@@ -146,9 +146,9 @@ fn inject(
     let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
     let unmet: Vec<Finding> = told.map(|finding| Finding { severity, ..finding }).collect();
     let admitted_without = unmet.first().filter(|_| !required);
-    let notice = admitted_without.and_then(|finding| {
-        let referrer = referrer(family, pod, namespace, state)?;
-        Some(Notice { referrer, finding: finding.clone(), partly: !edits.is_empty() })
+    let event = admitted_without.and_then(|finding| {
+        let regarding = regarding(family, pod, namespace, state)?;
+        Some(PodEvent { regarding, finding: finding.clone(), partly: !edits.is_empty() })
     });
     let mut findings = injection.warnings;
     findings.extend(unmet);
@@ -158,16 +158,16 @@ fn inject(
     findings.extend(of_namespace.map(|value| namespace_label_unknown(family, namespace, value)));
     findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
     let family = Some(family);
-    Decision { findings, edits, required, notice, family, ..Decision::pass(injection.reason) }
+    Decision { findings, edits, required, event, family, ..Decision::pass(injection.reason) }
 }
 
-/// Whose pod it is. Who may read a namespace learns nothing of another one.
-fn referrer(
+/// The object on whose behalf the pod runs. Readers of a namespace learn nothing of another one.
+fn regarding(
     family: &'static Family,
     pod: &Pod<'_>,
     namespace: &str,
     state: &StateReader<'_>,
-) -> Option<Referrer> {
+) -> Option<InvolvedObject> {
     let referrer = (family.referrer)(pod, namespace, state);
     referrer.filter(|referrer| referrer.namespace == namespace)
 }
@@ -224,7 +224,7 @@ fn decide_resource(
     if is_deleting(&object) && !deleted {
         return Decision::pass(Reason::Deleting);
     }
-    if family.validates_changes_only && keeps_what_users_write(request) {
+    if family.validates_changes_only && is_metadata_only_update(request) {
         return Decision::pass(Reason::NotJudged);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);

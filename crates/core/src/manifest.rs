@@ -1,13 +1,23 @@
-//! Manifests: files of YAML or JSON in, Kubernetes objects with a place for each pointer out, and
-//! the same text back with edits made to it.
+//! Manifests: texts of YAML or JSON in, Kubernetes objects with a place for each pointer out, and the same
+//! text back with edits made to it.
 //!
 //! ```text
-//! inputs ──collect──▶ Source ──parse──▶ Document { value, locate }
-//!                       └────────rewrite (with edits)────────▶ text + the origin of each new line
+//! Source ──document::parse──▶ Document { value, locate }
+//!    └──rewrite (with edits)──▶ text + the origin of each new line
 //! ```
 //!
-//! Values are those that kubectl would send (YAML 1.1 scalars as sigs.k8s.io/yaml reads them). This
-//! module judges nothing and knows no family: what is a Kubernetes object is all it asks.
+//! Values are those that kubectl would send (YAML 1.1 scalars as sigs.k8s.io/yaml reads them). This module
+//! knows no family and says nothing about an object beyond that it is one. It reads no files: a [`source`]
+//! is a text that was read.
+//!
+//! Inside, each module uses only those in front of it:
+//!
+//! ```text
+//! source ─ error ─ outline ─ scalar ─ value ─ locate        what a text is made of, and what it means
+//! json, yaml::explain ─ yaml                                texts to outlines
+//! document                                                  outlines to objects
+//! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits to changes of the text
+//! ```
 
 pub mod document;
 pub mod error;

@@ -2,6 +2,9 @@
 //!
 //! Nothing in here knows HTTP, YAML, a clock or a cluster, and nothing does any I/O.
 //!
+//! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are the core objects as
+//! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`].
+//!
 //! ```text
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
 //! ```
@@ -10,12 +13,13 @@ pub mod cel;
 pub mod change;
 pub mod decision;
 pub mod edit;
+pub mod event;
 pub mod family;
 pub mod finding;
 pub mod injection;
 pub mod kind;
 pub mod name;
-pub mod notice;
+pub mod number;
 pub mod pod;
 pub mod pointer;
 pub mod request;

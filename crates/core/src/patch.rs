@@ -1,8 +1,8 @@
 //! JSON patches (RFC 6902): edits as the bytes that the apiserver applies, and the check that they
 //! apply.
 //!
-//! Nothing in here knows families or findings. Patches are written by hand, edit by edit; a diff of
-//! two objects never makes one.
+//! Nothing in here knows families or findings. A patch is written edit by edit; none is ever computed as
+//! the difference of two objects, which could touch what no rule is about.
 
 pub mod apply;
 pub mod verify;
@@ -19,7 +19,7 @@ pub enum PatchError {
     /// The object could not be read again.
     #[error("the object could not be read to check the patch")]
     Unreadable,
-    /// An edit points at nothing.
+    /// What an edit points at is not there.
     #[error("the patch does not apply at {0}")]
     At(Pointer),
 }
@@ -29,15 +29,15 @@ pub enum PatchError {
 pub struct Patch<'e>(pub &'e [Edit]);
 
 #[derive(Serialize)]
-struct Operation<'e> {
+struct PatchOperation<'e> {
     op: &'static str,
     path: &'e str,
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_absent")]
     value: &'e Value,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-const fn is_nothing(value: &&Value) -> bool {
+const fn is_absent(value: &&Value) -> bool {
     matches!(value, Value::Nothing)
 }
 
@@ -45,15 +45,10 @@ impl Serialize for Patch<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut operations = serializer.serialize_seq(Some(self.0.len()))?;
         for edit in self.0 {
-            let operation = Operation { op: edit.op.name(), path: edit.pointer.as_str(), value: &edit.value };
+            let operation =
+                PatchOperation { op: edit.op.name(), path: edit.pointer.as_str(), value: &edit.value };
             operations.serialize_element(&operation)?;
         }
         operations.end()
     }
-}
-
-/// A list index as RFC 6901 allows it: no sign, no leading zero.
-fn index(token: &str) -> Option<usize> {
-    let canonical = token == "0" || !token.starts_with(['0', '+']);
-    if canonical { token.parse().ok() } else { None }
 }

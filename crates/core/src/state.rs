@@ -1,7 +1,7 @@
 //! The state of decisions outside a cluster: objects from files.
 //!
-//! In go values as a manifest has them, out comes a [`Snapshot`] that knows what may be concluded
-//! from what is not there.
+//! In go values as a manifest has them, out comes a [`Snapshot`] that says what the absence of an object
+//! means. Files are read elsewhere.
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ use crate::family;
 use crate::model::settings::Settings;
 use crate::model::snapshot::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Snapshot};
 
-/// A state in which nothing exists: the families' kinds are known to be absent, those of the core
-/// are unknown wherever no object of the kind says otherwise. The settings say the namespace
-/// of objects and requests that name none.
+/// A state without objects: those of the families' kinds are known to be absent, those of the core are
+/// unknown in every namespace of which no object is added. The settings hold the namespace of objects and
+/// requests without one.
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
     let mut snapshot = Snapshot::default();
@@ -26,10 +26,10 @@ pub fn empty(settings: Settings) -> Snapshot {
 
 /// Adds an object to the state, or replaces the one of the same name. What no decision looks at is
 /// left out, as is what has no name. `namespace` is where objects are that name none; without it
-/// they count as being in `default`, but nobody has placed them there.
+/// they count as being in `default`, with a note that it was not given.
 ///
 /// # Errors
-/// When a value that is read is out of all bounds.
+/// When a number that is read is beyond what a double can hold.
 pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
@@ -41,7 +41,7 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
         let given = &snapshot.settings.namespace;
-        object.placed = given.is_some();
+        object.namespace_given = given.is_some();
         object.namespace = given.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     }
     snapshot.kind_mut(kind).insert(object);

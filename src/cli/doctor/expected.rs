@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::deploy::components::Component;
-use crate::deploy::{Endpoint, Part, Plan, render};
+use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use crate::deploy::render;
 use crate::manifest::document::parse;
 use crate::manifest::source::Source;
 use crate::model::family::Family;
@@ -56,10 +57,10 @@ pub(super) fn rendered(
     families: &[&'static Family],
     components: BTreeSet<Component>,
 ) -> anyhow::Result<Vec<Value>> {
-    let plan = Plan {
+    let plan = InstallPlan {
         namespace: namespace.to_owned(),
         image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
-        endpoint: Endpoint::Service,
+        endpoint: WebhookEndpoint::Service,
         ca: None,
         flags: Vec::new(),
         families: families.to_vec(),

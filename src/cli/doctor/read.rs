@@ -19,7 +19,7 @@ use crate::cli::apiserver::{ask, said};
 use crate::cli::doctor::access;
 use crate::cli::doctor::evidence::{Installation, Listed, Seen, Served};
 use crate::cli::doctor::expected::Expected;
-use crate::deploy::NAME;
+use crate::deploy::metadata::NAME;
 use crate::family;
 use crate::model::kind::Kind;
 

@@ -5,12 +5,12 @@
 
 mod accepted;
 mod conditions;
-mod fence;
 mod files;
 mod foreign;
 mod life;
 mod renamed;
 mod rights;
+mod self_guard;
 
 use crate::world::Case;
 
@@ -18,7 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let modules = [
         accepted::cases(),
         conditions::cases(),
-        fence::cases(),
+        self_guard::cases(),
         files::cases(),
         life::cases(),
         rights::cases(),

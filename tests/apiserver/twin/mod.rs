@@ -121,7 +121,7 @@ fn changed(namespace: &str, stored: &Value, object: &Value) -> Result<(String, V
 fn policies() -> Result<Vec<Value>> {
     let text = memgate(&["manifests", "--component", "vap", "--component", "map", "--only", "policies"])?;
     let mut objects = documents(&text);
-    objects.retain(|object| object["metadata"]["name"] != "memgate-fence");
+    objects.retain(|object| object["metadata"]["name"] != "memgate-self-guard");
     for object in &mut objects {
         if let Some(conditions) = object["spec"]["matchConditions"].as_array_mut() {
             conditions.push(json!({

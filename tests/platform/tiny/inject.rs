@@ -5,9 +5,9 @@ use memgate::family::inject::{
     Conflict, Wanted, WantedInContainer, field, label, maker, merge, resource, unmet,
 };
 use memgate::model::decision::Reason;
+use memgate::model::event::InvolvedObject;
 use memgate::model::finding::Finding;
 use memgate::model::injection::Injection;
-use memgate::model::notice::Referrer;
 use memgate::model::pod::Pod;
 use memgate::model::snapshot::{Lookup, StateReader};
 use memgate::model::tree::Tree;
@@ -41,6 +41,6 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
 }
 
 /// What made the pod: no object of the platform stands for it.
-pub(crate) fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<Referrer> {
+pub(crate) fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
     maker(pod, namespace)
 }

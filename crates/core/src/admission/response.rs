@@ -1,4 +1,5 @@
-//! The response half of an AdmissionReview, written straight into its bytes.
+//! The response half of an AdmissionReview, written straight into its bytes. What the answer is was
+//! decided before.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,22 +7,22 @@ use serde::Serialize;
 
 use crate::model::decision::Reason;
 use crate::model::edit::Edit;
-use crate::model::finding::{Finding, Severity, codes};
+use crate::model::finding::{Finding, Severity, codes, without_controls};
+use crate::model::request::Request;
 use crate::patch::Patch;
 
-use super::Review;
-
-/// The most bytes of warnings in one response: what the apiserver passes on to a client.
+/// How many bytes of warnings one response may hold: what the apiserver passes on to a client.
 /// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
-const WARNINGS_LIMIT: usize = 4096;
+const MAX_WARNINGS_BYTES: usize = 4096;
 
-/// The characters that a warning has room for.
+/// How many characters a warning may have: what the API asks for.
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.
-const WARNING_LENGTH: usize = 120;
+const MAX_WARNING_CHARS: usize = 120;
 
-/// What is answered.
-pub(super) struct Verdict<'a> {
-    pub(super) review: &'a Review<'a>,
+/// What the `response` of an AdmissionReview is made of.
+pub(super) struct ReviewResponse<'a> {
+    pub(super) uid: &'a str,
+    pub(super) request: &'a Request<'a>,
     pub(super) findings: &'a [&'a Finding],
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
@@ -35,33 +36,33 @@ struct Status<'a> {
     status: &'static str,
     reason: &'static str,
     message: String,
-    details: Details<'a>,
+    details: StatusDetails<'a>,
 }
 
 #[derive(Serialize)]
-struct Details<'a> {
+struct StatusDetails<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
     kind: &'a str,
-    causes: Vec<CauseOf>,
+    causes: Vec<StatusCause>,
 }
 
 #[derive(Serialize)]
-struct CauseOf {
+struct StatusCause {
     reason: &'static str,
     message: String,
     field: String,
 }
 
-impl Verdict<'_> {
+impl ReviewResponse<'_> {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         out.extend_from_slice(
             br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"#,
         );
-        json(&mut out, &self.review.uid);
+        json(&mut out, self.uid);
         match self.status() {
             None => out.extend_from_slice(br#","allowed":true"#),
             Some(status) => {
@@ -85,13 +86,14 @@ impl Verdict<'_> {
     }
 
     fn status(&self) -> Option<Status<'_>> {
-        let causes: Vec<CauseOf> = self.denials().map(cause).collect();
+        let causes: Vec<StatusCause> = self.denials().map(cause).collect();
         if causes.is_empty() {
             return None;
         }
-        let request = &self.review.request;
-        let details = Details { name: &request.name, group: &request.group, kind: &request.kind, causes };
-        let message = message(&details, self.denials());
+        let request = self.request;
+        let details =
+            StatusDetails { name: &request.name, group: &request.group, kind: &request.kind, causes };
+        let message = status_message(&details, self.denials());
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
@@ -113,7 +115,7 @@ impl Verdict<'_> {
     fn warnings(&self) -> Vec<String> {
         let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
         let texts: Vec<String> = texts.map(|finding| warning(finding)).collect();
-        let mut left = WARNINGS_LIMIT - "and 1000000 more warnings".len();
+        let mut left = MAX_WARNINGS_BYTES - "and 1000000 more warnings".len();
         let fits = |text: &&String| {
             let room = left.checked_sub(text.len());
             left = room.unwrap_or_default();
@@ -140,46 +142,41 @@ impl Verdict<'_> {
 }
 
 /// The message without the field in front: clients write it there themselves.
-fn cause(finding: &Finding) -> CauseOf {
-    let (field, message) = (finding.pointer.field(), told(finding));
+fn cause(finding: &Finding) -> StatusCause {
+    let (field, message) = (finding.pointer.field(), message_with_help(finding));
     let bare = message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
     let message = bare.map(str::to_owned).unwrap_or(message);
-    CauseOf { reason: finding.code.cause.reason(), message, field }
+    StatusCause { reason: finding.code.cause.reason(), message, field }
 }
 
-/// What is wrong, what to do and the code, as far as there is room: advice gives way first, since
+/// What is wrong, what to do and the code, as far as there is room: the advice is left out first, since
 /// `memgate explain CODE` has it, and then the code, which is in the audit annotations too.
 fn warning(finding: &Finding) -> String {
     let coded = |text: &str| format!("{text} [{}]", finding.code.name);
-    let bare = plain(&finding.message);
-    let fits = |text: &String| text.chars().count() <= WARNING_LENGTH;
-    [coded(&told(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
+    let bare = without_controls(finding.message.clone());
+    let fits = |text: &String| text.chars().count() <= MAX_WARNING_CHARS;
+    [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
 }
 
 /// What is wrong and, where the message does not say it already, what to do.
-fn told(finding: &Finding) -> String {
+fn message_with_help(finding: &Finding) -> String {
     match &finding.help {
-        Some(help) => plain(&format!("{}; {help}", finding.message)),
-        None => plain(&finding.message),
+        Some(help) => without_controls(format!("{}; {help}", finding.message)),
+        None => without_controls(finding.message.clone()),
     }
 }
 
-/// As the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with brackets
-/// around several messages.
-fn message<'f>(details: &Details<'_>, denials: impl Iterator<Item = &'f Finding>) -> String {
+/// The message as the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with
+/// brackets around several messages.
+fn status_message<'f>(details: &StatusDetails<'_>, denials: impl Iterator<Item = &'f Finding>) -> String {
     let dot = if details.group.is_empty() { "" } else { "." };
     let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let messages: Vec<String> = denials.map(told).collect();
+    let messages: Vec<String> = denials.map(message_with_help).collect();
     let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
     format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
 }
 
-/// A text without control characters, which have no place in a header or a log line.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Writes a value as JSON. Writing to memory cannot fail, and none of the types can.
+/// Writes a value as JSON. Neither writing to memory nor serializing these types can fail.
 fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "plain data serializes");
@@ -197,11 +194,11 @@ mod tests {
     fn leaves_out_of_a_warning_what_makes_it_too_long() {
         let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
         let advice = |length| "x".repeat(length - "is odd;  [family/code]".len());
-        let longest = warning(&finding(advice(WARNING_LENGTH)));
-        assert_eq!(longest.len(), WARNING_LENGTH);
+        let longest = warning(&finding(advice(MAX_WARNING_CHARS)));
+        assert_eq!(longest.len(), MAX_WARNING_CHARS);
         assert!(longest.ends_with("x [family/code]"), "{longest}");
-        assert_eq!(warning(&finding(advice(WARNING_LENGTH + 1))), "is odd [family/code]");
-        let long = "x".repeat(WARNING_LENGTH - " [family/code]".len());
+        assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), "is odd [family/code]");
+        let long = "x".repeat(MAX_WARNING_CHARS - " [family/code]".len());
         let coded = |message: String| warning(&Finding::warn(&CODE, Pointer::root(), message));
         assert_eq!(coded(long.clone()), format!("{long} [family/code]"));
         assert_eq!(coded(format!("{long}x")), format!("{long}x"));

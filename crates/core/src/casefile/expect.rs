@@ -17,7 +17,7 @@ pub struct Expect {
     pub unchanged: Option<bool>,
     /// Values in the object as it would be stored, by JSON pointer.
     pub after: Vec<(String, Value)>,
-    /// JSON pointers that lead nowhere in the object as it would be stored.
+    /// JSON pointers to what is absent from the object as it would be stored.
     pub absent: Vec<String>,
     /// Values of environment variables, by container and name.
     pub env: Vec<(String, Vec<(String, Value)>)>,

@@ -1,9 +1,9 @@
-//! The value of a case file to cases. Every fault is reported, not just the first.
+//! The value of a case file to cases, without running them. Every error is reported, not just the first.
 
 use serde_json::{Map, Value};
 
 use crate::casefile::expect::Expect;
-use crate::casefile::{Case, Fault};
+use crate::casefile::{Case, CaseFileError};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 
@@ -37,8 +37,8 @@ const EXPECT_KEYS: [&str; 10] = [
 ///
 /// # Errors
 /// Everything that is wrong with the file.
-pub fn read(value: &Value) -> Result<Vec<Case>, Vec<Fault>> {
-    let mut reader = Reader::default();
+pub fn read(value: &Value) -> Result<Vec<Case>, Vec<CaseFileError>> {
+    let mut reader = CaseReader::default();
     let root = Pointer::root();
     let cases = match value {
         Value::Array(items) => {
@@ -46,26 +46,26 @@ pub fn read(value: &Value) -> Result<Vec<Case>, Vec<Fault>> {
         }
         Value::Object(_) => vec![reader.case(value, &root)],
         _ => {
-            reader.fault(&root, "expected a list of cases");
+            reader.error(&root, "expected a list of cases");
             Vec::new()
         }
     };
-    if reader.faults.is_empty() { Ok(cases.into_iter().flatten().collect()) } else { Err(reader.faults) }
+    if reader.errors.is_empty() { Ok(cases.into_iter().flatten().collect()) } else { Err(reader.errors) }
 }
 
 #[derive(Default)]
-struct Reader {
-    faults: Vec<Fault>,
+struct CaseReader {
+    errors: Vec<CaseFileError>,
 }
 
-impl Reader {
-    fn fault(&mut self, pointer: &Pointer, message: impl Into<String>) {
-        self.faults.push(Fault { pointer: pointer.clone(), message: message.into() });
+impl CaseReader {
+    fn error(&mut self, pointer: &Pointer, message: impl Into<String>) {
+        self.errors.push(CaseFileError { pointer: pointer.clone(), message: message.into() });
     }
 
     fn case(&mut self, value: &Value, at: &Pointer) -> Option<Case> {
         let Value::Object(map) = value else {
-            self.fault(at, "a case is a map with name, object and expect");
+            self.error(at, "a case is a map with name, object and expect");
             return None;
         };
         self.known_keys(map, at, &CASE_KEYS);
@@ -83,21 +83,21 @@ impl Reader {
             expect: self.expect(map, at),
         };
         if case.name.is_empty() {
-            self.fault(at, "the case has no name");
+            self.error(at, "the case has no name");
         }
-        self.objects_fit(&case);
+        self.check_objects(&case);
         Some(case)
     }
 
-    /// The objects without which there is no request are there. An UPDATE without the stored object
-    /// and a DELETE with nothing but the name of what goes are possible.
-    fn objects_fit(&mut self, case: &Case) {
+    /// Checks that the objects are there without which there is no request. An UPDATE without the stored
+    /// object and a DELETE of an object of which only the name is given are possible.
+    fn check_objects(&mut self, case: &Case) {
         let (needed, there) = match case.operation {
             Operation::Create | Operation::Update | Operation::Connect => ("object", case.object.is_some()),
             Operation::Delete => ("oldObject", case.old_object.is_some() || case.object.is_some()),
         };
         if !there {
-            self.fault(&case.pointer, format!("operation {} needs {needed}", case.operation.name()));
+            self.error(&case.pointer, format!("operation {} needs {needed}", case.operation.name()));
         }
     }
 
@@ -107,7 +107,7 @@ impl Reader {
         }
         let name = self.text(map, at, "operation");
         Operation::from_name(&name).unwrap_or_else(|| {
-            self.fault(&at.key("operation"), "operation is CREATE, UPDATE, DELETE or CONNECT");
+            self.error(&at.key("operation"), "operation is CREATE, UPDATE, DELETE or CONNECT");
             Operation::Create
         })
     }
@@ -123,7 +123,7 @@ impl Reader {
                 objects.clone()
             }
             Some(_) => {
-                self.fault(&at, "state is a list of manifests");
+                self.error(&at, "state is a list of manifests");
                 Vec::new()
             }
         }
@@ -138,14 +138,14 @@ impl Reader {
     fn is_object(&mut self, value: &Value, at: &Pointer) {
         let text = |key| value.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
         if !(text("apiVersion") && text("kind")) {
-            self.fault(at, "this is no manifest: it has no apiVersion and kind");
+            self.error(at, "this is no manifest: it has no apiVersion and kind");
         }
     }
 
     fn expect(&mut self, map: &Map<String, Value>, at: &Pointer) -> Expect {
         let here = at.key("expect");
         let Some(Value::Object(expect)) = given(map, "expect") else {
-            self.fault(at, "the case asserts nothing: it has no expect");
+            self.error(at, "the case asserts nothing: it has no expect");
             return Expect::default();
         };
         self.known_keys(expect, &here, &EXPECT_KEYS);
@@ -163,23 +163,25 @@ impl Reader {
         };
         for pointer in read.after.iter().map(|(pointer, _)| pointer).chain(&read.absent) {
             if !pointer.is_empty() && !pointer.starts_with('/') {
-                self.fault(&here, format!("\"{pointer}\" is no JSON pointer: it starts with /"));
+                self.error(&here, format!("\"{pointer}\" is no JSON pointer: it starts with /"));
             }
         }
         if read.is_empty() {
-            self.fault(&here, "the case asserts nothing");
+            self.error(&here, "the case asserts nothing");
         }
         read
     }
 
     fn known_keys(&mut self, map: &Map<String, Value>, at: &Pointer, known: &[&str]) {
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-            let near = known.iter().map(|name| (strsim::damerau_levenshtein(&fold(key), &fold(name)), name));
+            let near = known
+                .iter()
+                .map(|name| (strsim::damerau_levenshtein(&normalised(key), &normalised(name)), name));
             let hint = match near.min() {
                 Some((distance, name)) if distance <= 3 => format!("did you mean {name}?"),
                 _ => format!("known are {}", known.join(", ")),
             };
-            self.fault(&at.key(key), format!("unknown key \"{key}\"; {hint}"));
+            self.error(&at.key(key), format!("unknown key \"{key}\"; {hint}"));
         }
     }
 
@@ -188,7 +190,7 @@ impl Reader {
             None => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(_) => {
-                self.fault(&at.key(key), format!("{key} is a text; put it in quotes"));
+                self.error(&at.key(key), format!("{key} is a text; put it in quotes"));
                 String::new()
             }
         }
@@ -197,7 +199,7 @@ impl Reader {
     fn flag(&mut self, map: &Map<String, Value>, at: &Pointer, key: &str) -> Option<bool> {
         let value = given(map, key)?;
         if value.as_bool().is_none() {
-            self.fault(&at.key(key), format!("{key} is true or false"));
+            self.error(&at.key(key), format!("{key} is true or false"));
         }
         value.as_bool()
     }
@@ -214,7 +216,7 @@ impl Reader {
             _ => None,
         };
         texts.unwrap_or_else(|| {
-            self.fault(at, "expected a list of texts");
+            self.error(at, "expected a list of texts");
             Vec::new()
         })
     }
@@ -233,7 +235,7 @@ impl Reader {
                 entries.iter().map(|(name, value)| (name.clone(), read(self, value, &at.key(name)))).collect()
             }
             Some(_) => {
-                self.fault(&at, format!("{key} is a map"));
+                self.error(&at, format!("{key} is a map"));
                 Vec::new()
             }
         }
@@ -246,11 +248,11 @@ impl Reader {
 
     fn variables(&mut self, value: &Value, at: &Pointer) -> Vec<(String, Value)> {
         let Value::Object(variables) = value else {
-            self.fault(at, "expected a map of environment variables");
+            self.error(at, "expected a map of environment variables");
             return Vec::new();
         };
         for (name, value) in variables.iter().filter(|(_, value)| !(value.is_string() || value.is_object())) {
-            self.fault(&at.key(name), format!("the value of an environment variable is a text, not {value}"));
+            self.error(&at.key(name), format!("the value of an environment variable is a text, not {value}"));
         }
         variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
@@ -262,7 +264,7 @@ fn given<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
 }
 
 /// A key as it is compared to find the one that was meant.
-fn fold(key: &str) -> String {
+fn normalised(key: &str) -> String {
     key.replace(['_', '-'], "").to_lowercase()
 }
 
@@ -272,9 +274,9 @@ mod tests {
 
     use super::*;
 
-    fn faults(value: &Value) -> Vec<String> {
-        let faults = read(value).expect_err("is faulty");
-        faults.into_iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
+    fn errors(value: &Value) -> Vec<String> {
+        let errors = read(value).expect_err("is faulty");
+        errors.into_iter().map(|error| format!("{}: {}", error.pointer, error.message)).collect()
     }
 
     fn pod() -> Value {
@@ -299,7 +301,7 @@ mod tests {
     fn refuses_cases_that_assert_nothing() {
         for expect in [json!({}), json!(null), json!({"message_contains": []})] {
             let value = json!([{"name": "a", "object": pod(), "expect": expect}]);
-            assert!(faults(&value)[0].contains("asserts nothing"), "{expect}");
+            assert!(errors(&value)[0].contains("asserts nothing"), "{expect}");
         }
     }
 
@@ -307,7 +309,7 @@ mod tests {
     fn suggests_the_key_that_was_meant() {
         let value = json!([{"name": "a", "object": pod(), "oldobject": pod(), "expect": {"warningsContain": ["x"], "allowed": true}}]);
         assert_eq!(
-            faults(&value),
+            errors(&value),
             [
                 "/0/oldobject: unknown key \"oldobject\"; did you mean oldObject?",
                 "/0/expect/warningsContain: unknown key \"warningsContain\"; did you mean warnings_contain?",
@@ -318,6 +320,6 @@ mod tests {
     #[test]
     fn asks_for_the_objects_that_the_operation_needs() {
         let value = json!({"name": "a", "operation": "DELETE", "expect": {"allowed": true}});
-        assert_eq!(faults(&value), [": operation DELETE needs oldObject"]);
+        assert_eq!(errors(&value), [": operation DELETE needs oldObject"]);
     }
 }

@@ -11,13 +11,13 @@ use crate::state;
 
 /// The uid of every review: a case has but one.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
-/// Who asks.
+/// The user who makes the request.
 const USER: &str = "memgate-test";
 
 /// The state of this case.
 ///
 /// # Errors
-/// When a value of an object is out of all bounds.
+/// When a number in an object is beyond what a double can hold.
 pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
     let mut snapshot = state::empty(Settings::default());
     for object in &case.state {

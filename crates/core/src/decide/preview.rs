@@ -4,7 +4,7 @@
 //! Nothing is changed and nothing refused. The findings are those of the pod that the template stands
 //! for, at their place in the workload.
 
-use crate::model::change::keeps_what_users_write;
+use crate::model::change::is_metadata_only_update;
 use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::pointer::Pointer;
@@ -16,7 +16,7 @@ use super::{decide_new_pod, first_of};
 
 pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
-    if !writes || !request.subresource.is_empty() || keeps_what_users_write(request) {
+    if !writes || !request.subresource.is_empty() || is_metadata_only_update(request) {
         return Decision::pass(Reason::NotJudged);
     }
     let Some(Ok(parts)) = request.object.map(|object| workload.read(object)) else {

@@ -25,10 +25,10 @@ use std::sync::Arc;
 
 use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Origin, Value};
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
 use crate::model::injection::{Added, Injection};
 use crate::model::name::is_dns_subdomain;
-use crate::model::notice::Referrer;
 use crate::model::pod::{self, Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Object;
@@ -224,7 +224,7 @@ const MAX_OWNER_FIELD_BYTES: usize = 317;
 /// The object that made a pod, by the pod's own word: what to look at where no object of a family is
 /// known. `None` for a pod that was made by hand.
 #[must_use]
-pub fn maker(pod: &Pod<'_>, namespace: &str) -> Option<Referrer> {
+pub fn maker(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
     let maker = owners.into_iter().find(|owner| owner.controller == Some(true))?;
     // Nobody has checked the pod yet, and this is kept for a while.
@@ -234,5 +234,5 @@ pub fn maker(pod: &Pod<'_>, namespace: &str) -> Option<Referrer> {
     let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
     let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
     let (kind, namespace) = (kind.into(), namespace.to_owned());
-    Some(Referrer { api_version, kind, namespace, name, uid, known: false })
+    Some(InvolvedObject { api_version, kind, namespace, name, uid, known: false })
 }

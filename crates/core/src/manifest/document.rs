@@ -1,4 +1,7 @@
 //! Documents: one Kubernetes object each, with a place in the text for each pointer.
+//!
+//! In goes a [`Source`]; out come its objects, what in it is not an object, and its errors. Whether
+//! memgate has anything to say about an object is not asked here.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -6,13 +9,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::error::{Error, Fault};
+use crate::manifest::error::{Error, SyntaxError};
 use crate::manifest::json;
-use crate::manifest::locate;
-use crate::manifest::outline::{Id, Outline};
-use crate::manifest::source::{Source, Span};
-use crate::manifest::value::Reader;
-use crate::manifest::yaml::{self, Syntax};
+use crate::manifest::locate::locate;
+use crate::manifest::outline::{NodeId, Outline, Syntax};
+use crate::manifest::source::{Location, Source, Span};
+use crate::manifest::value::ValueReader;
+use crate::manifest::yaml;
 use crate::model::pointer::Pointer;
 
 /// One Kubernetes object in a source.
@@ -20,7 +23,7 @@ use crate::model::pointer::Pointer;
 pub struct Document {
     source: Arc<Source>,
     outline: Arc<Outline>,
-    root: Id,
+    root: NodeId,
     /// Which of the YAML documents of the source, from 0.
     index: usize,
     /// Where in that YAML document: empty, or `/items/3` inside a List.
@@ -28,36 +31,23 @@ pub struct Document {
     value: Value,
 }
 
-/// Where a pointer stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The key; absent for a list element and for the whole document.
-    pub key: Option<Span>,
-    /// The value.
-    pub value: Span,
-    /// What a caret should underline: a plain value itself, else the key, else the first line.
-    pub caret: Span,
-    /// Whether this is what the pointer names, rather than the nearest thing that would hold it.
-    pub exact: bool,
-}
-
 /// What a source holds.
 #[derive(Debug, Default)]
 pub struct Parsed {
     /// The Kubernetes objects, in document order, Lists taken apart.
     pub documents: Vec<Document>,
-    /// What is well-formed but no Kubernetes object.
-    pub others: Vec<Other>,
+    /// What is well-formed but not a Kubernetes object.
+    pub non_objects: Vec<NonObject>,
     /// What is not well-formed; one document hides no other.
     pub errors: Vec<Error>,
 }
 
-/// Something that is no Kubernetes object.
+/// A document, or an item of a List, that is not a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Other {
+pub struct NonObject {
     /// Where it stands.
     pub span: Span,
-    /// Why it is none: "has no apiVersion", "is a list".
+    /// Why it is not: "has no apiVersion", "is a list".
     pub reason: &'static str,
 }
 
@@ -85,20 +75,20 @@ pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
                 let (source, outline) = (Arc::clone(source), Arc::clone(&outline));
                 documents.push(Document { source, outline, root, index, prefix: Pointer::root(), value });
             }
-            Err(fault) => errors.push(Error::Text(fault)),
+            Err(error) => errors.push(Error::Syntax(error)),
         }
     }
     documents
 }
 
 /// A document of a source, or what is wrong with it.
-pub(super) type Root = Result<(Id, Value), Box<Fault>>;
+pub(super) type RootValue = Result<(NodeId, Value), Box<SyntaxError>>;
 
-/// The outline of a source, and the value of each of its documents, empty ones too.
-pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<Root>) {
+/// The outline of a source, and the value of each of its documents, the empty ones included.
+pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
     let syntax = syntax(source);
-    let mut reader = Reader::new(source, &syntax.outline);
-    let read = |root: Result<Id, Fault>| {
+    let mut reader = ValueReader::new(source, &syntax.outline);
+    let read = |root: Result<NodeId, SyntaxError>| {
         let root = root.map_err(Box::new)?;
         Ok((root, reader.read(root)?))
     };
@@ -107,50 +97,53 @@ pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<Root>) {
 }
 
 fn syntax(source: &Arc<Source>) -> Syntax {
-    if let Some(fault) = control_character(source) {
-        return Syntax { outline: Outline::default(), roots: vec![Err(fault)] };
+    if let Some(error) = control_character(source) {
+        return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
     }
-    let no_json = match json::looks_like(source).then(|| json::read(source)) {
+    let json_error = match json::looks_like(source).then(|| json::read(source)) {
         None => return yaml::read(source),
         Some(Ok(syntax)) => return syntax,
-        Some(Err(fault)) => *fault,
+        Some(Err(error)) => *error,
     };
     let mut syntax = yaml::read(source);
-    // Neither JSON nor YAML: the one that came further was meant.
-    if let Some(Err(no_yaml)) = syntax.roots.iter_mut().find(|root| root.is_err())
-        && (no_json.span.start >= no_yaml.span.start
+    // Neither JSON nor YAML: the error of the reader that came further helps more.
+    if let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
+        && (json_error.span.start >= yaml_error.span.start
             || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
     {
-        *no_yaml = no_json;
+        *yaml_error = json_error;
     }
     syntax
 }
 
 /// Neither YAML nor JSON allows control characters; YAML parsers take NUL for the end of the text.
-fn control_character(source: &Arc<Source>) -> Option<Fault> {
+fn control_character(source: &Arc<Source>) -> Option<SyntaxError> {
     let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
     let at = source.text().bytes().position(control)?;
     let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
     let message = format!("a control character (U+{code:04X}) cannot stand here");
-    Some(Fault::new(source, source.span(at, at + 1), message).help("remove it, or write it as an escape"))
+    Some(
+        SyntaxError::new(source, source.span(at, at + 1), message)
+            .help("remove it, or write it as an escape"),
+    )
 }
 
-/// Takes a document that is a List apart, and sorts out what is no object. Bounded: a value is at
-/// most [`yaml::MAX_DEPTH`] levels deep.
+/// Takes a document that is a List apart, and sorts out what is not an object. The recursion is
+/// bounded: a value is at most [`MAX_DEPTH`](crate::manifest::outline::MAX_DEPTH) levels deep.
 fn flatten(mut document: Document, parsed: &mut Parsed) {
-    match no_object(&document.value) {
-        Some(reason) => parsed.others.push(Other { span: document.span(), reason }),
+    match reason_not_an_object(&document.value) {
+        Some(reason) => parsed.non_objects.push(NonObject { span: document.span(), reason }),
         None if document.kind().ends_with("List") && document.value.get("items").is_some() => {
             match document.value.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => flatten_items(&document, items, parsed),
                 Some(Value::Null) | None => {}
                 Some(_) => {
                     let reason = "is a List whose items are no list";
-                    parsed.others.push(Other { span: document.span(), reason });
+                    parsed.non_objects.push(NonObject { span: document.span(), reason });
                 }
             }
         }
-        // `kind: List` is Kubernetes' own; other kinds may end in List and hold no items.
+        // `kind: List` is Kubernetes' own; another kind may end in List without being one.
         None if document.kind() == "List" => {}
         None => parsed.documents.push(document),
     }
@@ -159,16 +152,16 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
 fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
     let below = list.prefix.key("items");
     for (index, mut value) in items.into_iter().enumerate() {
-        complete(&mut value, list.api_version(), list.kind());
+        fill_type_meta(&mut value, list.api_version(), list.kind());
         let (source, outline) = (Arc::clone(&list.source), Arc::clone(&list.outline));
         let prefix = below.index(index);
         flatten(Document { source, outline, root: list.root, index: list.index, prefix, value }, parsed);
     }
 }
 
-/// Says of an item of a typed list, such as a PodList of the API, what it is: it need not do so
-/// itself.
-pub fn complete(item: &mut Value, list_api_version: &str, list_kind: &str) {
+/// Writes `apiVersion` and `kind` into an item of a typed list that has neither: items of a list of the
+/// API, such as a PodList, leave them out.
+pub fn fill_type_meta(item: &mut Value, list_api_version: &str, list_kind: &str) {
     let (Some(fields), Some(kind)) = (item.as_object_mut(), list_kind.strip_suffix("List")) else { return };
     if !kind.is_empty() && !fields.contains_key("kind") && !fields.contains_key("apiVersion") {
         fields.shift_insert(0, "apiVersion".to_owned(), list_api_version.into());
@@ -176,7 +169,7 @@ pub fn complete(item: &mut Value, list_api_version: &str, list_kind: &str) {
     }
 }
 
-fn no_object(value: &Value) -> Option<&'static str> {
+fn reason_not_an_object(value: &Value) -> Option<&'static str> {
     let Some(fields) = value.as_object() else {
         return Some(match value {
             Value::Array(_) => "is a list",
@@ -259,9 +252,9 @@ impl Document {
     /// Where the pointer stands; when it names nothing, where the nearest thing stands that would
     /// hold it. At the root of an object the caret is at its `kind`.
     #[must_use]
-    pub fn locate(&self, pointer: &Pointer) -> Place {
+    pub fn locate(&self, pointer: &Pointer) -> Location {
         let tokens = self.prefix.tokens().chain(pointer.tokens()).map(Cow::into_owned);
-        locate::place(&self.source, &self.outline, self.root, tokens)
+        locate(&self.source, &self.outline, self.root, tokens)
     }
 
     /// The whole object.
@@ -272,13 +265,5 @@ impl Document {
 
     fn text(&self, pointer: &str) -> Option<&str> {
         self.value.pointer(pointer)?.as_str()
-    }
-}
-
-impl Place {
-    /// The key and the value.
-    #[must_use]
-    pub fn whole(&self) -> Span {
-        self.key.map_or(self.value, |key| Span { end: self.value.end.max(key.end), ..key })
     }
 }

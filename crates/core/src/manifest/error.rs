@@ -1,4 +1,4 @@
-//! What can be wrong with an input.
+//! What can be wrong with an input: with reading it, with its text, and with writing edits into it.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::manifest::source::{Source, Span};
 /// Why an input, or one document in it, cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is nothing of that name.
+    /// There is no file or directory of that name.
     #[error("{path}: no such file or directory")]
     Missing {
         /// The path as the user gave it.
@@ -33,7 +33,7 @@ pub enum Error {
         /// The most that is read, in bytes.
         limit: usize,
     },
-    /// The bytes are no UTF-8 text.
+    /// The bytes are not UTF-8 text.
     #[error("{path}:{line}: {message}")]
     Encoding {
         /// The path, or `<stdin>`.
@@ -53,8 +53,8 @@ pub enum Error {
     },
     /// The text is not good YAML or JSON.
     #[error(transparent)]
-    Text(Box<Fault>),
-    /// An edit does not fit the document; a fault of memgate's own.
+    Syntax(Box<SyntaxError>),
+    /// An edit does not fit the document; a bug of memgate's.
     #[error("{path}: the edit at {pointer} does not apply")]
     Edit {
         /// The name of the source.
@@ -62,7 +62,7 @@ pub enum Error {
         /// The pointer of the edit, in its document.
         pointer: String,
     },
-    /// The text with the edits does not say what it should; a fault of memgate's own.
+    /// The text with the edits does not have the value it should; a bug of memgate's.
     #[error("{path}: the edits cannot be written into this file; write the document in another form")]
     Rewrite {
         /// The name of the source.
@@ -70,10 +70,10 @@ pub enum Error {
     },
 }
 
-/// A fault at one place of a text. Shown as `file:line:column: message; help`.
+/// What is wrong at one place of a text. Shown as `file:line:column: message; help`.
 #[derive(Debug, Error)]
 #[error("{}:{}:{}: {message}{}", source_text.name(), span.line, span.column, semicolon(help.as_ref()))]
-pub struct Fault {
+pub struct SyntaxError {
     /// The text.
     pub source_text: Arc<Source>,
     /// Where in it.
@@ -82,28 +82,28 @@ pub struct Fault {
     pub message: String,
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
-    /// The second place of a contradiction, with a word about it.
-    pub second: Option<(Span, &'static str)>,
+    /// The other place of a contradiction, with a label for it.
+    pub related: Option<(Span, &'static str)>,
 }
 
-impl Fault {
-    /// A fault without advice.
+impl SyntaxError {
+    /// An error without advice.
     pub(super) fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
-        Self { source_text: Arc::clone(source), span, message: message.into(), help: None, second: None }
+        Self { source_text: Arc::clone(source), span, message: message.into(), help: None, related: None }
     }
 
-    /// That collections are nested too deep.
+    /// The error that collections are nested too deep.
     pub(super) fn too_deep(source: &Arc<Source>, span: Span, limit: usize) -> Self {
         let message = format!("nested deeper than {limit} levels");
         Self::new(source, span, message).help("no Kubernetes object is")
     }
 
-    /// The same fault in other words.
-    pub(super) fn say(self, message: impl Into<String>) -> Self {
+    /// The same error with another message.
+    pub(super) fn with_message(self, message: impl Into<String>) -> Self {
         Self { message: message.into(), ..self }
     }
 
-    /// The same fault with advice.
+    /// The same error with advice.
     pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
@@ -114,11 +114,11 @@ fn semicolon(help: Option<&String>) -> String {
 }
 
 impl Error {
-    /// The place in the text, when there is one, for a report with the source line and a caret.
+    /// The error with its place in the text, when there is one, for a report with the source line and a caret.
     #[must_use]
-    pub fn fault(&self) -> Option<&Fault> {
+    pub fn syntax_error(&self) -> Option<&SyntaxError> {
         match self {
-            Self::Text(fault) => Some(fault),
+            Self::Syntax(error) => Some(error),
             _ => None,
         }
     }

@@ -4,19 +4,20 @@
 
 use std::sync::Arc;
 
-use crate::manifest::error::Fault;
-use crate::manifest::outline::{Form, Id, Kind, Node, Outline, Style, Tag, Text};
+use crate::manifest::error::SyntaxError;
+use crate::manifest::outline::{
+    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Syntax, Tag,
+};
 use crate::manifest::source::Source;
-use crate::manifest::yaml::{MAX_DEPTH, Syntax};
 
 /// Whether the text can be JSON objects or arrays at all.
 pub(super) fn looks_like(source: &Source) -> bool {
     source.text().trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
 }
 
-/// Takes a source apart; the first thing that is no JSON is the fault of all of it.
-pub(super) fn read(source: &Arc<Source>) -> Result<Syntax, Box<Fault>> {
-    let mut reader = Reader { source, text: source.text(), at: 0, outline: Outline::default() };
+/// Takes a source apart; the first thing that is not JSON is an error of the whole source.
+pub(super) fn read(source: &Arc<Source>) -> Result<Syntax, Box<SyntaxError>> {
+    let mut reader = JsonReader { source, text: source.text(), at: 0, outline: Outline::default() };
     if reader.text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
@@ -29,42 +30,44 @@ pub(super) fn read(source: &Arc<Source>) -> Result<Syntax, Box<Fault>> {
     Ok(Syntax { outline: reader.outline, roots })
 }
 
-struct Reader<'s> {
+struct JsonReader<'s> {
     source: &'s Arc<Source>,
     text: &'s str,
     at: usize,
     outline: Outline,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     /// Recursion is bounded by [`MAX_DEPTH`].
-    fn value(&mut self, depth: usize) -> Result<Id, Box<Fault>> {
+    fn value(&mut self, depth: usize) -> Result<NodeId, Box<SyntaxError>> {
         let start = self.at;
         if depth >= MAX_DEPTH && matches!(self.peek(), Some(b'{' | b'[')) {
-            return Err(Fault::too_deep(self.source, self.source.span(start, start + 1), MAX_DEPTH).into());
+            return Err(
+                SyntaxError::too_deep(self.source, self.source.span(start, start + 1), MAX_DEPTH).into()
+            );
         }
         let kind = match self.peek() {
-            Some(b'{') => Kind::Map(Form::Flow, self.members(depth)?),
-            Some(b'[') => Kind::List(Form::Flow, self.elements(depth)?),
-            Some(b'"') => Kind::Scalar(Style::Quoted, self.string()?),
-            Some(b'-' | b'0'..=b'9') => Kind::Scalar(Style::Plain, self.number()?),
-            Some(b'a'..=b'z') => Kind::Scalar(Style::Plain, self.word()?),
-            Some(_) => return Err(self.fault(start, "a JSON value cannot start like this")),
-            None => return Err(self.fault(start, "the JSON ends where a value is expected")),
+            Some(b'{') => NodeKind::Map(Form::Flow, self.members(depth)?),
+            Some(b'[') => NodeKind::List(Form::Flow, self.elements(depth)?),
+            Some(b'"') => NodeKind::Scalar(Style::Quoted, self.string()?),
+            Some(b'-' | b'0'..=b'9') => NodeKind::Scalar(Style::Plain, self.number()?),
+            Some(b'a'..=b'z') => NodeKind::Scalar(Style::Plain, self.word()?),
+            Some(_) => return Err(self.error(start, "a JSON value cannot start like this")),
+            None => return Err(self.error(start, "the JSON ends where a value is expected")),
         };
         Ok(self.outline.push(Node { start, content: start, end: self.at, tag: Tag::None, kind }))
     }
 
-    fn members(&mut self, depth: usize) -> Result<Vec<(Id, Id)>, Box<Fault>> {
+    fn members(&mut self, depth: usize) -> Result<Vec<(NodeId, NodeId)>, Box<SyntaxError>> {
         let mut entries = Vec::new();
         while self.next_item(b'}', entries.is_empty())? {
             if self.peek() != Some(b'"') {
-                return Err(self.fault(self.at, "a key in double quotes is expected here"));
+                return Err(self.error(self.at, "a key in double quotes is expected here"));
             }
             let key = self.value(depth + 1)?;
             self.skip_blanks();
             if !self.eat(b':') {
-                return Err(self.fault(self.at, "a \":\" is expected here"));
+                return Err(self.error(self.at, "a \":\" is expected here"));
             }
             self.skip_blanks();
             entries.push((key, self.value(depth + 1)?));
@@ -72,7 +75,7 @@ impl Reader<'_> {
         Ok(entries)
     }
 
-    fn elements(&mut self, depth: usize) -> Result<Vec<Id>, Box<Fault>> {
+    fn elements(&mut self, depth: usize) -> Result<Vec<NodeId>, Box<SyntaxError>> {
         let mut items = Vec::new();
         while self.next_item(b']', items.is_empty())? {
             items.push(self.value(depth + 1)?);
@@ -81,7 +84,7 @@ impl Reader<'_> {
     }
 
     /// Goes to the next member or element; `false` at the closing bracket.
-    fn next_item(&mut self, close: u8, first: bool) -> Result<bool, Box<Fault>> {
+    fn next_item(&mut self, close: u8, first: bool) -> Result<bool, Box<SyntaxError>> {
         if first {
             self.at += 1;
         }
@@ -91,13 +94,13 @@ impl Reader<'_> {
         }
         if !first && !self.eat(b',') {
             let close = char::from(close);
-            return Err(self.fault(self.at, &format!("a \",\" or \"{close}\" is expected here")));
+            return Err(self.error(self.at, &format!("a \",\" or \"{close}\" is expected here")));
         }
         self.skip_blanks();
         Ok(true)
     }
 
-    fn string(&mut self) -> Result<Text, Box<Fault>> {
+    fn string(&mut self) -> Result<ScalarText, Box<SyntaxError>> {
         let open = self.at;
         self.at += 1;
         let start = self.at;
@@ -116,16 +119,16 @@ impl Reader<'_> {
                     let character = self.escape()?;
                     decoded.get_or_insert_with(|| before.to_owned()).push(character);
                 }
-                Some(b'\t') => return Err(self.fault(self.at, "a tab in JSON text is written \"\\t\"")),
-                _ => return Err(self.fault(open, "a quote is not closed")),
+                Some(b'\t') => return Err(self.error(self.at, "a tab in JSON text is written \"\\t\"")),
+                _ => return Err(self.error(open, "a quote is not closed")),
             }
         }
         let end = self.at;
         self.at += 1;
-        Ok(decoded.map_or(Text::Slice(start, end), |text| Text::Owned(text.into())))
+        Ok(decoded.map_or(ScalarText::Slice(start, end), |text| ScalarText::Owned(text.into())))
     }
 
-    fn escape(&mut self) -> Result<char, Box<Fault>> {
+    fn escape(&mut self) -> Result<char, Box<SyntaxError>> {
         let start = self.at;
         self.at += 1;
         let letter = self.peek();
@@ -141,9 +144,9 @@ impl Reader<'_> {
             Some(b't') => '\t',
             Some(b'u') => {
                 let character = self.unicode_escape();
-                return character.ok_or_else(|| self.fault(start, "this escape is no Unicode character"));
+                return character.ok_or_else(|| self.error(start, "this escape is no Unicode character"));
             }
-            _ => return Err(self.fault(start, "JSON has no such escape")),
+            _ => return Err(self.error(start, "JSON has no such escape")),
         })
     }
 
@@ -167,7 +170,7 @@ impl Reader<'_> {
         u32::from_str_radix(digits, 16).ok()
     }
 
-    fn number(&mut self) -> Result<Text, Box<Fault>> {
+    fn number(&mut self) -> Result<ScalarText, Box<SyntaxError>> {
         let start = self.at;
         self.eat(b'-');
         let whole = self.digits();
@@ -182,11 +185,11 @@ impl Reader<'_> {
         }
         let text = self.text.get(start..self.at).unwrap_or_default();
         if !good {
-            return Err(self.fault(start, "this is no JSON number"));
+            return Err(self.error(start, "this is no JSON number"));
         }
         match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Text::Slice(start, self.at)),
-            _ => Err(self.fault(start, "this number is too large")),
+            Ok(number) if number.is_finite() => Ok(ScalarText::Slice(start, self.at)),
+            _ => Err(self.error(start, "this number is too large")),
         }
     }
 
@@ -198,14 +201,14 @@ impl Reader<'_> {
         self.at - start
     }
 
-    fn word(&mut self) -> Result<Text, Box<Fault>> {
+    fn word(&mut self) -> Result<ScalarText, Box<SyntaxError>> {
         let start = self.at;
         while matches!(self.peek(), Some(b'a'..=b'z')) {
             self.at += 1;
         }
         match self.text.get(start..self.at) {
-            Some("true" | "false" | "null") => Ok(Text::Slice(start, self.at)),
-            _ => Err(self.fault(start, "this text needs double quotes")),
+            Some("true" | "false" | "null") => Ok(ScalarText::Slice(start, self.at)),
+            _ => Err(self.error(start, "this text needs double quotes")),
         }
     }
 
@@ -225,7 +228,7 @@ impl Reader<'_> {
         there
     }
 
-    fn fault(&self, at: usize, message: &str) -> Box<Fault> {
-        Fault::new(self.source, self.source.span(at, at + 1), message).into()
+    fn error(&self, at: usize, message: &str) -> Box<SyntaxError> {
+        SyntaxError::new(self.source, self.source.span(at, at + 1), message).into()
     }
 }

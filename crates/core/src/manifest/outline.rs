@@ -7,12 +7,27 @@
 //!                    ^end
 //! ```
 //!
-//! Nodes stand in one arena and refer to each other by number: no depth of nesting can hurt when
-//! they are dropped, and an alias is a number too.
+//! Nodes stand in one arena and refer to each other by number: dropping them does not recurse, however
+//! deep they are nested, and an alias is a number too. What a node means is for `value` to say.
+
+use crate::manifest::error::SyntaxError;
+
+/// How many levels collections may be nested. The deepest manifests in use, CRDs with a pod template in
+/// their schema, have about 30; serde_json reads 128 at most.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// A source taken apart, before its nodes are given a meaning.
+#[derive(Debug, Default)]
+pub(super) struct Syntax {
+    /// All nodes of all documents.
+    pub(super) outline: Outline,
+    /// The root of each document that is well-formed, the error of each that is not.
+    pub(super) roots: Vec<Result<NodeId, SyntaxError>>,
+}
 
 /// The number of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Id(u32);
+pub(super) struct NodeId(u32);
 
 /// All nodes of a source.
 #[derive(Debug, Default)]
@@ -32,20 +47,20 @@ pub(super) struct Node {
     /// The tag.
     pub(super) tag: Tag,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
 }
 
 /// What a node is.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     /// A scalar.
-    Scalar(Style, Text),
+    Scalar(Style, ScalarText),
     /// A list.
-    List(Form, Vec<Id>),
+    List(Form, Vec<NodeId>),
     /// A mapping, its keys and values.
-    Map(Form, Vec<(Id, Id)>),
+    Map(Form, Vec<(NodeId, NodeId)>),
     /// An alias, and what it stands for.
-    Alias(Id),
+    Alias(NodeId),
 }
 
 /// How a collection is written.
@@ -70,7 +85,7 @@ pub(super) enum Style {
 
 /// The text of a scalar, escapes and folds undone.
 #[derive(Debug)]
-pub(super) enum Text {
+pub(super) enum ScalarText {
     /// Just as it stands in the source.
     Slice(usize, usize),
     /// Unlike the source.
@@ -98,34 +113,34 @@ pub(super) enum Tag {
     Text,
 }
 
-/// What to give for an [`Id`] of another outline; there is none in practice.
-static NOTHING: Node =
-    Node { start: 0, content: 0, end: 0, tag: Tag::None, kind: Kind::List(Form::Flow, Vec::new()) };
+/// What stands for a [`NodeId`] of another outline, which does not happen in practice.
+static EMPTY_NODE: Node =
+    Node { start: 0, content: 0, end: 0, tag: Tag::None, kind: NodeKind::List(Form::Flow, Vec::new()) };
 
 impl Outline {
     /// The node of that number.
-    pub(super) fn node(&self, id: Id) -> &Node {
-        self.nodes.get(id.0 as usize).unwrap_or(&NOTHING)
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        self.nodes.get(id.0 as usize).unwrap_or(&EMPTY_NODE)
     }
 
     /// The node itself, or what it is an alias for.
-    pub(super) fn resolve(&self, id: Id) -> Id {
+    pub(super) fn resolve(&self, id: NodeId) -> NodeId {
         match self.node(id).kind {
-            Kind::Alias(target) => target,
+            NodeKind::Alias(target) => target,
             _ => id,
         }
     }
 
     /// Adds a node.
-    pub(super) fn push(&mut self, node: Node) -> Id {
+    pub(super) fn push(&mut self, node: Node) -> NodeId {
         // Sources are bounded far below 2^32 bytes, and a node takes at least one.
         let id = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(node);
-        Id(id)
+        NodeId(id)
     }
 
     /// The node of that number, to complete it.
-    pub(super) fn node_mut(&mut self, id: Id) -> Option<&mut Node> {
+    pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.0 as usize)
     }
 }
@@ -133,11 +148,11 @@ impl Outline {
 impl Node {
     /// Whether this is a mapping or list.
     pub(super) fn is_collection(&self) -> bool {
-        matches!(self.kind, Kind::List(..) | Kind::Map(..))
+        matches!(self.kind, NodeKind::List(..) | NodeKind::Map(..))
     }
 }
 
-impl Text {
+impl ScalarText {
     /// The text, from the source that it stands in.
     pub(super) fn get<'t>(&'t self, source: &'t str) -> &'t str {
         match self {

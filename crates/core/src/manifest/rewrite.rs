@@ -1,21 +1,29 @@
 //! Edits made to the user's own text.
 //!
-//! Each edit changes only the bytes it must. The new text is then read again: a document that does
-//! not say what it should is written anew from its value, without its comments.
+//! In go a source and edits of its documents; out comes the new text. Each edit changes only the bytes it
+//! must. The new text is then read again: a document whose value is not the edited one is written anew
+//! from that value, without its comments. No file is written here.
+//!
+//! ```text
+//! edits ──edited──▶ EditedDocument ──block, flow──▶ Splices ──apply_splices──▶ text ──read again──▶ done
+//! ```
 
+mod block;
+mod edited;
 mod emit;
 mod flow;
-mod plan;
+mod origins;
 mod splice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::manifest::document::{Document, Root, read};
+use crate::manifest::document::{Document, RootValue, read};
 use crate::manifest::error::Error;
-use crate::manifest::outline::Id;
-use crate::manifest::rewrite::plan::{Ground, Plan};
-use crate::manifest::rewrite::splice::{Splice, splices, whole};
+use crate::manifest::outline::NodeId;
+use crate::manifest::rewrite::block::{splices, whole_document};
+use crate::manifest::rewrite::edited::{EditedDocument, ParsedSource};
+use crate::manifest::rewrite::splice::Splice;
 use crate::manifest::source::Source;
 use crate::model::edit::{Edit, Origin};
 
@@ -39,61 +47,63 @@ pub struct Rewritten {
 /// When an edit does not apply to its document.
 pub fn rewrite(source: &Arc<Source>, edits: &[(&Document, &[Edit])]) -> Result<Rewritten, Error> {
     let (outline, roots) = read(source);
-    let ground = Ground { source, text: source.text(), outline: &outline };
+    let parsed = ParsedSource { source, text: source.text(), outline: &outline };
     let mut origins = Vec::new();
-    let plans = plans(source, ground, &roots, edits, &mut origins)?;
+    let edited = edited_documents(source, parsed, &roots, edits, &mut origins)?;
     let mut reformatted = BTreeSet::new();
-    // The second time, what came out wrong is written anew; nothing can come out wrong then.
+    // The first round changes the text in place; the second writes anew what the first got wrong, which
+    // no comment or alias of the old text can spoil.
     for _ in 0..2 {
         let mut changes = Vec::new();
-        for (index, (root, plan)) in &plans {
-            let spliced = if reformatted.contains(index) { None } else { splices(ground, *root, plan) };
+        for (index, (root, document)) in &edited {
+            let spliced = if reformatted.contains(index) { None } else { splices(parsed, *root, document) };
             changes.extend(spliced.unwrap_or_else(|| {
                 reformatted.insert(*index);
-                vec![whole(ground, *root, plan)]
+                vec![whole_document(parsed, *root, document)]
             }));
         }
-        if let Some((text, lines)) = carry_out(source.text(), changes) {
-            let wrong = wrong_documents(source, &text, &roots, &plans);
+        if let Some((text, lines)) = apply_splices(source.text(), changes) {
+            let wrong = wrong_documents(source, &text, &roots, &edited);
             if wrong.is_empty() {
-                return Ok(finish(text, lines, &origins, reformatted));
+                return Ok(with_origins(text, lines, &origins, reformatted));
             }
             reformatted.extend(wrong);
         } else {
-            reformatted.extend(plans.keys());
+            reformatted.extend(edited.keys());
         }
     }
     Err(Error::Rewrite { path: source.name().to_owned() })
 }
 
-/// The plan for each document that has edits, with its root.
-type Plans = BTreeMap<usize, (Id, Plan)>;
+/// Each document that has edits, by its index, with its root.
+type EditedDocuments = BTreeMap<usize, (NodeId, EditedDocument)>;
 
-fn plans(
+fn edited_documents(
     source: &Source,
-    ground: Ground<'_>,
-    roots: &[Root],
+    parsed: ParsedSource<'_>,
+    roots: &[RootValue],
     edits: &[(&Document, &[Edit])],
     origins: &mut Vec<Origin>,
-) -> Result<Plans, Error> {
-    let mut plans = Plans::new();
+) -> Result<EditedDocuments, Error> {
+    let mut documents = EditedDocuments::new();
     for (document, edits) in edits.iter().filter(|(_, edits)| !edits.is_empty()) {
         for edit in *edits {
-            let unfit =
+            let does_not_apply =
                 || Error::Edit { path: source.name().to_owned(), pointer: edit.pointer.as_str().to_owned() };
-            let Some(Ok((root, value))) = roots.get(document.index()) else { return Err(unfit()) };
-            let (_, plan) =
-                plans.entry(document.index()).or_insert_with(|| (*root, Plan::new(*root, value.clone())));
+            let Some(Ok((root, value))) = roots.get(document.index()) else { return Err(does_not_apply()) };
+            let (_, edited) = documents
+                .entry(document.index())
+                .or_insert_with(|| (*root, EditedDocument::new(*root, value.clone())));
             let pointer = document.prefix().join(&edit.pointer);
-            plan.apply(ground, &pointer, edit, origins).ok_or_else(unfit)?;
+            edited.apply(parsed, &pointer, edit, origins).ok_or_else(does_not_apply)?;
         }
     }
-    Ok(plans)
+    Ok(documents)
 }
 
-/// The new text, and for each of its changed lines the numbers of origins. `None` when changes are
-/// in each other's way.
-fn carry_out(old: &str, mut changes: Vec<Splice>) -> Option<(String, Vec<(usize, usize)>)> {
+/// The new text, and for each of its changed lines the numbers of origins. `None` when changes
+/// overlap.
+fn apply_splices(old: &str, mut changes: Vec<Splice>) -> Option<(String, Vec<(usize, usize)>)> {
     changes.sort_by_key(|splice| (splice.start, splice.end));
     let end_of_line = match old.find('\n') {
         Some(at) if old.get(..at)?.ends_with('\r') => "\r\n",
@@ -119,12 +129,12 @@ fn carry_out(old: &str, mut changes: Vec<Splice>) -> Option<(String, Vec<(usize,
     Some((text, origins))
 }
 
-/// The edited documents that the new text says something else in than it should; all of them when
-/// it is not even clear which is which.
-fn wrong_documents(source: &Source, text: &str, roots: &[Root], plans: &Plans) -> Vec<usize> {
+/// The edited documents whose value in the new text is not the one it should be; all of them when the
+/// documents of the two texts do not even match.
+fn wrong_documents(source: &Source, text: &str, roots: &[RootValue], edited: &EditedDocuments) -> Vec<usize> {
     let (_, found) = read(&Arc::new(Source::new(source.name(), text)));
-    let says = |index: usize, root: &Root| match (found.get(index), root, plans.get(&index)) {
-        (Some(Ok((_, found))), _, Some((_, plan))) => *found == plan.value,
+    let is_right = |index: usize, root: &RootValue| match (found.get(index), root, edited.get(&index)) {
+        (Some(Ok((_, found))), _, Some((_, document))) => *found == document.value,
         (Some(Ok((_, found))), Ok((_, value)), None) => found == value,
         (Some(Err(_)), Err(_), None) => true,
         _ => false,
@@ -132,16 +142,16 @@ fn wrong_documents(source: &Source, text: &str, roots: &[Root], plans: &Plans) -
     let wrong: Vec<usize> = roots
         .iter()
         .enumerate()
-        .filter(|(index, root)| !says(*index, root))
+        .filter(|(index, root)| !is_right(*index, root))
         .map(|(index, _)| index)
         .collect();
-    if found.len() != roots.len() || wrong.iter().any(|index| !plans.contains_key(index)) {
-        return plans.keys().copied().collect();
+    if found.len() != roots.len() || wrong.iter().any(|index| !edited.contains_key(index)) {
+        return edited.keys().copied().collect();
     }
     wrong
 }
 
-fn finish(
+fn with_origins(
     text: String,
     mut lines: Vec<(usize, usize)>,
     origins: &[Origin],

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
 
 use crate::manifest::outline::{Style, Tag};
+use crate::model::number;
 
 /// What a scalar means.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +59,7 @@ pub(super) fn plain(text: &str) -> Scalar<'_> {
     let known = match first {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text),
         b'.' => word(text).or_else(|| float(text)),
-        b'+' | b'-' | b'0'..=b'9' => word(text).or_else(|| number(text)),
+        b'+' | b'-' | b'0'..=b'9' => word(text).or_else(|| numeric(text)),
         _ => None,
     };
     known.unwrap_or(Scalar::Text(text))
@@ -80,7 +81,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     })
 }
 
-fn number(text: &str) -> Option<Scalar<'static>> {
+fn numeric(text: &str) -> Option<Scalar<'static>> {
     let without_underscores;
     let digits = if text.contains('_') {
         without_underscores = text.replace('_', "");
@@ -135,18 +136,15 @@ impl Scalar<'_> {
     ///
     /// Go writes a whole float as an integer, so the apiserver never learns that `1e3` was one.
     pub(super) fn value(self) -> Option<Value> {
-        /// 2^63, the first double beyond `i64`.
-        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         Some(match self {
             Self::Null => Value::Null,
             Self::Bool(value) => Value::Bool(value),
             Self::Integer(value) => Value::from(value),
             Self::Unsigned(value) => Value::from(value),
-            #[expect(clippy::cast_possible_truncation, reason = "integral and within bounds")]
-            Self::Float(value) if value.fract() == 0.0 && (-LIMIT..LIMIT).contains(&value) => {
-                Value::from(value as i64)
-            }
-            Self::Float(value) => Value::Number(Number::from_f64(value)?),
+            Self::Float(value) => match number::whole(value) {
+                Some(integer) => Value::from(integer),
+                None => Value::Number(Number::from_f64(value)?),
+            },
             Self::Text(value) => Value::String(value.to_owned()),
             Self::Decoded(value) => Value::String(value),
         })

@@ -1,4 +1,5 @@
-//! Sources: the text of one input, and places in it.
+//! Sources: the text of one input, and places in it as bytes, lines and columns. What the text says is
+//! not looked at.
 
 /// The text of one input, as it was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -7,13 +8,13 @@ pub struct Source {
     text: String,
     /// The byte at which each line starts.
     lines: Vec<usize>,
-    /// How many characters stand before each [`STRIDE`] bytes: minified JSON has lines of megabytes,
-    /// and a column there must not mean counting them all.
+    /// How many characters stand before each block of [`COUNT_BLOCK_BYTES`]: minified JSON has lines of
+    /// megabytes, and a column there must not mean counting them all.
     characters: Vec<usize>,
 }
 
-/// How many bytes lie between two counts of characters.
-const STRIDE: usize = 4096;
+/// How many bytes lie between two counts of characters: few to count, and few counts to keep.
+const COUNT_BLOCK_BYTES: usize = 4096;
 
 /// A stretch of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,27 @@ pub struct Span {
     pub column: usize,
 }
 
+/// Where a pointer stands in a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location {
+    /// The key; absent for a list element and for the whole document.
+    pub key: Option<Span>,
+    /// The value.
+    pub value: Span,
+    /// What a caret should underline: a plain value itself, else the key, else the first line.
+    pub caret: Span,
+    /// Whether this is what the pointer names, rather than the nearest thing that would hold it.
+    pub exact: bool,
+}
+
+impl Location {
+    /// The key and the value.
+    #[must_use]
+    pub fn whole(&self) -> Span {
+        self.key.map_or(self.value, |key| Span { end: self.value.end.max(key.end), ..key })
+    }
+}
+
 impl Source {
     /// A source from its name, as messages show it (the path as the user gave it, or `<stdin>`),
     /// and its text.
@@ -38,8 +60,8 @@ impl Source {
         let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
         let mut count = 0;
         let mut characters = vec![0];
-        for stride in text.as_bytes().chunks(STRIDE) {
-            count += starts(stride);
+        for block in text.as_bytes().chunks(COUNT_BLOCK_BYTES) {
+            count += count_characters(block);
             characters.push(count);
         }
         Self { name: name.into(), text, lines, characters }
@@ -93,14 +115,14 @@ impl Source {
     }
 
     fn characters_before(&self, at: usize) -> usize {
-        let stride = at / STRIDE;
-        let counted = self.characters.get(stride).copied().unwrap_or_default();
-        counted + self.text.as_bytes().get(stride * STRIDE..at).map_or(0, starts)
+        let block = at / COUNT_BLOCK_BYTES;
+        let counted = self.characters.get(block).copied().unwrap_or_default();
+        counted + self.text.as_bytes().get(block * COUNT_BLOCK_BYTES..at).map_or(0, count_characters)
     }
 }
 
 /// How many characters start in a part of UTF-8 text.
-fn starts(bytes: &[u8]) -> usize {
+fn count_characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 

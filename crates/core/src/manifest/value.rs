@@ -1,92 +1,93 @@
 //! An outline to JSON values: scalars resolved, aliases and merge keys carried out, within bounds.
+//!
+//! The one place that says what keys and values mean. Kubernetes is unknown here.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::manifest::error::Fault;
-use crate::manifest::outline::{Id, Kind, Node, Outline, Style, Tag};
+use crate::manifest::error::SyntaxError;
+use crate::manifest::outline::{MAX_DEPTH, Node, NodeId, NodeKind, Outline, Style, Tag};
 use crate::manifest::scalar::{Scalar, resolve};
 use crate::manifest::source::Source;
-use crate::manifest::yaml::MAX_DEPTH;
 
 /// How many bytes aliases may repeat in one source. Anchors in real manifests repeat a few
 /// kilobytes; a "billion laughs" file runs into this at once.
-const MAX_REPEATED: usize = 16 << 20;
+const MAX_ALIASED_BYTES: usize = 16 << 20;
 
-/// What a node costs when an alias repeats it, beside its text; about what it takes in memory.
-const NODE_COST: usize = 64;
+/// How many bytes a node that an alias repeats counts for beside its text; about what it takes in memory.
+const ALIASED_NODE_BYTES: usize = 64;
 
 /// Reads values from an outline; one for a source, because the bound is on the whole source.
-pub(super) struct Reader<'s> {
+pub(super) struct ValueReader<'s> {
     source: &'s Arc<Source>,
     outline: &'s Outline,
     repeated: usize,
 }
 
-/// Whether a node stands in the text where it is used, or an alias repeats it.
+/// Whether a node stands in the text where it is occurrence, or an alias repeats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Once,
-    Again,
+enum Occurrence {
+    Direct,
+    Aliased,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> ValueReader<'s> {
     pub(super) fn new(source: &'s Arc<Source>, outline: &'s Outline) -> Self {
         Self { source, outline, repeated: 0 }
     }
 
     /// The value of a document.
-    pub(super) fn read(&mut self, root: Id) -> Result<Value, Box<Fault>> {
-        self.value(root, 0, Use::Once)
+    pub(super) fn read(&mut self, root: NodeId) -> Result<Value, Box<SyntaxError>> {
+        self.value(root, 0, Occurrence::Direct)
     }
 
     /// Recursion is bounded: by the depth of the outline, and again here for aliases in aliases.
-    fn value(&mut self, id: Id, depth: usize, used: Use) -> Result<Value, Box<Fault>> {
+    fn value(&mut self, id: NodeId, depth: usize, occurrence: Occurrence) -> Result<Value, Box<SyntaxError>> {
         let outline = self.outline;
         let node = outline.node(id);
-        self.charge(node, depth, used)?;
+        self.check_bounds(node, depth, occurrence)?;
         match &node.kind {
-            Kind::Scalar(..) => {
+            NodeKind::Scalar(..) => {
                 let value = self.scalar(node)?.value();
                 value.ok_or_else(|| {
-                    self.fault(node, "JSON has no such number").help("put it in quotes").into()
+                    self.error(node, "JSON has no such number").help("put it in quotes").into()
                 })
             }
-            Kind::List(_, items) => {
-                let elements = items.iter().map(|item| self.value(*item, depth + 1, used));
+            NodeKind::List(_, items) => {
+                let elements = items.iter().map(|item| self.value(*item, depth + 1, occurrence));
                 elements.collect::<Result<_, _>>().map(Value::Array)
             }
-            Kind::Map(_, entries) => {
+            NodeKind::Map(_, entries) => {
                 let mut map = Map::with_capacity(entries.len());
-                self.fill(&mut map, entries, depth, used)?;
+                self.read_entries(&mut map, entries, depth, occurrence)?;
                 Ok(Value::Object(map))
             }
-            Kind::Alias(target) => self.value(*target, depth, Use::Again),
+            NodeKind::Alias(target) => self.value(*target, depth, Occurrence::Aliased),
         }
     }
 
     /// Reads the entries of one mapping into `map`. As in go-yaml v2 a merge key counts where it
     /// stands: it yields to what follows it and wins over what is before it.
-    fn fill(
+    fn read_entries(
         &mut self,
         map: &mut Map<String, Value>,
-        entries: &[(Id, Id)],
+        entries: &[(NodeId, NodeId)],
         depth: usize,
-        used: Use,
-    ) -> Result<(), Box<Fault>> {
+        occurrence: Occurrence,
+    ) -> Result<(), Box<SyntaxError>> {
         let text = self.source.text();
         let merges = entries.iter().any(|(key, _)| is_merge(self.outline.node(*key), text));
-        // Without merge keys whatever the map holds already is from this mapping.
+        // Without merge keys all that the map holds already is from this mapping.
         let mut own = (merges || !map.is_empty()).then(BTreeSet::new);
         for (index, (key, value)) in entries.iter().enumerate() {
             if is_merge(self.outline.node(*key), text) {
-                self.merge(map, *value, depth, used)?;
+                self.merge(map, *value, depth, occurrence)?;
                 continue;
             }
-            let name = self.key(*key, used)?;
-            let value = self.value(*value, depth + 1, used)?;
+            let name = self.key(*key, occurrence)?;
+            let value = self.value(*value, depth + 1, occurrence)?;
             let twice = own.as_mut().map_or_else(|| map.contains_key(&name), |own| !own.insert(name.clone()));
             if twice {
                 return Err(self.duplicate(entries.get(..index).unwrap_or_default(), *key, &name));
@@ -99,105 +100,114 @@ impl<'s> Reader<'s> {
     fn merge(
         &mut self,
         map: &mut Map<String, Value>,
-        from: Id,
+        from: NodeId,
         depth: usize,
-        used: Use,
-    ) -> Result<(), Box<Fault>> {
+        occurrence: Occurrence,
+    ) -> Result<(), Box<SyntaxError>> {
         let outline = self.outline;
-        let used = if matches!(outline.node(from).kind, Kind::Alias(_)) { Use::Again } else { used };
+        let occurrence = if matches!(outline.node(from).kind, NodeKind::Alias(_)) {
+            Occurrence::Aliased
+        } else {
+            occurrence
+        };
         let node = outline.node(outline.resolve(from));
-        self.charge(node, depth + 1, used)?;
+        self.check_bounds(node, depth + 1, occurrence)?;
         match &node.kind {
-            Kind::Map(_, entries) => self.fill(map, entries, depth + 1, used),
-            Kind::List(_, sources) if !matches!(outline.node(from).kind, Kind::Alias(_)) => {
+            NodeKind::Map(_, entries) => self.read_entries(map, entries, depth + 1, occurrence),
+            NodeKind::List(_, sources) if !matches!(outline.node(from).kind, NodeKind::Alias(_)) => {
                 for from in sources.iter().rev() {
-                    if !matches!(outline.node(outline.resolve(*from)).kind, Kind::Map(..)) {
-                        return Err(self.no_map(outline.node(*from)));
+                    if !matches!(outline.node(outline.resolve(*from)).kind, NodeKind::Map(..)) {
+                        return Err(self.not_a_mapping(outline.node(*from)));
                     }
-                    self.merge(map, *from, depth + 1, used)?;
+                    self.merge(map, *from, depth + 1, occurrence)?;
                 }
                 Ok(())
             }
-            _ => Err(self.no_map(outline.node(from))),
+            _ => Err(self.not_a_mapping(outline.node(from))),
         }
     }
 
-    fn key(&mut self, id: Id, used: Use) -> Result<String, Box<Fault>> {
+    fn key(&mut self, id: NodeId, occurrence: Occurrence) -> Result<String, Box<SyntaxError>> {
         let node = self.outline.node(self.outline.resolve(id));
-        self.charge(node, 0, used)?;
+        self.check_bounds(node, 0, occurrence)?;
         if node.is_collection() {
-            let fault = self.fault(self.outline.node(id), "a list or mapping cannot be a key");
-            return Err(fault.help("put a template expression in quotes").into());
+            let error = self.error(self.outline.node(id), "a list or mapping cannot be a key");
+            return Err(error.help("put a template expression in quotes").into());
         }
         let key = self.scalar(node)?.key();
         key.ok_or_else(|| {
-            self.fault(self.outline.node(id), "null cannot be a key").help("put it in quotes").into()
+            self.error(self.outline.node(id), "null cannot be a key").help("put it in quotes").into()
         })
     }
 
-    fn scalar(&self, node: &'s Node) -> Result<Scalar<'s>, Box<Fault>> {
-        let Kind::Scalar(style, text) = &node.kind else { return Ok(Scalar::Null) };
+    fn scalar(&self, node: &'s Node) -> Result<Scalar<'s>, Box<SyntaxError>> {
+        let NodeKind::Scalar(style, text) = &node.kind else { return Ok(Scalar::Null) };
         resolve(text.get(self.source.text()), *style, node.tag)
-            .map_err(|message| self.fault(node, &message).into())
+            .map_err(|message| self.error(node, &message).into())
     }
 
-    fn duplicate(&self, earlier: &[(Id, Id)], key: Id, name: &str) -> Box<Fault> {
+    fn duplicate(&self, earlier: &[(NodeId, NodeId)], key: NodeId, name: &str) -> Box<SyntaxError> {
         let text = self.source.text();
-        let same = |id: &Id| {
+        let same = |id: &NodeId| {
             let merge = is_merge(self.outline.node(*id), text);
             !merge && key_name(self.outline, *id, text).as_deref() == Some(name)
         };
         let first = earlier.iter().map(|(key, _)| *key).find(same).unwrap_or(key);
         let first = self.outline.node(first);
         let place = self.source.span(first.content, first.end);
-        let mut fault = self.fault(self.outline.node(key), &format!("the key {name:?} is given twice"));
-        fault.help = Some(format!("remove one; the first is at line {}", place.line));
-        fault.second = Some((place, "first given here"));
-        fault.into()
+        let mut error = self.error(self.outline.node(key), &format!("the key {name:?} is given twice"));
+        error.help = Some(format!("remove one; the first is at line {}", place.line));
+        error.related = Some((place, "first given here"));
+        error.into()
     }
 
-    /// Counts what aliases repeat, and how deep.
-    fn charge(&mut self, node: &Node, depth: usize, used: Use) -> Result<(), Box<Fault>> {
+    /// Refuses aliases that nest too deep or repeat too much.
+    fn check_bounds(
+        &mut self,
+        node: &Node,
+        depth: usize,
+        occurrence: Occurrence,
+    ) -> Result<(), Box<SyntaxError>> {
         if depth > MAX_DEPTH {
             let message = format!("aliases nest this deeper than {MAX_DEPTH} levels");
-            return Err(self.fault(node, &message).into());
+            return Err(self.error(node, &message).into());
         }
-        if used == Use::Again {
+        if occurrence == Occurrence::Aliased {
             let text = match &node.kind {
-                Kind::Scalar(_, text) => text.get(self.source.text()).len(),
+                NodeKind::Scalar(_, text) => text.get(self.source.text()).len(),
                 _ => 0,
             };
-            self.repeated += NODE_COST + text;
-            if self.repeated > MAX_REPEATED {
-                let message = format!("aliases repeat more than {} MiB", MAX_REPEATED >> 20);
-                return Err(self.fault(node, &message).help("write it out without aliases").into());
+            self.repeated += ALIASED_NODE_BYTES + text;
+            if self.repeated > MAX_ALIASED_BYTES {
+                let message = format!("aliases repeat more than {} MiB", MAX_ALIASED_BYTES >> 20);
+                return Err(self.error(node, &message).help("write it out without aliases").into());
             }
         }
         Ok(())
     }
 
-    fn no_map(&self, node: &Node) -> Box<Fault> {
-        self.fault(node, "a merge key takes a mapping, or a list of mappings").into()
+    fn not_a_mapping(&self, node: &Node) -> Box<SyntaxError> {
+        self.error(node, "a merge key takes a mapping, or a list of mappings").into()
     }
 
-    fn fault(&self, node: &Node, message: &str) -> Fault {
-        Fault::new(self.source, self.source.span(node.content, node.end), message)
+    fn error(&self, node: &Node, message: &str) -> SyntaxError {
+        SyntaxError::new(self.source, self.source.span(node.content, node.end), message)
     }
 }
 
 /// Whether a key is `<<`, the merge key.
 pub(super) fn is_merge(key: &Node, source: &str) -> bool {
     match &key.kind {
-        Kind::Scalar(style, text) if text.get(source) == "<<" => {
+        NodeKind::Scalar(style, text) if text.get(source) == "<<" => {
             key.tag == Tag::Merge || (key.tag == Tag::None && *style == Style::Plain)
         }
         _ => false,
     }
 }
 
-/// The name of a key that was read without fault before.
-pub(super) fn key_name(outline: &Outline, key: Id, source: &str) -> Option<String> {
+/// The name of a key that was read without error before.
+pub(super) fn key_name(outline: &Outline, key: NodeId, source: &str) -> Option<String> {
     let node = outline.node(outline.resolve(key));
-    let Kind::Scalar(style, text) = &node.kind else { return None };
+    let NodeKind::Scalar(style, text) = &node.kind else { return None };
     resolve(text.get(source), *style, node.tag).ok()?.key()
 }

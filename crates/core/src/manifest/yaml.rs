@@ -1,4 +1,5 @@
-//! YAML text to an [`Outline`]. The only module that knows the YAML parser.
+//! YAML text to an [`Outline`]. The only module that knows the YAML parser. What scalars mean and what
+//! merge keys do is for `value` to say.
 
 mod explain;
 
@@ -8,62 +9,51 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span as Range, StructureStyle, options};
 
-use crate::manifest::error::Fault;
-use crate::manifest::outline::{Form, Id, Kind, Node, Outline, Style, Tag, Text};
+use crate::manifest::error::SyntaxError;
+use crate::manifest::outline::{
+    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Syntax, Tag,
+};
 use crate::manifest::source::Source;
-use crate::manifest::yaml::explain::with_tab_help;
+use crate::manifest::yaml::explain::{explain, with_tab_help};
 
-/// How deep collections may be nested. The deepest manifests in use, CRDs with a pod template in
-/// their schema, have about 30 levels; serde_json reads 128 at most.
-pub(super) const MAX_DEPTH: usize = 100;
+/// How many errors of one source are reported; a text with more is not a manifest.
+const MAX_ERRORS: usize = 20;
 
-/// How many faults of one source are told; what has more is no manifest.
-const MAX_FAULTS: usize = 20;
-
-/// A source taken apart.
-#[derive(Debug, Default)]
-pub(super) struct Syntax {
-    /// All nodes of all documents.
-    pub(super) outline: Outline,
-    /// The root of each document that is well-formed, the fault of each that is not.
-    pub(super) roots: Vec<Result<Id, Fault>>,
-}
-
-/// Takes a source apart. A fault ends its document; what follows the next `---` is read again.
+/// Takes a source apart. An error ends its document; reading goes on behind the next `---`.
 pub(super) fn read(source: &Arc<Source>) -> Syntax {
-    let mut builder = Builder::new(source);
+    let mut builder = OutlineBuilder::new(source);
     builder.run();
     Syntax { outline: builder.outline, roots: builder.roots }
 }
 
-struct Builder<'s> {
+struct OutlineBuilder<'s> {
     source: &'s Arc<Source>,
     outline: Outline,
-    roots: Vec<Result<Id, Fault>>,
-    faults: usize,
-    open: Vec<Open>,
+    roots: Vec<Result<NodeId, SyntaxError>>,
+    errors: usize,
+    open: Vec<OpenCollection>,
     /// What the anchors of this document stand for, by the parser's numbers.
-    anchors: BTreeMap<usize, Id>,
+    anchors: BTreeMap<usize, NodeId>,
     /// The end of the event before.
     cursor: usize,
     /// The node that was begun last, for the anchor event that follows it.
-    last: Option<Id>,
+    last: Option<NodeId>,
 }
 
 /// A collection that has not ended yet.
-struct Open {
-    id: Id,
+struct OpenCollection {
+    id: NodeId,
     /// The key that awaits its value.
-    key: Option<Id>,
+    key: Option<NodeId>,
 }
 
-impl<'s> Builder<'s> {
+impl<'s> OutlineBuilder<'s> {
     fn new(source: &'s Arc<Source>) -> Self {
         Self {
             source,
             outline: Outline::default(),
             roots: Vec::new(),
-            faults: 0,
+            errors: 0,
             open: Vec::new(),
             anchors: BTreeMap::new(),
             cursor: 0,
@@ -74,21 +64,21 @@ impl<'s> Builder<'s> {
     fn run(&mut self) {
         let mut parser = Parser::new_from_str_with_options(self.source.text(), parser_options());
         while let Some(event) = parser.next_event() {
-            let fault = match event {
-                Ok((event, range)) => match self.take(event, range) {
+            let error = match event {
+                Ok((event, range)) => match self.handle(event, range) {
                     Ok(()) => continue,
-                    Err(fault) => *fault,
+                    Err(error) => *error,
                 },
-                Err(error) => self.explain(&error),
+                Err(error) => explain(self.source, self.cursor, &error),
             };
-            self.abandon(fault);
-            if self.faults >= MAX_FAULTS || !parser.proceed_next_document().unwrap_or(false) {
+            self.abandon(error);
+            if self.errors >= MAX_ERRORS || !parser.proceed_next_document().unwrap_or(false) {
                 return;
             }
         }
     }
 
-    fn take(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<Fault>> {
+    fn handle(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<SyntaxError>> {
         let (start, end) = bytes(range);
         match event {
             Event::DocumentStart(..) => {
@@ -102,14 +92,14 @@ impl<'s> Builder<'s> {
             }
             Event::SequenceStart(style, anchor, tag) => {
                 let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
-                let kind = Kind::List(form(style), Vec::new());
+                let kind = NodeKind::List(form(style), Vec::new());
                 let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
                 self.enter(id, start, end)?;
             }
             Event::MappingStart(style, anchor, tag) => {
                 self.check_indentation(style, start)?;
                 let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
-                let kind = Kind::Map(form(style), Vec::new());
+                let kind = NodeKind::Map(form(style), Vec::new());
                 let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
                 self.enter(id, start, end)?;
             }
@@ -128,7 +118,7 @@ impl<'s> Builder<'s> {
     }
 
     /// Adds a node where the document stands: as root, list element, key or value.
-    fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<Id, Box<Fault>> {
+    fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<NodeId, Box<SyntaxError>> {
         if let Some(tag) = range.tag_start.and_then(|tag| tag.byte_offset()) {
             node.start = node.start.min(tag);
         }
@@ -143,29 +133,29 @@ impl<'s> Builder<'s> {
             return Ok(id);
         };
         match (self.outline.node_mut(open.id).map(|node| &mut node.kind), open.key.take()) {
-            (Some(Kind::List(_, items)), _) => items.push(id),
-            (Some(Kind::Map(_, entries)), Some(key)) => entries.push((key, id)),
-            (Some(Kind::Map(..)), None) => open.key = Some(id),
-            _ => return Err(Box::new(self.fault(start, end, "this cannot be read as YAML"))),
+            (Some(NodeKind::List(_, items)), _) => items.push(id),
+            (Some(NodeKind::Map(_, entries)), Some(key)) => entries.push((key, id)),
+            (Some(NodeKind::Map(..)), None) => open.key = Some(id),
+            _ => return Err(Box::new(self.error(start, end, "this cannot be read as YAML"))),
         }
         Ok(id)
     }
 
-    fn enter(&mut self, id: Id, start: usize, end: usize) -> Result<(), Box<Fault>> {
+    fn enter(&mut self, id: NodeId, start: usize, end: usize) -> Result<(), Box<SyntaxError>> {
         if self.open.len() >= MAX_DEPTH {
-            return Err(Fault::too_deep(self.source, self.source.span(start, end), MAX_DEPTH).into());
+            return Err(SyntaxError::too_deep(self.source, self.source.span(start, end), MAX_DEPTH).into());
         }
-        self.open.push(Open { id, key: None });
+        self.open.push(OpenCollection { id, key: None });
         Ok(())
     }
 
     /// Ends the innermost collection: at its bracket, or where the last thing in it ends.
     fn leave(&mut self, end: usize) {
-        let Some(Open { id, .. }) = self.open.pop() else { return };
+        let Some(OpenCollection { id, .. }) = self.open.pop() else { return };
         let node = self.outline.node(id);
         let end = match &node.kind {
-            Kind::List(Form::Block, items) => items.last().map(|item| self.outline.node(*item).end),
-            Kind::Map(Form::Block, entries) => {
+            NodeKind::List(Form::Block, items) => items.last().map(|item| self.outline.node(*item).end),
+            NodeKind::Map(Form::Block, entries) => {
                 let last = entries.last();
                 last.map(|(key, value)| self.outline.node(*value).end.max(self.outline.node(*key).end))
             }
@@ -176,14 +166,20 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn alias(&mut self, anchor: usize, start: usize, end: usize, range: Range) -> Result<(), Box<Fault>> {
+    fn alias(
+        &mut self,
+        anchor: usize,
+        start: usize,
+        end: usize,
+        range: Range,
+    ) -> Result<(), Box<SyntaxError>> {
         let Some(target) = self.anchors.get(&anchor).copied() else {
-            return Err(Box::new(self.fault(start, end, "this alias has no anchor")));
+            return Err(Box::new(self.error(start, end, "this alias has no anchor")));
         };
         if self.open.iter().any(|open| open.id == target) {
-            return Err(Box::new(self.fault(start, end, "this alias stands inside what it stands for")));
+            return Err(Box::new(self.error(start, end, "this alias stands inside what it stands for")));
         }
-        let node = Node { start, content: start, end, tag: Tag::None, kind: Kind::Alias(target) };
+        let node = Node { start, content: start, end, tag: Tag::None, kind: NodeKind::Alias(target) };
         self.add(node, 0, range).map(|_| ())
     }
 
@@ -193,17 +189,20 @@ impl<'s> Builder<'s> {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, 1),
             ScalarStyle::Literal | ScalarStyle::Folded => return self.block_scalar(text, start, end),
         };
-        let (start, end) =
-            if start == end { (self.nothing(start), self.nothing(start)) } else { (start, end) };
+        let (start, end) = if start == end {
+            (self.empty_scalar_position(start), self.empty_scalar_position(start))
+        } else {
+            (start, end)
+        };
         let (from, to) = (start + inset, end.saturating_sub(inset));
         let same = start == end || self.source.text().get(from..to) == Some(text);
-        let text = if same { Text::Slice(from, to) } else { Text::Owned(text.into()) };
-        Node { start, content: start, end, tag: Tag::None, kind: Kind::Scalar(style, text) }
+        let text = if same { ScalarText::Slice(from, to) } else { ScalarText::Owned(text.into()) };
+        Node { start, content: start, end, tag: Tag::None, kind: NodeKind::Scalar(style, text) }
     }
 
     /// Where an empty scalar stands: behind the colon of its key, or behind its dash. The parser puts
     /// it before the colon, or where the next thing begins when there is no colon.
-    fn nothing(&self, at: usize) -> usize {
+    fn empty_scalar_position(&self, at: usize) -> usize {
         let text = self.source.text();
         let awaited = self.open.last().is_some_and(|open| open.key.is_some());
         let between = text.get(self.cursor..at).unwrap_or_default();
@@ -224,35 +223,35 @@ impl<'s> Builder<'s> {
         let keeps = header_line.split('#').next().is_some_and(|indicators| indicators.contains('+'));
         let kept = if keeps { body.strip_suffix('\n').unwrap_or(body) } else { body.trim_end() };
         let end = header + kept.len().max(header_line.len());
-        let kind = Kind::Scalar(Style::Block, Text::Owned(text.into()));
+        let kind = NodeKind::Scalar(Style::Block, ScalarText::Owned(text.into()));
         Node { start: header, content: header, end, tag: Tag::None, kind }
     }
 
     /// Tabs do not indent: libyaml, and with it kubectl, refuses what this parser lets pass.
-    fn check_indentation(&self, style: StructureStyle, start: usize) -> Result<(), Box<Fault>> {
+    fn check_indentation(&self, style: StructureStyle, start: usize) -> Result<(), Box<SyntaxError>> {
         if style == StructureStyle::Flow {
             return Ok(());
         }
         let line = self.source.line_start(start);
         match self.source.text().get(line..start).and_then(|indentation| indentation.find('\t')) {
             None => Ok(()),
-            Some(tab) => Err(Box::new(with_tab_help(self.fault(line + tab, line + tab + 1, "")))),
+            Some(tab) => Err(Box::new(with_tab_help(self.error(line + tab, line + tab + 1, "")))),
         }
     }
 
     /// Drops the document that is being read and notes why.
-    fn abandon(&mut self, fault: Fault) {
+    fn abandon(&mut self, error: SyntaxError) {
         let inside = !self.open.is_empty();
         self.open.clear();
-        self.faults += 1;
+        self.errors += 1;
         match self.roots.last_mut() {
-            Some(root) if inside => *root = Err(fault),
-            _ => self.roots.push(Err(fault)),
+            Some(root) if inside => *root = Err(error),
+            _ => self.roots.push(Err(error)),
         }
     }
 
-    fn fault(&self, start: usize, end: usize, message: &str) -> Fault {
-        Fault::new(self.source, self.source.span(start, end), message)
+    fn error(&self, start: usize, end: usize, message: &str) -> SyntaxError {
+        SyntaxError::new(self.source, self.source.span(start, end), message)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an update changes.
+//! What an update changes: in go the old and the new object, out comes whether a user wrote any of it.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::model::request::{Operation, Request};
 use crate::model::view::view;
 
 /// The annotations that are for memgate start with this.
-const ANNOTATIONS: &str = "memgate.dev/";
+const ANNOTATION_PREFIX: &str = "memgate.dev/";
 
 view! {
-    /// The parts of an object that users write and memgate reads.
-    Written {
+    /// The parts of an object that users write and memgate reads, unparsed.
+    UserFields {
         /// Who it is.
-        metadata: Annotated<'a> = "metadata",
+        metadata: AnnotatedMetadata<'a> = "metadata",
         /// What it is to be, unread.
         spec: &'a RawValue = "spec",
     }
@@ -23,33 +23,33 @@ view! {
 
 view! {
     /// The metadata of an object.
-    Annotated {
+    AnnotatedMetadata {
         /// The annotations, unread.
         annotations: &'a RawValue = "annotations",
     }
 }
 
-/// Whether this is an update that leaves the spec and the annotations for memgate as they were, as
-/// JSON: one of a controller that moves finalizers or labels. What cannot be read counts as changed.
+/// Whether this is an update that leaves the spec and the annotations for memgate as they were, compared as
+/// JSON: that of a controller that writes finalizers, labels or a status. What cannot be read counts as
+/// changed.
 #[must_use]
-pub fn keeps_what_users_write(request: &Request<'_>) -> bool {
+pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
     else {
         return false;
     };
-    written(new).is_some_and(|new| written(old).is_some_and(|old| new == old))
+    user_fields(new).is_some_and(|new| user_fields(old).is_some_and(|old| new == old))
 }
 
-type Parts = (Option<Value>, BTreeMap<String, Value>);
-
-fn written(object: &str) -> Option<Parts> {
-    let Written { metadata, spec } = serde_json::from_str(object).ok()?;
+/// The spec of an object and its annotations for memgate.
+fn user_fields(object: &str) -> Option<(Option<Value>, BTreeMap<String, Value>)> {
+    let UserFields { metadata, spec } = serde_json::from_str(object).ok()?;
     let spec = spec.map(|spec| serde_json::from_str(spec.get())).transpose().ok()?;
     let mut annotations: BTreeMap<String, Value> = match metadata.and_then(|metadata| metadata.annotations) {
         Some(annotations) => serde_json::from_str(annotations.get()).ok()?,
         None => BTreeMap::new(),
     };
-    annotations.retain(|key, value| key.starts_with(ANNOTATIONS) && !value.is_null());
+    annotations.retain(|key, value| key.starts_with(ANNOTATION_PREFIX) && !value.is_null());
     Some((spec, annotations))
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn keeps(old: &str, new: &str) -> bool {
-        keeps_what_users_write(&Request {
+        is_metadata_only_update(&Request {
             operation: Operation::Update,
             group: "".into(),
             version: "v1".into(),
@@ -74,8 +74,9 @@ mod tests {
     #[test]
     fn compares_as_json() {
         let old = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"memgate.dev/x":"1","o":"1"}},"spec":{"a":1,"b":[2]}}"#;
-        let moved = r#"{"spec":{"b":[2],"a":1},"metadata":{"annotations":{"o":"2","memgate.dev/x":"1"}}}"#;
-        assert!(keeps(old, moved));
+        let reordered =
+            r#"{"spec":{"b":[2],"a":1},"metadata":{"annotations":{"o":"2","memgate.dev/x":"1"}}}"#;
+        assert!(keeps(old, reordered));
         for changed in [
             r#"{"metadata":{"annotations":{"memgate.dev/x":"2"}},"spec":{"a":1,"b":[2]}}"#,
             r#"{"metadata":{"annotations":{"memgate.dev/x":"1"}},"spec":{"a":1,"b":[2],"c":null}}"#,

@@ -1,9 +1,9 @@
 //! Decisions: everything that was found and is to be changed, and what could not be known.
 
 use crate::model::edit::Edit;
+use crate::model::event::PodEvent;
 use crate::model::family::Family;
 use crate::model::finding::{Finding, Phase, Severity};
-use crate::model::notice::Notice;
 use crate::model::snapshot::Reference;
 
 /// Why a decision is as it is, in one word for metrics, logs and audit annotations.
@@ -11,7 +11,7 @@ use crate::model::snapshot::Reference;
 pub enum Reason {
     /// Nothing that any enabled family looks at.
     NotOurs,
-    /// An operation or a subresource that is never judged.
+    /// An operation or a subresource that memgate never looks at.
     NotJudged,
     /// The pod or its namespace opted out by label.
     OptedOut,
@@ -21,7 +21,7 @@ pub enum Reason {
     Deleting,
     /// The object is not of the form that its kind asks for; the apiserver says so.
     Malformed,
-    /// The JSON holds a string that is no Unicode text, or a number beyond all bounds.
+    /// The JSON holds a string that is not Unicode text, or a number that no double can hold.
     Unreadable,
     /// The pod requires memory and no enabled family knows it.
     NotRecognised,
@@ -43,11 +43,11 @@ pub enum Reason {
     Injected,
     /// Defaults were written.
     Defaulted,
-    /// What will become of the pods of a workload was said in advance.
+    /// The findings are those that the pods of a workload will get.
     Previewed,
-    /// A family resource was judged and is good, apart from warnings.
+    /// A family resource was validated and is good, apart from warnings.
     Valid,
-    /// A family resource was judged and is refused.
+    /// A family resource was validated and is refused.
     Invalid,
 }
 
@@ -113,21 +113,21 @@ pub struct Decision {
     pub edits: Vec<Edit>,
     /// Why, in one word.
     pub reason: Reason,
-    /// Which of the two webhook calls tells the findings, but for those about an edit.
+    /// Which of the two webhook calls reports the findings, but for those about an edit.
     pub phase: Phase,
-    /// What the decision asked for and the snapshot could not tell. Whoever can find out lays the
+    /// What the decision asked for and the snapshot could not answer. The server looks these up, lays the
     /// answers over the snapshot and decides again.
     pub unknown: Vec<Reference>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
-    /// Who should know that the pod is admitted without its memory.
-    pub notice: Option<Notice>,
-    /// The family that decided; `None` when the object is no business of any.
+    /// The Event about a pod that is admitted without its memory.
+    pub event: Option<PodEvent>,
+    /// The family that decided; `None` when the object does not concern any.
     pub family: Option<&'static Family>,
 }
 
 impl Decision {
-    /// A decision that changes and says nothing.
+    /// A decision without findings and edits.
     #[must_use]
     pub const fn pass(reason: Reason) -> Self {
         Self {
@@ -137,19 +137,19 @@ impl Decision {
             phase: Phase::Mutate,
             unknown: Vec::new(),
             required: false,
-            notice: None,
+            event: None,
             family: None,
         }
     }
 
-    /// The findings that one of the two webhook calls tells.
+    /// The findings that one of the two webhook calls reports.
     #[must_use]
-    pub fn told(&self, phase: Phase) -> Vec<&Finding> {
+    pub fn findings_for(&self, phase: Phase) -> Vec<&Finding> {
         let call = |finding: &Finding| if finding.on_rewrite { Phase::Mutate } else { self.phase };
         self.findings.iter().filter(|finding| call(finding) == phase).collect()
     }
 
-    /// Whether the request is allowed: nothing was found that denies.
+    /// Whether the request is allowed: no finding denies it.
     #[must_use]
     pub fn allowed(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity == Severity::Warn)

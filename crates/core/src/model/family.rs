@@ -10,10 +10,10 @@ use std::fmt;
 
 use crate::model::cel::{CelDefault, CelTable, NotInCel};
 use crate::model::edit::Edit;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
 use crate::model::injection::Injection;
 use crate::model::kind::Kind;
-use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
@@ -80,7 +80,7 @@ pub struct Family {
     pub inject: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<Injection>,
     /// The object on whose behalf a pod of this namespace runs, as far as that is known. `None` where the
     /// way to the memory leads to another namespace: nothing of that one may be told in this one.
-    pub referrer: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<Referrer>,
+    pub referrer: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<InvolvedObject>,
     /// Whether a pod is one of the platform's although `inject` does not know it: it is not refused then,
     /// whatever it asks for. `None` where every pod of the platform is an agent pod.
     pub knows_other_pods: Option<fn(&Pod<'_>) -> bool>,

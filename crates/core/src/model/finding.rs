@@ -5,7 +5,7 @@ use crate::model::pointer::Pointer;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The request is allowed and the user is told.
+    /// The request is allowed with a warning.
     Warn,
     /// The request is refused.
     Deny,
@@ -73,10 +73,10 @@ impl PartialEq for Code {
 
 impl Eq for Code {}
 
-/// Which of the two webhook calls tells the user: each finding is told once.
+/// Which of the two webhook calls reports a finding: each finding is reported once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The mutating call: all that concerns pods, and what a rewrite wants to say.
+    /// The mutating call: all that concerns pods, and findings about an edit.
     Mutate,
     /// The validating call: what concerns a family's own resources.
     Validate,
@@ -96,23 +96,23 @@ pub struct Finding {
     pub message: String,
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
-    /// The values that the finding rests on, as one text: the part of its fingerprint that code and
-    /// place do not hold. Never shown.
+    /// The values that the finding rests on, as one text: the part of its fingerprint that code and path
+    /// do not hold. Never shown.
     pub fingerprint_value: String,
-    /// The place by the names of list elements where the pointer has their indexes, when the family
-    /// tells its elements apart by name. Ratcheting compares it instead of the pointer. Never shown.
-    pub place: Option<String>,
+    /// The pointer with the names of list elements in place of their indexes, when the family tells its
+    /// elements apart by name; stands for the pointer in the fingerprint. Never shown.
+    pub fingerprint_path: Option<String>,
     /// The other place in the same object that the finding is about, and what it is.
     pub related: Option<(Pointer, &'static str)>,
     /// Whether the key itself is wrong, rather than what stands behind it.
     pub at_key: bool,
-    /// Whether this is about what the change does once it is allowed: not said of a refused one.
+    /// Whether this is about what the change does once it is allowed: left out where it is refused.
     pub when_allowed: bool,
-    /// Whether this is about what an edit mends. The mutating call tells it, since nothing of it is
-    /// left for the validating one.
+    /// Whether this is about what an edit corrects. The mutating call reports it, since the validating one
+    /// no longer sees it.
     pub on_rewrite: bool,
     /// Whether what stands there may be a secret: reports name the place and do not show it.
-    pub discreet: bool,
+    pub sensitive: bool,
 }
 
 impl Finding {
@@ -127,12 +127,12 @@ impl Finding {
             message,
             help: None,
             fingerprint_value: String::new(),
-            place: None,
+            fingerprint_path: None,
             related: None,
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
-            discreet: false,
+            sensitive: false,
         }
     }
 
@@ -166,7 +166,7 @@ impl Finding {
         Self { at_key: true, ..self }
     }
 
-    /// The same finding, said only when nothing else refuses the request.
+    /// The same finding, reported only when nothing else refuses the request.
     #[must_use]
     pub fn when_allowed(self) -> Self {
         Self { when_allowed: true, ..self }
@@ -174,28 +174,28 @@ impl Finding {
 
     /// The same finding, whose place is not shown.
     #[must_use]
-    pub fn discreet(self) -> Self {
-        Self { discreet: true, ..self }
+    pub fn sensitive(self) -> Self {
+        Self { sensitive: true, ..self }
     }
 
-    /// The same finding, told by the call that makes the edit.
+    /// The same finding, reported by the call that makes the edit.
     #[must_use]
     pub fn on_rewrite(self) -> Self {
         Self { on_rewrite: true, ..self }
     }
 
-    /// The same finding, whose place does not matter to ratcheting.
+    /// The same finding, with a fingerprint that is the same wherever it stands.
     #[must_use]
     pub fn anywhere(self) -> Self {
-        Self { place: Some(String::new()), ..self }
+        Self { fingerprint_path: Some(String::new()), ..self }
     }
 
-    /// What makes two findings the same one for ratcheting: code, place (where it matters) and the
-    /// values they rest on.
+    /// What makes two findings the same for ratcheting: code, path (where it matters) and the values they
+    /// rest on.
     #[must_use]
     pub fn fingerprint(&self) -> (&'static str, &str, &str) {
-        let place = self.place.as_deref().unwrap_or(self.pointer.as_str());
-        (self.code.name, place, &self.fingerprint_value)
+        let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
+        (self.code.name, path, &self.fingerprint_value)
     }
 }
 
@@ -213,7 +213,7 @@ pub fn codes(findings: &[&Finding]) -> String {
 
 /// A text in which every control character is a space: what users wrote into names and values must
 /// not move the cursor of a terminal or end a line of a log.
-fn without_controls(text: String) -> String {
+pub(crate) fn without_controls(text: String) -> String {
     if text.chars().any(char::is_control) {
         return text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     }
@@ -224,11 +224,11 @@ fn without_controls(text: String) -> String {
 /// cut after 256 characters.
 #[must_use]
 pub fn quoted(value: &str) -> String {
-    /// One more than the longest name that Kubernetes accepts, with some room.
-    const LONGEST: usize = 256;
+    /// Room for the longest name that Kubernetes accepts, 253 characters.
+    const MAX_QUOTED_CHARS: usize = 256;
     let mut shown: String =
-        value.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if value.chars().nth(LONGEST).is_some() {
+        value.chars().take(MAX_QUOTED_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if value.chars().nth(MAX_QUOTED_CHARS).is_some() {
         shown.push('…');
     }
     format!("\"{shown}\"")

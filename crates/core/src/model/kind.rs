@@ -86,5 +86,5 @@ pub static NAMESPACE: Kind = Kind {
     schema: Schema::Open(&[Field::new("metadata", METADATA_WITH_LABELS)]),
 };
 
-/// Namespaces whose pods a cluster needs to come up: memgate is asked about nothing in them.
+/// Namespaces whose pods a cluster needs to come up: no request about them is sent to memgate.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

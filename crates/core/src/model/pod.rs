@@ -1,4 +1,5 @@
-//! A core/v1 Pod, as far as decisions read it.
+//! A core/v1 Pod, as far as decisions read it. Everything else in it is skipped, so that a pod costs no
+//! more than what is asked of it.
 
 use serde_json::value::RawValue;
 
@@ -8,15 +9,15 @@ view! {
     /// A pod.
     Pod {
         /// Who it is.
-        metadata: Metadata<'a> = "metadata",
+        metadata: PodMetadata<'a> = "metadata",
         /// What it runs.
-        spec: Spec<'a> = "spec",
+        spec: PodSpec<'a> = "spec",
     }
 }
 
 view! {
     /// Who a pod is.
-    Metadata {
+    PodMetadata {
         /// The name; absent when the apiserver makes one from `generate_name`.
         name: Text<'a> = "name",
         /// The start of a name that the apiserver makes.
@@ -36,7 +37,7 @@ view! {
 
 view! {
     /// What a pod runs.
-    Spec {
+    PodSpec {
         /// The ordinary containers.
         containers: Vec<Container<'a>> = "containers",
         /// The init containers, native sidecars among them; unread, since few families look at them.

@@ -1,4 +1,5 @@
-//! JSON pointers (RFC 6901): where in an object something stands.
+//! JSON pointers (RFC 6901): where in an object a value stands, as text and as Kubernetes writes fields.
+//! Looking a pointer up in an object is not done here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -97,6 +98,12 @@ impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The list index that a token is, if it is one.
+#[must_use]
+pub fn list_index(token: &str) -> Option<usize> {
+    if is_index(token) { token.parse().ok() } else { None }
 }
 
 /// Whether a token can only be a list index: digits without a leading zero (RFC 6901, section 4).

@@ -53,8 +53,8 @@ pub struct Request<'a> {
     pub kind: Cow<'a, str>,
     /// `status`, `scale` and so on; empty for the object itself.
     pub subresource: Cow<'a, str>,
-    /// The namespace, which wins over an object that names none; empty for cluster-wide kinds, and
-    /// outside a cluster where nobody names one.
+    /// The namespace, which counts for an object without one, too; empty for cluster-wide kinds, and outside
+    /// a cluster where it is not given.
     pub namespace: Cow<'a, str>,
     /// The name; empty when the apiserver has yet to make one.
     pub name: Cow<'a, str>,

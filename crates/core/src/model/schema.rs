@@ -19,7 +19,7 @@ pub enum Schema {
     List(&'static Self),
     /// An object with exactly these fields; any other field is unknown, and pruned by the apiserver.
     Object(&'static [Field]),
-    /// An object of which these fields are read, among others that are none of memgate's business.
+    /// An object of which these fields are read, among others that do not concern memgate.
     Open(&'static [Field]),
     /// An object of which every entry is kept, such as labels.
     Texts,
@@ -100,8 +100,7 @@ pub const METADATA: Schema = Schema::Open(&[
     Field::new("deletionTimestamp", Schema::Text),
 ]);
 
-/// The metadata of kinds whose objects run pods: whoever is to find something about one of them asks
-/// for its uid.
+/// The metadata of kinds whose objects run pods: an Event names its object by uid.
 pub const METADATA_WITH_UID: Schema = Schema::Open(&[
     Field::new("name", Schema::Text),
     Field::new("generateName", Schema::Text),

@@ -1,15 +1,16 @@
-//! How agent pods of a platform are told from all others before anything is read of them.
+//! How agent pods of a platform are recognised by labels and annotations, before anything else of them is
+//! read.
 
 /// What the pods of one sort have in common; an entry of the webhook configuration each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSelector {
     /// The start of the entry's name: the family, with a suffix where it has several.
     pub name: &'static str,
-    /// Labels that must be there, with the values that count; none listed means any.
+    /// Labels that must be there, with the values that count; an empty list means any value.
     pub labels: &'static [(&'static str, &'static [&'static str])],
     /// An annotation that must be there.
     pub annotation: Option<&'static str>,
-    /// How no label key may start.
+    /// The start that no label key may have.
     pub without: Option<&'static str>,
 }
 

@@ -1,9 +1,9 @@
 //! The state a decision may look at, as one immutable value.
 //!
-//! A lookup answers found, absent or **unknown**. Nothing else anywhere asks whether something is
-//! there: outside a cluster a kind of which no manifest exists can be unknown; inside one a cache
-//! miss is unknown until the apiserver was asked once. Cloning a snapshot is cheap: kinds and
-//! namespaces are shared until they change.
+//! A lookup answers found, absent or **unknown**, and no other code asks whether an object exists: outside
+//! a cluster a kind of which there is no manifest can be unknown; inside one a cache miss is unknown until
+//! the apiserver was asked once. Nothing is fetched here. Cloning a snapshot is cheap: kinds and namespaces
+//! are shared until they change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -22,13 +22,12 @@ pub struct Object {
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// Whether somebody said which namespace it is in; files often leave that to whoever applies
-    /// them.
-    pub placed: bool,
+    /// Whether its namespace was given; files often leave it to the command that applies them.
+    pub namespace_given: bool,
     /// The whole object, as far as it is read.
     pub tree: Tree,
-    /// What makes the object unfit for use, once somebody has asked; it never changes.
-    unfit: OnceLock<Option<String>>,
+    /// What [`Object::defect`] found when it was called first; it never changes.
+    defect: OnceLock<Option<String>>,
 }
 
 impl Object {
@@ -40,8 +39,14 @@ impl Object {
         let tree = Tree::read(deserializer, &kind.schema)?;
         let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
-        let placed = !namespace.is_empty();
-        Ok((!name.is_empty()).then_some(Self { namespace, name, placed, tree, unfit: OnceLock::new() }))
+        let namespace_given = !namespace.is_empty();
+        Ok((!name.is_empty()).then_some(Self {
+            namespace,
+            name,
+            namespace_given,
+            tree,
+            defect: OnceLock::new(),
+        }))
     }
 
     /// Whether the object is being deleted.
@@ -50,10 +55,10 @@ impl Object {
         is_deleting(&self.tree)
     }
 
-    /// What makes the object unfit for use, judged by `judge` when it is asked for the first time: many
-    /// pods use one memory, and neither it nor its rules change in between.
-    pub fn unfit(&self, judge: impl FnOnce(&Tree) -> Option<String>) -> Option<&str> {
-        self.unfit.get_or_init(|| judge(&self.tree)).as_deref()
+    /// What makes the object unfit for use. `find` is called once and its result kept: many pods use one
+    /// memory, and neither it nor its rules change in between.
+    pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<String>) -> Option<&str> {
+        self.defect.get_or_init(|| find(&self.tree)).as_deref()
     }
 
     /// The uid, if the kind's schema keeps it.
@@ -108,11 +113,11 @@ pub enum Lookup<'s> {
     Found(&'s Object),
     /// It does not exist.
     Absent,
-    /// Nobody knows.
+    /// It is not known whether it exists.
     Unknown,
 }
 
-/// The namespace of objects that name none, as kubectl has it.
+/// The namespace of objects without one, as for kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 type Names = BTreeMap<String, Arc<Object>>;
@@ -139,7 +144,7 @@ impl KindState {
         Arc::make_mut(names).insert(object.name.clone(), Arc::new(object));
     }
 
-    /// Removes an object; nothing happens when there is none.
+    /// Removes an object, if it is there.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         if let Some(names) = self.namespaces.get_mut(namespace) {
             Arc::make_mut(names).remove(name);
@@ -155,7 +160,7 @@ impl KindState {
         self.namespaces.values().map(|names| names.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty()
@@ -183,7 +188,7 @@ impl KindState {
 /// The objects that decisions may look at, and the settings they follow.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// What whoever runs memgate chose.
+    /// The settings of this installation.
     pub settings: Settings,
     kinds: BTreeMap<&'static Kind, Arc<KindState>>,
 }
@@ -228,11 +233,11 @@ impl Snapshot {
     }
 }
 
-/// How one decision reads the snapshot. Notes what it asked for and nobody knows.
+/// How one decision reads the snapshot. Keeps a list of what was asked for and is not known.
 #[derive(Debug)]
 pub struct StateReader<'s> {
     snapshot: &'s Snapshot,
-    placed: bool,
+    namespace_given: bool,
     unknown: Vec<Reference>,
 }
 
@@ -240,13 +245,13 @@ impl<'s> StateReader<'s> {
     /// Nothing read yet, about an object in a namespace.
     #[must_use]
     pub const fn new(snapshot: &'s Snapshot) -> Self {
-        Self { snapshot, placed: true, unknown: Vec::new() }
+        Self { snapshot, namespace_given: true, unknown: Vec::new() }
     }
 
-    /// Nothing read yet, about an object of which nobody said in which namespace it is.
+    /// Nothing read yet, about an object whose namespace was not given.
     #[must_use]
-    pub const fn of_unplaced(snapshot: &'s Snapshot) -> Self {
-        Self { snapshot, placed: false, unknown: Vec::new() }
+    pub const fn without_namespace(snapshot: &'s Snapshot) -> Self {
+        Self { snapshot, namespace_given: false, unknown: Vec::new() }
     }
 
     /// One object by name. A name that no object can have is absent, so that it never becomes part
@@ -258,40 +263,41 @@ impl<'s> StateReader<'s> {
         let lookup =
             self.snapshot.kinds.get(kind).map_or(Lookup::Unknown, |state| state.get(namespace, name));
         if lookup == Lookup::Unknown {
-            self.note(kind, namespace, name);
+            self.note_unknown(kind, namespace, name);
         }
         lookup
     }
 
     /// One object by name, for kinds of which files seldom hold all. Where there is no cluster, the
-    /// object counts as absent only when at least one of its kind is known, and one that nobody has
-    /// placed counts as being in the namespace that is asked for.
+    /// object counts as absent only when at least one of its kind is known, and one whose namespace was
+    /// not given counts as being in the namespace that is asked for.
     pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
         let Some(state) = self.snapshot.kinds.get(kind) else {
-            self.note(kind, namespace, name);
+            self.note_unknown(kind, namespace, name);
             return Lookup::Unknown;
         };
         if state.coverage == Coverage::Watched {
             return self.get(kind, namespace, name);
         }
-        let unplaced = || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.placed);
-        match state.object(namespace, name).or_else(unplaced) {
+        let without_namespace =
+            || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.namespace_given);
+        match state.object(namespace, name).or_else(without_namespace) {
             Some(object) => Lookup::Found(object),
             None if !state.is_empty() => Lookup::Absent,
             None => {
-                self.note(kind, namespace, name);
+                self.note_unknown(kind, namespace, name);
                 Lookup::Unknown
             }
         }
     }
 
-    /// One object by name, if it is known. Nothing is asked: what is not known stays so.
+    /// One object by name, if it is known. Where it is not, nothing is noted.
     #[must_use]
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
         self.snapshot.kinds.get(kind)?.object(namespace, name)
     }
 
-    /// All objects of one namespace that are known, by name. Nothing is asked either.
+    /// All objects of one namespace that are known, by name. Nothing is noted here either.
     #[must_use]
     pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
         let state = self.snapshot.kinds.get(kind).and_then(|state| state.namespaces.get(namespace));
@@ -311,10 +317,10 @@ impl<'s> StateReader<'s> {
         self.snapshot.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
     }
 
-    /// Whether somebody said which namespace the object under review is in.
+    /// Whether the namespace of the object under review was given.
     #[must_use]
-    pub const fn placed(&self) -> bool {
-        self.placed
+    pub const fn namespace_given(&self) -> bool {
+        self.namespace_given
     }
 
     /// All objects of one namespace, by name. Empty, and noted, when the kind is unknown.
@@ -325,7 +331,7 @@ impl<'s> StateReader<'s> {
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.snapshot.kinds.get(kind);
         if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
-            self.note(kind, namespace, "");
+            self.note_unknown(kind, namespace, "");
         }
         let names = state.and_then(|state| state.namespaces.get(namespace));
         names.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref)
@@ -335,7 +341,7 @@ impl<'s> StateReader<'s> {
     pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.snapshot.kinds.get(kind);
         if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
-            self.note(kind, "", "");
+            self.note_unknown(kind, "", "");
         }
         let namespaces = state.into_iter().flat_map(|state| state.namespaces.values());
         namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
@@ -349,13 +355,13 @@ impl<'s> StateReader<'s> {
         namespaces.filter_map(|names| names.get(name)).map(AsRef::as_ref).collect()
     }
 
-    /// Whether at least one object of a kind is known, wherever.
+    /// Whether at least one object of a kind is known, in any namespace.
     #[must_use]
     pub fn holds_any(&self, kind: &Kind) -> bool {
         self.snapshot.kinds.get(kind).is_some_and(|state| !state.is_empty())
     }
 
-    /// What whoever runs memgate chose.
+    /// The settings of this installation.
     #[must_use]
     pub const fn settings(&self) -> &'s Settings {
         &self.snapshot.settings
@@ -370,13 +376,13 @@ impl<'s> StateReader<'s> {
         homes.next().map(|(home, _)| home.as_str())
     }
 
-    /// The reader that stayed open, without repeats.
+    /// What was asked for and is not known, each once.
     #[must_use]
     pub fn into_unknown(self) -> Vec<Reference> {
         self.unknown
     }
 
-    fn note(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
+    fn note_unknown(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
         let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
         if !self.unknown.contains(&reference) {
             self.unknown.push(reference);

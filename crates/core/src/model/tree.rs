@@ -2,20 +2,22 @@
 //!
 //! These objects are rare and small, and their wrong types and unknown fields must be named; so
 //! they are read into a tree, guided by a [`Schema`]: what the schema does not name is skipped and
-//! takes no memory, whatever its size or depth. Pods never pass through here.
+//! takes no memory, whatever its size or depth. Pods are read in another way (`pod`).
 //!
-//! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent.
+//! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent. What is
+//! wrong with an object is not said here.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::model::number;
 use crate::model::pointer::Pointer;
 use crate::model::schema::{Field, Schema};
 
-/// How many unknown field names of one object are kept; a longer list helps nobody.
-const UNKNOWN_FIELDS_KEPT: usize = 64;
+/// How many unknown field names of one object are kept; more would not help the reader.
+const MAX_UNKNOWN_FIELDS: usize = 64;
 
 /// One value of the tree.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +36,8 @@ pub enum Tree {
     List(Vec<Self>),
     /// An object; empty when the schema expects none.
     Map(Map),
-    /// An object of strings, in document order; then the keys of values that are no strings, the first
-    /// `UNKNOWN_FIELDS_KEPT` of them, with the JSON type of each. A `null` counts as absent.
+    /// An object of strings, in document order; then the keys of values that are not strings, the first
+    /// `MAX_UNKNOWN_FIELDS` of them, with the JSON type of each. A `null` counts as absent.
     Texts(Vec<(String, String)>, Vec<(String, &'static str)>),
 }
 
@@ -44,15 +46,15 @@ pub enum Tree {
 pub struct Map {
     known: Vec<(&'static str, u32, Tree)>,
     /// Names that the schema does not have, with their position, the first
-    /// `UNKNOWN_FIELDS_KEPT` of them.
+    /// `MAX_UNKNOWN_FIELDS` of them.
     unknown: Vec<(String, u32)>,
 }
 
 impl Tree {
-    /// Reads JSON text as `shape` asks.
+    /// Reads JSON text as `schema` asks.
     ///
     /// # Errors
-    /// When the text is no JSON, or a string that is read holds a lone surrogate, or a number that
+    /// When the text is not JSON, or a string that is read holds a lone surrogate, or a number that
     /// is read is beyond what a double can hold.
     pub fn parse(text: &str, schema: &Schema) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -61,15 +63,15 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Reads any self-describing data as `shape` asks.
+    /// Reads any self-describing data as `schema` asks.
     ///
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        Seed(schema).deserialize(deserializer)
+        TreeSeed(schema).deserialize(deserializer)
     }
 
-    /// The field `name` of an object; `None` when it is absent or `null`, or this is no object.
+    /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
@@ -102,7 +104,7 @@ impl Tree {
         }
     }
 
-    /// The elements of a list; none for anything else.
+    /// The elements of a list; empty for any other value.
     #[must_use]
     pub fn elements(&self) -> &[Self] {
         match self {
@@ -141,19 +143,19 @@ impl Tree {
         names.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether both say the same, in whatever order their fields stand.
+    /// Whether both have the same content, in whatever order their fields stand.
     #[must_use]
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Map(one), Self::Map(two)) => one.says_the_same(two),
+            (Self::Map(one), Self::Map(two)) => one.is_equivalent(two),
             (Self::List(one), Self::List(two)) => {
-                one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.says_the_same(two))
+                one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_equivalent(two))
             }
-            (Self::Texts(one, odd), Self::Texts(two, other_odd)) => {
+            (Self::Texts(one, non_texts), Self::Texts(two, other_non_texts)) => {
                 let all_in = |some: &[(String, String)], other: &Self| {
                     some.iter().all(|(key, _)| self.entry(key) == other.entry(key))
                 };
-                all_in(one, other) && all_in(two, other) && odd == other_odd
+                all_in(one, other) && all_in(two, other) && non_texts == other_non_texts
             }
             (one, two) => one == two,
         }
@@ -180,14 +182,15 @@ impl Tree {
         let mut positions = Vec::new();
         let mut here = Some(self);
         for token in pointer.tokens() {
-            let (position, below) = here.map_or((u32::MAX, None), |tree| tree.step(&token));
+            let (position, below) = here.map_or((u32::MAX, None), |tree| tree.position_and_child(&token));
             positions.push(position);
             here = below;
         }
         positions
     }
 
-    fn step(&self, token: &str) -> (u32, Option<&Self>) {
+    /// The position of a field or element, and what stands there.
+    fn position_and_child(&self, token: &str) -> (u32, Option<&Self>) {
         match self {
             Self::Map(map) => {
                 if let Some((_, position, tree)) = map.known.iter().find(|(name, ..)| *name == token) {
@@ -217,11 +220,11 @@ impl Map {
         }
     }
 
-    /// The same fields with the same values, and the same unknown ones.
-    fn says_the_same(&self, other: &Self) -> bool {
+    /// Whether both have the same fields with equal values, and the same unknown fields.
+    fn is_equivalent(&self, other: &Self) -> bool {
         let same = |(name, _, tree): &(&'static str, u32, Tree)| {
             let found = other.known.iter().find(|(known, ..)| known == name);
-            found.is_some_and(|(.., found)| tree.says_the_same(found))
+            found.is_some_and(|(.., found)| tree.is_equivalent(found))
         };
         let names =
             |map: &Self| -> BTreeSet<String> { map.unknown.iter().map(|(name, _)| name.clone()).collect() };
@@ -229,15 +232,15 @@ impl Map {
     }
 
     fn note_unknown(&mut self, name: &str, position: u32) {
-        if self.unknown.len() < UNKNOWN_FIELDS_KEPT && self.unknown.iter().all(|(known, _)| known != name) {
+        if self.unknown.len() < MAX_UNKNOWN_FIELDS && self.unknown.iter().all(|(known, _)| known != name) {
             self.unknown.push((name.to_owned(), position));
         }
     }
 }
 
-struct Seed<'s>(&'s Schema);
+struct TreeSeed<'s>(&'s Schema);
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
     type Value = Tree;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
@@ -245,7 +248,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_> {
+impl<'de> Visitor<'de> for TreeSeed<'_> {
     type Value = Tree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -270,18 +273,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
-        /// 2^63, the first double beyond `i64`.
-        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-        #[expect(clippy::cast_possible_truncation, reason = "integral and within bounds")]
-        Ok(if value.fract() == 0.0 && (-LIMIT..LIMIT).contains(&value) {
-            Tree::Integer(value as i64)
-        } else {
-            Tree::Fraction(value)
-        })
+        Ok(number::whole(value).map_or(Tree::Fraction(value), Tree::Integer))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
         Ok(Tree::Text(match self.0 {
+            // Only the type of the value matters, so its bytes need not be kept.
             Schema::Any => String::new(),
             _ => value.to_owned(),
         }))
@@ -291,7 +288,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut elements = Vec::new();
         match self.0 {
             Schema::List(schema) => {
-                while let Some(element) = list.next_element_seed(Seed(schema))? {
+                while let Some(element) = list.next_element_seed(TreeSeed(schema))? {
                     elements.push(element);
                 }
             }
@@ -317,8 +314,9 @@ fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) 
     let mut map = Map::default();
     let mut position = 0;
     while let Some(key) = access.next_key_seed(Key)? {
+        // The field's own name takes the place of the key: a `'static` text, and no allocation.
         if let Some(field) = fields.iter().find(|field| field.name == key) {
-            let tree = access.next_value_seed(Seed(&field.schema))?;
+            let tree = access.next_value_seed(TreeSeed(&field.schema))?;
             map.put(field.name, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
@@ -332,10 +330,10 @@ fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) 
 fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Tree, A::Error> {
     let (mut entries, mut others) = (Vec::new(), Vec::new());
     while let Some(key) = access.next_key::<String>()? {
-        match access.next_value_seed(Seed(&Schema::Text))? {
+        match access.next_value_seed(TreeSeed(&Schema::Text))? {
             Tree::Text(value) => entries.push((key, value)),
             Tree::Null => {}
-            other if others.len() < UNKNOWN_FIELDS_KEPT => others.push((key, other.type_name())),
+            other if others.len() < MAX_UNKNOWN_FIELDS => others.push((key, other.type_name())),
             _ => {}
         }
     }
@@ -352,6 +350,7 @@ fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, Strin
 
 /// Of entries with equal keys, the last one.
 fn last_of_equal(mut entries: Vec<(String, String)>) -> Vec<(String, String)> {
+    // From the back, the first one that is seen of each key is the last of the list.
     let mut seen = BTreeSet::new();
     let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(key.as_str())).collect();
     drop(seen);
@@ -401,7 +400,7 @@ impl<'de> Visitor<'de> for Key {
 mod tests {
     use super::*;
 
-    const SHAPE: Schema = Schema::Object(&[
+    const SCHEMA: Schema = Schema::Object(&[
         Field::new("ttl", Schema::Integer),
         Field::new("name", Schema::Text),
         Field::new("data", Schema::Keys),
@@ -409,7 +408,7 @@ mod tests {
     ]);
 
     fn parse(text: &str) -> Tree {
-        Tree::parse(text, &SHAPE).expect("valid JSON")
+        Tree::parse(text, &SCHEMA).expect("valid JSON")
     }
 
     #[test]
@@ -458,7 +457,7 @@ mod tests {
             (r#"{"list":["b"],"ttl":2,"odd":1}"#, false),
             (r#"{"list":["b","c"],"name":"a","ttl":2,"odd":1}"#, false),
         ] {
-            assert_eq!(tree.says_the_same(&parse(other)), same, "{other}");
+            assert_eq!(tree.is_equivalent(&parse(other)), same, "{other}");
         }
     }
 

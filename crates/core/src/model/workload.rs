@@ -1,4 +1,5 @@
-//! Workloads: core objects whose controllers make pods from a template.
+//! Workloads: core objects whose controllers make pods from a template. Only the way to the template is
+//! known here, not what pods are.
 
 use serde_json::value::RawValue;
 
@@ -33,7 +34,7 @@ pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
 
 /// What is read of a workload.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub struct WorkloadFields<'a> {
     /// Its own namespace, if it says one.
     pub namespace: Option<Text<'a>>,
     /// Whether it is being deleted.
@@ -44,17 +45,17 @@ pub struct Parts<'a> {
 
 view! {
     /// A workload.
-    Whole {
+    WorkloadView {
         /// Who it is.
-        metadata: Metadata<'a> = "metadata",
+        metadata: WorkloadMetadata<'a> = "metadata",
         /// What it runs.
-        spec: Spec<'a> = "spec",
+        spec: WorkloadSpec<'a> = "spec",
     }
 }
 
 view! {
     /// Who a workload is.
-    Metadata {
+    WorkloadMetadata {
         /// The namespace.
         namespace: Text<'a> = "namespace",
         /// When it was asked to go.
@@ -64,7 +65,7 @@ view! {
 
 view! {
     /// What a workload runs.
-    Spec {
+    WorkloadSpec {
         /// The pods.
         template: &'a RawValue = "template",
         /// The Jobs, of a CronJob.
@@ -93,13 +94,13 @@ impl Workload {
     ///
     /// # Errors
     /// When it is not of the form that its kind asks for.
-    pub fn read<'a>(&self, text: &'a str) -> serde_json::Result<Parts<'a>> {
-        let Whole { metadata, spec } = serde_json::from_str(text)?;
+    pub fn read<'a>(&self, text: &'a str) -> serde_json::Result<WorkloadFields<'a>> {
+        let WorkloadView { metadata, spec } = serde_json::from_str(text)?;
         let (metadata, spec) = (metadata.unwrap_or_default(), spec.unwrap_or_default());
         let of_job = || spec.job_template.and_then(|jobs| jobs.spec).and_then(|spec| spec.template);
         let template = if self.kind == "CronJob" { of_job() } else { spec.template };
         let deleting = metadata.deletion_timestamp.is_some();
-        Ok(Parts { namespace: metadata.namespace, deleting, template })
+        Ok(WorkloadFields { namespace: metadata.namespace, deleting, template })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Applying edits to JSON text: everything that no edit names stays as it is, byte for byte.
 //!
-//! Only the objects and lists on the way of a pointer are taken apart; their other members are
-//! carried over as text. So neither depth nor odd numbers nor repeated keys elsewhere matter.
+//! Only the objects and lists that a pointer leads through are taken apart; their other members are copied
+//! as text. So depth, unusual numbers and repeated keys elsewhere do not matter.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use std::fmt::Write;
 use serde_json::value::RawValue;
 
 use crate::model::edit::{Edit, Op};
+use crate::model::pointer::list_index;
 use crate::model::view::Text;
-
-use super::{PatchError, index};
+use crate::patch::PatchError;
 
 /// The text of the object after the edits, in their order.
 ///
@@ -22,17 +22,18 @@ pub fn apply(object: &str, edits: &[Edit]) -> Result<String, PatchError> {
     for edit in edits {
         let tokens: Vec<Cow<'_, str>> = edit.pointer.tokens().collect();
         let value = serde_json::to_string(&edit.value).map_err(|_| PatchError::Unreadable)?;
-        text = below(&text, &tokens, edit.op, &value).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
+        text =
+            apply_at(&text, &tokens, edit.op, &value).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
     }
     Ok(text)
 }
 
 /// This value with one change at the end of the tokens; `None` when the way does not exist.
-fn below(text: &str, tokens: &[Cow<'_, str>], op: Op, value: &str) -> Option<String> {
+fn apply_at(text: &str, tokens: &[Cow<'_, str>], op: Op, value: &str) -> Option<String> {
     let (first, rest) = tokens.split_first()?;
     if text.trim_start().starts_with('[') {
         let mut elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-        return in_list(&mut elements, index(first)?, rest, op, value);
+        return in_list(&mut elements, list_index(first)?, rest, op, value);
     }
     in_object(&serde_json::from_str::<Members<'_>>(text).ok()?.0, first, rest, op, value)
 }
@@ -51,7 +52,7 @@ fn in_list(
         (true, Op::Replace) => *texts.get_mut(at)? = value,
         (true, Op::Add | Op::Remove) => return None,
         (false, _) => {
-            inner = below(texts.get(at)?, rest, op, value)?;
+            inner = apply_at(texts.get(at)?, rest, op, value)?;
             *texts.get_mut(at)? = &inner;
         }
     }
@@ -63,9 +64,9 @@ struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
+        struct MembersVisitor;
 
-        impl<'de> serde::de::Visitor<'de> for Entries {
+        impl<'de> serde::de::Visitor<'de> for MembersVisitor {
             type Value = Vec<(Text<'de>, &'de RawValue)>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,7 +82,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
             }
         }
 
-        deserializer.deserialize_map(Entries).map(Members)
+        deserializer.deserialize_map(MembersVisitor).map(Members)
     }
 }
 
@@ -98,7 +99,7 @@ fn in_object(
     let new = match (old, rest.is_empty(), op) {
         (Some(_), true, Op::Remove) => None,
         (Some(_), true, _) | (None, true, Op::Add) => Some(value.to_owned()),
-        (Some(old), false, _) => Some(below(old, rest, op, value)?),
+        (Some(old), false, _) => Some(apply_at(old, rest, op, value)?),
         (None, ..) => return None,
     };
     let mut object = String::from("{");

@@ -1,8 +1,9 @@
 //! The check of every patch before it is sent: a second, independent reading of the object.
 //!
-//! The object is read again along the pointers of the patch. What lies off the way is skipped;
-//! what lies on it becomes a sparse tree, to which each edit is applied. An edit that finds no
-//! parent, or an index beyond its list, is a [`PatchError`].
+//! In go the text of the object and the edits; out comes whether they apply, nothing else. The object is
+//! read again along the pointers of the patch: what they lead through becomes a sparse tree, to which each
+//! edit is applied, and everything else is skipped. An edit that finds no parent, or an index beyond its
+//! list, is a [`PatchError`].
 //!
 //! A pointer *into* a list, after an insert before it in the same list, may miss an element that
 //! was not kept. The check then refuses: emit inner edits first and inserts into the list last.
@@ -13,10 +14,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::edit::{Edit, Op, Value};
-use crate::model::pointer::Pointer;
+use crate::model::pointer::list_index;
 use crate::model::view::Text;
-
-use super::{PatchError, index};
+use crate::patch::PatchError;
 
 /// Whether the edits apply to the object, in their order.
 ///
@@ -24,20 +24,16 @@ use super::{PatchError, index};
 /// The first edit that does not apply.
 pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
     let pointers: Vec<Vec<Cow<'_, str>>> = edits.iter().map(|edit| edit.pointer.tokens().collect()).collect();
-    let mut wanted = Trie::default();
+    let mut paths = Trie::default();
     for tokens in &pointers {
-        wanted.add(tokens);
+        paths.add(tokens);
     }
     let mut deserializer = serde_json::Deserializer::from_str(object);
-    let mut tree = Read(&wanted).deserialize(&mut deserializer).map_err(|_| PatchError::Unreadable)?;
+    let mut tree = SparseReader(&paths).deserialize(&mut deserializer).map_err(|_| PatchError::Unreadable)?;
     for (edit, tokens) in edits.iter().zip(&pointers) {
-        tree.apply(tokens, edit.op, &edit.value).ok_or_else(|| error_at(&edit.pointer))?;
+        tree.apply(tokens, edit.op, &edit.value).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
     }
     Ok(())
-}
-
-fn error_at(pointer: &Pointer) -> PatchError {
-    PatchError::At(pointer.clone())
 }
 
 /// The tokens of all pointers, by their common starts.
@@ -61,7 +57,7 @@ impl<'t> Trie<'t> {
             None => {
                 let mut below = Self::default();
                 below.add(rest);
-                self.children.push(Branch { token, index: index(token), below });
+                self.children.push(Branch { token, index: list_index(token), below });
             }
         }
     }
@@ -75,12 +71,16 @@ impl<'t> Trie<'t> {
     }
 }
 
-/// The part of an object that lies on the way of the pointers.
+/// The part of an object that the pointers lead through.
 #[derive(Debug, Clone, PartialEq)]
 enum Sparse {
     Leaf,
     Map(Vec<(String, Self)>),
-    List { len: usize, kept: Vec<(usize, Self)> },
+    /// Only the elements that a pointer leads through, with their indexes; the length is that of all.
+    List {
+        len: usize,
+        kept: Vec<(usize, Self)>,
+    },
 }
 
 impl Sparse {
@@ -93,7 +93,7 @@ impl Sparse {
         }
     }
 
-    /// What is written is never deeper than the few levels of a container.
+    /// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
     fn of_tree(tree: &serde_json::Value) -> Self {
         match tree {
             serde_json::Value::Array(list) => {
@@ -116,7 +116,7 @@ impl Sparse {
             Self::Leaf => None,
             Self::Map(fields) => fields.iter_mut().find(|(key, _)| key == first).map(|(_, child)| child),
             Self::List { kept, .. } => {
-                let position = index(first)?;
+                let position = list_index(first)?;
                 kept.iter_mut().find(|(known, _)| *known == position).map(|(_, child)| child)
             }
         };
@@ -138,7 +138,7 @@ impl Sparse {
                 }
                 Some(())
             }
-            Self::List { len, kept } => set_element(len, kept, index(token)?, op, new),
+            Self::List { len, kept } => set_element(len, kept, list_index(token)?, op, new),
         }
     }
 }
@@ -152,6 +152,7 @@ fn set_element(
 ) -> Option<()> {
     match op {
         Op::Add if position <= *len => {
+            // Everything from there on moves up by one, as in the list that the apiserver patches.
             for (known, _) in kept.iter_mut().filter(|(known, _)| *known >= position) {
                 *known += 1;
             }
@@ -169,31 +170,21 @@ fn set_element(
     }
 }
 
-struct Read<'w, 't>(&'w Trie<'t>);
+struct SparseReader<'w, 't>(&'w Trie<'t>);
 
-impl<'de> DeserializeSeed<'de> for Read<'_, '_> {
+impl<'de> DeserializeSeed<'de> for SparseReader<'_, '_> {
     type Value = Sparse;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Sparse, D::Error> {
         if self.0.children.is_empty() {
-            return IgnoredAny::deserialize_ignored(deserializer);
+            // A pointer ends here: that there is a value is all that matters.
+            return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Sparse::Leaf);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-/// Skips a value that only has to be there.
-trait DeserializeIgnored {
-    fn deserialize_ignored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sparse, D::Error>;
-}
-
-impl DeserializeIgnored for IgnoredAny {
-    fn deserialize_ignored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sparse, D::Error> {
-        deserializer.deserialize_ignored_any(Self).map(|_| Sparse::Leaf)
-    }
-}
-
-impl<'de> Visitor<'de> for Read<'_, '_> {
+impl<'de> Visitor<'de> for SparseReader<'_, '_> {
     type Value = Sparse;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -229,7 +220,8 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match self.0.child(&key) {
                 Some(wanted) => {
-                    let value = map.next_value_seed(Read(wanted))?;
+                    let value = map.next_value_seed(SparseReader(wanted))?;
+                    // The last of several equal keys counts, as for the apiserver.
                     fields.retain(|(known, _)| *known != *key);
                     fields.push((key.to_string(), value));
                 }
@@ -246,7 +238,9 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
         let mut len = 0;
         loop {
             let more = match self.0.element(len) {
-                Some(wanted) => list.next_element_seed(Read(wanted))?.map(|value| kept.push((len, value))),
+                Some(wanted) => {
+                    list.next_element_seed(SparseReader(wanted))?.map(|value| kept.push((len, value)))
+                }
                 None => list.next_element::<IgnoredAny>()?.map(|_| ()),
             };
             if more.is_none() {

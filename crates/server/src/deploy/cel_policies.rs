@@ -15,7 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::entry::NOT_DELETING;
-use crate::deploy::{NAME, labels};
+use crate::deploy::metadata::{NAME, labels};
 use crate::model::cel::{CelDefault, CelRule, CelTable};
 use crate::model::family::Family;
 use crate::model::kind::Kind;

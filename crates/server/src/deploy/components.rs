@@ -1,8 +1,10 @@
-//! The choices of an installation, each a change of the objects of the base.
+//! The components of an installation: their names, and which of them exclude each other. `apply` has the
+//! change of the base that each makes.
 //!
 //! `deploy/kustomize/components` has the same choices under the same names. Families are components,
 //! too, but what they add comes from their tables.
 
+pub(super) mod apply;
 mod availability;
 mod certs;
 mod monitoring;
@@ -13,15 +15,13 @@ mod policy;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::deploy::objects::Objects;
-use crate::deploy::{Plan, cel_policies};
 use crate::family;
 use crate::model::family::Family;
 
-/// A choice.
+/// A component of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// One family more.
+    /// A family.
     Family(&'static Family),
     /// Three replicas, in different zones.
     Ha,
@@ -33,7 +33,7 @@ pub enum Component {
     CertManager,
     /// The certificate comes from the CSI driver of cert-manager.
     CsiDriver,
-    /// The certificate comes from a Secret that somebody else writes.
+    /// The certificate comes from a Secret that memgate does not write.
     CertFiles,
     /// Only the apiserver is answered.
     Mtls,
@@ -68,12 +68,12 @@ pub enum Component {
 }
 
 impl Component {
-    /// Every choice, families first.
+    /// Every component, families first.
     pub fn all() -> impl Iterator<Item = Self> {
         family::ALL.into_iter().map(Self::Family).chain(Self::OTHERS)
     }
 
-    /// Every choice that is not about one family.
+    /// Every component that is not a family.
     pub const OTHERS: [Self; 21] = [
         Self::Ha,
         Self::SingleNode,
@@ -128,18 +128,18 @@ impl Component {
         name.into()
     }
 
-    /// The choice of this name.
+    /// The component of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|component| component.name() == name)
     }
 
-    /// What two choices that exclude each other both decide.
+    /// What this component decides that only one may.
     #[must_use]
-    pub const fn decides(self) -> Option<Matter> {
+    pub const fn decides(self) -> Option<ExclusiveChoice> {
         match self {
-            Self::Ha | Self::SingleNode | Self::KindDev => Some(Matter::Replicas),
-            Self::CertManager | Self::CsiDriver | Self::CertFiles => Some(Matter::Certificate),
+            Self::Ha | Self::SingleNode | Self::KindDev => Some(ExclusiveChoice::Replicas),
+            Self::CertManager | Self::CsiDriver | Self::CertFiles => Some(ExclusiveChoice::Certificate),
             Self::Family(_)
             | Self::Mtls
             | Self::NetworkPolicy
@@ -162,48 +162,19 @@ impl Component {
 
 /// What only one component may decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Matter {
+pub enum ExclusiveChoice {
     /// How many replicas there are.
     Replicas,
     /// Where the certificate comes from.
     Certificate,
 }
 
-/// Two choices of which only one can be made.
+/// Two components of which only one can be chosen.
 #[must_use]
 pub fn contradiction(components: &BTreeSet<Component>) -> Option<(Component, Component)> {
-    let rivals = |one: &Component| {
+    let excluded_by = |one: &Component| {
         let decides = |other: &&Component| *other > one && other.decides() == one.decides();
         one.decides().and_then(|_| components.iter().find(decides)).map(|other| (*one, *other))
     };
-    components.iter().find_map(rivals)
-}
-
-/// Makes a choice.
-pub(super) fn change(objects: &mut Objects, plan: &Plan, component: Component) {
-    match component {
-        // Its rules are in the plan.
-        Component::Family(_) => {}
-        Component::Ha => availability::ha(objects),
-        Component::SingleNode => availability::single_node(objects),
-        Component::KindDev => availability::kind_dev(objects),
-        Component::CertManager => certs::cert_manager(objects, plan),
-        Component::CsiDriver => certs::csi_driver(objects, plan),
-        Component::CertFiles => certs::files(objects),
-        Component::Mtls => certs::mtls(objects),
-        Component::NetworkPolicy => network::policy(objects, plan),
-        Component::HostNetwork => network::host(objects),
-        Component::ServiceMonitor => monitoring::service_monitor(objects, plan),
-        Component::Alerts => monitoring::alerts(objects, plan),
-        Component::Dashboards => monitoring::dashboards(objects, plan),
-        Component::PriorityCritical => operations::priority_critical(objects, plan),
-        Component::NoEvents => operations::no_events(objects),
-        Component::FailClosed => policy::fail_closed(objects, plan),
-        Component::Templates => policy::templates(objects, plan),
-        Component::Vap => objects.twins = cel_policies::validating(&plan.families),
-        Component::Map => objects.writers = cel_policies::mutating(&plan.families),
-        Component::StaticManifest => policy::static_manifest(objects),
-        Component::GitopsArgocd => operations::argo_cd(objects),
-        Component::GitopsFlux => operations::flux(objects),
-    }
+    components.iter().find_map(excluded_by)
 }

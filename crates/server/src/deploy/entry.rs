@@ -1,4 +1,4 @@
-//! What the entries of both webhook configurations are made of.
+//! What the entries of both webhook configurations are made of. Which entries there are is not known here.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -7,7 +7,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::deploy::{Endpoint, NAME, Plan};
+use crate::deploy::install_plan::{InstallPlan, WebhookEndpoint};
+use crate::deploy::metadata::NAME;
 use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
 
 /// Mirror pods come from a kubelet: nothing that is added to them reaches the container.
@@ -19,7 +20,7 @@ const NOT_MIRROR: (&str, &str) = (
     "object == null || !has(object.metadata.annotations) || \
      !('kubernetes.io/config.mirror' in object.metadata.annotations)",
 );
-/// An object on its way out only has its finalizers removed.
+/// Of an object that is being deleted only finalizers are removed.
 pub(super) const NOT_DELETING: (&str, &str) =
     ("not-deleting", "object == null || !has(object.metadata.deletionTimestamp)");
 
@@ -43,7 +44,12 @@ impl Failure {
     }
 }
 
-pub(super) fn pods_webhook(plan: &Plan, name: &str, failure: Failure, seconds: i32) -> MutatingWebhook {
+pub(super) fn pods_webhook(
+    plan: &InstallPlan,
+    name: &str,
+    failure: Failure,
+    seconds: i32,
+) -> MutatingWebhook {
     MutatingWebhook {
         rules: Some(vec![rule("", "v1", vec!["pods".to_owned()], &["CREATE"])]),
         match_conditions: Some(conditions(&[NOT_NODE, NOT_MIRROR])),
@@ -52,7 +58,7 @@ pub(super) fn pods_webhook(plan: &Plan, name: &str, failure: Failure, seconds: i
 }
 
 /// Every namespace but those of the control plane and memgate's own.
-pub(super) fn outside_the_system(plan: &Plan) -> Vec<LabelSelectorRequirement> {
+pub(super) fn outside_the_system(plan: &InstallPlan) -> Vec<LabelSelectorRequirement> {
     let mut spared = SYSTEM_NAMESPACES.to_vec();
     spared.push(&plan.namespace);
     vec![requirement("kubernetes.io/metadata.name", "NotIn", &spared)]
@@ -62,7 +68,12 @@ pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelS
     LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
-pub(super) fn mutating_webhook(plan: &Plan, name: &str, failure: Failure, seconds: i32) -> MutatingWebhook {
+pub(super) fn mutating_webhook(
+    plan: &InstallPlan,
+    name: &str,
+    failure: Failure,
+    seconds: i32,
+) -> MutatingWebhook {
     MutatingWebhook {
         name: full_name(name),
         client_config: client_config(plan, "/mutate"),
@@ -77,7 +88,7 @@ pub(super) fn mutating_webhook(plan: &Plan, name: &str, failure: Failure, second
 }
 
 pub(super) fn validating_webhook(
-    plan: &Plan,
+    plan: &InstallPlan,
     name: &str,
     failure: Failure,
     seconds: i32,
@@ -98,15 +109,15 @@ pub(super) fn full_name(name: &str) -> String {
     format!("{name}.memgate.dev")
 }
 
-fn client_config(plan: &Plan, path: &str) -> WebhookClientConfig {
+fn client_config(plan: &InstallPlan, path: &str) -> WebhookClientConfig {
     let ca_bundle = plan.ca.clone().map(ByteString);
     match &plan.endpoint {
-        Endpoint::Url(url) => WebhookClientConfig {
+        WebhookEndpoint::Url(url) => WebhookClientConfig {
             ca_bundle,
             url: Some(format!("{}{path}", url.trim_end_matches('/'))),
             service: None,
         },
-        Endpoint::Service => WebhookClientConfig {
+        WebhookEndpoint::Service => WebhookClientConfig {
             ca_bundle,
             url: None,
             service: Some(ServiceReference {

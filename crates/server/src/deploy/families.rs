@@ -7,9 +7,10 @@ use crate::deploy::entry::{
     Failure, NOT_DELETING, conditions, expressions, full_name, outside_the_system, pods_webhook, requirement,
     rules, validating_webhook,
 };
+use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
+use crate::deploy::rbac;
 use crate::deploy::webhooks::{self, INJECT_LABEL, REQUIRED, resources};
-use crate::deploy::{Plan, rbac};
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
@@ -17,14 +18,14 @@ use crate::model::selector::PodSelector;
 const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
 
 /// Adds a family.
-pub(super) fn add(objects: &mut Objects, plan: &Plan, family: &Family) {
+pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::family(family));
     objects.arguments().push(format!("--family={}", family.name));
     mutating(objects.mutating.webhooks.get_or_insert_default(), plan, family);
     validating(objects.validating.webhooks.get_or_insert_default(), plan, family);
 }
 
-fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &Plan, family: &Family) {
+fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &InstallPlan, family: &Family) {
     if !family.honours_required {
         spare(webhooks, family);
     }
@@ -38,7 +39,7 @@ fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &Plan, family: &Family) {
     webhooks.extend(family.pod_selectors.iter().map(|pods| agent_pods(plan, family, pods)));
 }
 
-fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &Plan, family: &Family) {
+fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &InstallPlan, family: &Family) {
     let always = |kind: &&&Kind| family.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
     let judged = rules(family.validated.iter().filter(always), &WRITES);
     let memories = rules(family.memories.iter(), &["DELETE"]);
@@ -68,7 +69,7 @@ fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
 
 /// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
 /// pods can insist on their memory, those that do have another entry.
-fn agent_pods(plan: &Plan, family: &Family, selector: &PodSelector) -> MutatingWebhook {
+fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> MutatingWebhook {
     let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
@@ -107,7 +108,11 @@ pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
 
 /// Objects of a kind that is mostly none of memgate's business: only those with an annotation whose
 /// key starts so, before the change or after it.
-fn marked_resources(plan: &Plan, family: &Family, (kind, start): (&'static Kind, &str)) -> ValidatingWebhook {
+fn marked_resources(
+    plan: &InstallPlan,
+    family: &Family,
+    (kind, start): (&'static Kind, &str),
+) -> ValidatingWebhook {
     let (_, failure, seconds) = resources(family.fails_open);
     let marked = |object: &str| {
         format!(

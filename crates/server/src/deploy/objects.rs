@@ -10,14 +10,15 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use serde_json::{Value, to_value};
 
-use crate::deploy::{Part, Plan, fence, rbac, webhooks, workload};
+use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::{rbac, self_guard, webhooks, workload};
 
 /// What is installed. What a component can take away is optional.
 #[derive(Debug)]
 pub struct Objects {
     /// The namespace that memgate runs in.
     pub namespace: Namespace,
-    /// Who memgate is.
+    /// The account that memgate runs as.
     pub service_account: ServiceAccount,
     /// What it may do in the whole cluster.
     pub cluster_role: ClusterRole,
@@ -25,24 +26,24 @@ pub struct Objects {
     pub cluster_role_binding: ClusterRoleBinding,
     /// What it may do in its own namespace, and what gives it that.
     pub role: Option<(Role, RoleBinding)>,
-    /// What it may change of its own webhook configurations, and what puts that into force.
-    pub fence: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    /// The policy on what it may change of its own webhook configurations, and its binding.
+    pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
     /// What the apiserver calls.
     pub service: Service,
     /// What runs; its container is beside it.
     pub deployment: Deployment,
     /// memgate itself, the one container of its pods.
     pub container: Container,
-    /// What a node drain leaves.
+    /// How many replicas a node drain leaves running.
     pub disruption_budget: Option<PodDisruptionBudget>,
-    /// About whose creation and change memgate is asked what is missing.
+    /// Which requests memgate is asked to complete.
     pub mutating: MutatingWebhookConfiguration,
-    /// About whose creation, change and removal memgate is asked whether it is right.
+    /// Which requests memgate is asked to validate.
     pub validating: ValidatingWebhookConfiguration,
-    /// What the apiserver refuses by itself.
-    pub twins: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// The defaults that it writes by itself.
-    pub writers: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
+    /// The policies with which the apiserver refuses by itself.
+    pub validating_policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    /// The policies with which it writes defaults by itself.
+    pub mutating_policies: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
     /// What components add, each with its part.
     pub others: Vec<(Part, Value)>,
 }
@@ -50,22 +51,22 @@ pub struct Objects {
 impl Objects {
     /// What every installation has: no family, no component.
     #[must_use]
-    pub fn base(plan: &Plan) -> Self {
+    pub fn base(plan: &InstallPlan) -> Self {
         Self {
             namespace: workload::namespace(plan),
             service_account: rbac::service_account(plan),
             cluster_role: rbac::cluster_role(),
             cluster_role_binding: rbac::cluster_role_binding(plan),
             role: Some((rbac::role(plan), rbac::role_binding(plan))),
-            fence: Some((fence::policy(plan), fence::binding())),
+            self_guard: Some((self_guard::policy(plan), self_guard::binding())),
             service: workload::service(plan),
             deployment: workload::deployment(plan),
             container: workload::container(plan),
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
-            twins: Vec::new(),
-            writers: Vec::new(),
+            validating_policies: Vec::new(),
+            mutating_policies: Vec::new(),
             others: Vec::new(),
         }
     }
@@ -88,7 +89,7 @@ impl Objects {
     /// All of them with their parts, in the order in which they are applied.
     ///
     /// # Errors
-    /// When one of them is nothing that JSON can say, which would be a fault of memgate's.
+    /// When one of them has a value that JSON cannot express, which would be a bug of memgate's.
     pub fn documents(mut self) -> Result<Vec<(Part, Value)>, serde_json::Error> {
         let container = std::mem::take(&mut self.container);
         self.pod().containers.push(container);
@@ -101,13 +102,13 @@ impl Objects {
         if let Some((role, binding)) = self.role {
             documents.extend([(Part::Rbac, to_value(role)?), (Part::Rbac, to_value(binding)?)]);
         }
-        if let Some((policy, binding)) = self.fence {
+        if let Some((policy, binding)) = self.self_guard {
             documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
         }
-        for (policy, binding) in self.twins {
+        for (policy, binding) in self.validating_policies {
             documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
         }
-        for (policy, binding) in self.writers {
+        for (policy, binding) in self.mutating_policies {
             documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
         }
         documents.push((Part::Workload, to_value(self.service)?));

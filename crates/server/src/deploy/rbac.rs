@@ -1,7 +1,7 @@
-//! Who memgate is in a cluster and what it may do.
+//! The account that memgate runs as, and what it may do.
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
-//! configurations, and the one Secret with its CA; of no other Secret can it learn anything.
+//! configurations, and the one Secret with its CA; it can read no other Secret.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,13 @@ use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 
-use crate::deploy::{CA_SECRET, CONFIGURATIONS, NAME, Plan, cluster_metadata, metadata};
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::metadata::{CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 
 /// The service account; its token is mounted where it is needed, for an hour at a time.
-pub(super) fn service_account(plan: &Plan) -> ServiceAccount {
+pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {
     ServiceAccount {
         metadata: metadata(plan),
         automount_service_account_token: Some(false),
@@ -43,8 +44,8 @@ pub(super) fn configurations() -> PolicyRule {
 }
 
 /// The one Secret in memgate's own namespace. The right to create cannot be limited to a name, so
-/// nothing else should live in that namespace.
-pub(super) fn role(plan: &Plan) -> Role {
+/// no other workload should live in that namespace.
+pub(super) fn role(plan: &InstallPlan) -> Role {
     let named = PolicyRule {
         resource_names: Some(vec![CA_SECRET.to_owned()]),
         ..rule("", &["secrets"], &["get", "update", "patch"])
@@ -73,17 +74,17 @@ fn rules(kinds: impl Iterator<Item = &'static Kind>, verbs: &[&str]) -> Vec<Poli
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
-    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
-        resources: Some(texts(resources)),
-        verbs: texts(verbs),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
         ..PolicyRule::default()
     }
 }
 
 /// Gives the role for the whole cluster to the service account.
-pub(super) fn cluster_role_binding(plan: &Plan) -> ClusterRoleBinding {
+pub(super) fn cluster_role_binding(plan: &InstallPlan) -> ClusterRoleBinding {
     ClusterRoleBinding {
         metadata: cluster_metadata(),
         role_ref: role_ref("ClusterRole"),
@@ -92,7 +93,7 @@ pub(super) fn cluster_role_binding(plan: &Plan) -> ClusterRoleBinding {
 }
 
 /// Gives the role for memgate's own namespace to the service account.
-pub(super) fn role_binding(plan: &Plan) -> RoleBinding {
+pub(super) fn role_binding(plan: &InstallPlan) -> RoleBinding {
     RoleBinding { metadata: metadata(plan), role_ref: role_ref("Role"), subjects: Some(subjects(plan)) }
 }
 
@@ -104,7 +105,7 @@ fn role_ref(kind: &str) -> RoleRef {
     }
 }
 
-fn subjects(plan: &Plan) -> Vec<Subject> {
+fn subjects(plan: &InstallPlan) -> Vec<Subject> {
     vec![Subject {
         kind: "ServiceAccount".to_owned(),
         name: NAME.to_owned(),

@@ -1,8 +1,8 @@
 //! The webhook configurations: which requests the apiserver asks memgate about.
 //!
-//! `Fail` stands where somebody named the thing (a label on the pod, the families' own kinds) and
-//! its absence would be a wrong result; `Ignore` where memory is best effort. No `Fail` rule can
-//! match a pod of the control plane or of memgate itself.
+//! The failure policy is `Fail` where the author asked for memgate (by a label on the pod, by a kind of a
+//! platform) and going on without it would be wrong; it is `Ignore` where memory is best effort. No rule
+//! with `Fail` can match a pod of the control plane or of memgate itself.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
@@ -12,32 +12,33 @@ use crate::deploy::entry::{
     Failure, NOT_DELETING, conditions, expressions, mutating_webhook, outside_the_system, pods_webhook,
     requirement, rule, validating_webhook,
 };
-use crate::deploy::{Plan, cluster_metadata};
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::metadata::cluster_metadata;
 
-/// The label by which pods and namespaces opt out and pods insist.
+/// The label with which pods and namespaces opt out, and pods require their memory.
 pub(super) const INJECT_LABEL: &str = "memgate.dev/inject";
-/// The label of namespaces that want to hear of workloads what would become of their pods.
+/// The label of namespaces in which workloads get the warnings that their pods would get.
 const PREVIEW_LABEL: &str = "memgate.dev/preview";
-/// The entry for pods that insist on their memory.
+/// The entry for pods that require their memory.
 pub(super) const REQUIRED: &str = "required.pods";
 
 /// The configuration of the mutating calls that every installation has; families add their own.
 ///
 /// No entry bears the name of a validating one: the apiserver writes the audit annotations of both
 /// under the names of their entries, and keeps the first it gets.
-pub(super) fn mutating(plan: &Plan) -> MutatingWebhookConfiguration {
+pub(super) fn mutating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     let webhooks = vec![required_pods(plan), defaults(plan, false)];
     MutatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
 }
 
 /// The configuration of the validating calls that every installation has.
-pub(super) fn validating(plan: &Plan) -> ValidatingWebhookConfiguration {
+pub(super) fn validating(plan: &InstallPlan) -> ValidatingWebhookConfiguration {
     let webhooks = vec![judgements(plan, false), deletions(plan)];
     ValidatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
 }
 
 /// The entry for kinds that get defaults.
-pub(super) fn defaults(plan: &Plan, fail_open: bool) -> MutatingWebhook {
+pub(super) fn defaults(plan: &InstallPlan, fail_open: bool) -> MutatingWebhook {
     let (name, failure, seconds) = resources(fail_open);
     MutatingWebhook {
         rules: Some(Vec::new()),
@@ -47,7 +48,7 @@ pub(super) fn defaults(plan: &Plan, fail_open: bool) -> MutatingWebhook {
 }
 
 /// The entry for kinds that are validated.
-pub(super) fn judgements(plan: &Plan, fail_open: bool) -> ValidatingWebhook {
+pub(super) fn judgements(plan: &InstallPlan, fail_open: bool) -> ValidatingWebhook {
     let (name, failure, seconds) = resources(fail_open);
     ValidatingWebhook {
         rules: Some(Vec::new()),
@@ -56,15 +57,15 @@ pub(super) fn judgements(plan: &Plan, fail_open: bool) -> ValidatingWebhook {
     }
 }
 
-/// The entry for memory that goes.
-pub(super) fn deletions(plan: &Plan) -> ValidatingWebhook {
+/// The entry for memory that is deleted.
+pub(super) fn deletions(plan: &InstallPlan) -> ValidatingWebhook {
     ValidatingWebhook { rules: Some(Vec::new()), ..validating_webhook(plan, "deletions", Failure::Ignore, 1) }
 }
 
 /// Pods that ask to be refused rather than started without their memory. What a pod says of itself
-/// counts more than what its namespace says, so that one cannot switch it off. Pods of a platform
-/// that makes do without memory are taken out by its family.
-fn required_pods(plan: &Plan) -> MutatingWebhook {
+/// counts more than what its namespace says, so that one cannot switch it off. The family of a
+/// platform whose pods always start without memory takes them out.
+fn required_pods(plan: &InstallPlan) -> MutatingWebhook {
     MutatingWebhook {
         object_selector: Some(expressions(vec![requirement(INJECT_LABEL, "In", &["required"])])),
         namespace_selector: Some(expressions(outside_the_system(plan))),
@@ -72,8 +73,8 @@ fn required_pods(plan: &Plan) -> MutatingWebhook {
     }
 }
 
-/// The preview: workloads of namespaces that ask for it hear what would become of their pods.
-pub(super) fn templates(plan: &Plan) -> ValidatingWebhook {
+/// The preview: workloads, in namespaces that ask for it, get the warnings that their pods would get.
+pub(super) fn templates(plan: &InstallPlan) -> ValidatingWebhook {
     let operations = ["CREATE", "UPDATE"];
     let workloads = |plurals: &[&str]| plurals.iter().map(|plural| (*plural).to_owned()).collect();
     let mut namespaces = outside_the_system(plan);

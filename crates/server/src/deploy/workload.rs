@@ -1,4 +1,5 @@
-//! What runs: the namespace, the Service, the Deployment and its disruption budget.
+//! What runs: the namespace, the Service, the Deployment and its disruption budget. What memgate may do is
+//! in `rbac`.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
@@ -14,7 +15,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::deploy::{NAME, Plan, cluster_metadata, labels, metadata, texts};
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::metadata::{NAME, cluster_metadata, labels, metadata, string_map};
 
 /// Where the webhook listens: a port that firewalls of private clusters leave open to the
 /// apiserver, because the kubelet has it too.
@@ -25,17 +27,17 @@ pub(super) const HEALTH_PORT: i32 = 8081;
 const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a start may take before the kubelet tries another one.
 const STARTUP_SECONDS: i32 = 60;
-/// What a machine is to the scheduler.
-const HOST: &str = "kubernetes.io/hostname";
-/// What fails together.
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+/// The label of a node that names the machine.
+const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+/// The label of a node that names what fails together.
+pub(super) const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 /// Time for a drain: the longest call is 30 s, and endpoints take a while to forget a pod.
 const GRACE_SECONDS: i64 = 120;
 
 /// The namespace, closed to anything that needs privileges.
-pub(super) fn namespace(plan: &Plan) -> Namespace {
+pub(super) fn namespace(plan: &InstallPlan) -> Namespace {
     let mut labels = labels();
-    labels.extend(texts(&[("pod-security.kubernetes.io/enforce", "restricted")]));
+    labels.extend(string_map(&[("pod-security.kubernetes.io/enforce", "restricted")]));
     Namespace {
         metadata: ObjectMeta {
             name: Some(plan.namespace.clone()),
@@ -47,7 +49,7 @@ pub(super) fn namespace(plan: &Plan) -> Namespace {
 }
 
 /// The Service that the apiserver calls.
-pub(super) fn service(plan: &Plan) -> Service {
+pub(super) fn service(plan: &InstallPlan) -> Service {
     Service {
         metadata: metadata(plan),
         spec: Some(ServiceSpec {
@@ -65,7 +67,7 @@ pub(super) fn service(plan: &Plan) -> Service {
 }
 
 /// Two replicas, of which one is always there.
-pub(super) fn deployment(plan: &Plan) -> Deployment {
+pub(super) fn deployment(plan: &InstallPlan) -> Deployment {
     Deployment {
         metadata: metadata(plan),
         spec: Some(DeploymentSpec {
@@ -90,7 +92,7 @@ pub(super) fn deployment(plan: &Plan) -> Deployment {
 }
 
 /// Keeps one replica through node drains, and never holds up the removal of a broken one.
-pub(super) fn disruption_budget(plan: &Plan) -> PodDisruptionBudget {
+pub(super) fn disruption_budget(plan: &InstallPlan) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: metadata(plan),
         spec: Some(PodDisruptionBudgetSpec {
@@ -121,19 +123,19 @@ fn pod() -> PodSpec {
             }),
             ..PodSecurityContext::default()
         }),
-        topology_spread_constraints: Some([HOST, ZONE].map(spread).to_vec()),
-        affinity: Some(apart()),
+        topology_spread_constraints: Some([HOSTNAME_LABEL, ZONE_LABEL].map(topology_spread).to_vec()),
+        affinity: Some(pod_anti_affinity()),
         volumes: Some(vec![account_volume()]),
         ..PodSpec::default()
     }
 }
 
-/// Rather on different machines, but not at the price of not running at all.
-fn apart() -> Affinity {
+/// On different machines where that is possible; on one machine rather than not at all.
+fn pod_anti_affinity() -> Affinity {
     let term = WeightedPodAffinityTerm {
         weight: 100,
         pod_affinity_term: PodAffinityTerm {
-            topology_key: HOST.to_owned(),
+            topology_key: HOSTNAME_LABEL.to_owned(),
             label_selector: Some(selector()),
             ..PodAffinityTerm::default()
         },
@@ -147,7 +149,7 @@ fn apart() -> Affinity {
     }
 }
 
-fn spread(topology: &str) -> TopologySpreadConstraint {
+fn topology_spread(topology: &str) -> TopologySpreadConstraint {
     TopologySpreadConstraint {
         topology_key: topology.to_owned(),
         max_skew: 1,
@@ -158,7 +160,7 @@ fn spread(topology: &str) -> TopologySpreadConstraint {
 }
 
 /// memgate itself.
-pub(super) fn container(plan: &Plan) -> Container {
+pub(super) fn container(plan: &InstallPlan) -> Container {
     Container {
         name: NAME.to_owned(),
         image: Some(plan.image.clone()),

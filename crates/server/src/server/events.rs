@@ -1,7 +1,7 @@
 //! Events about pods that are admitted without their memory, on the object whose pods they are.
 //!
 //! ```text
-//! review ──Notice──▶ Outbox (told a moment ago? room?) ──queue──▶ Delivery (one a second) ──▶ apiserver
+//! review ──PodEvent──▶ Outbox (told a moment ago? room?) ──queue──▶ Delivery (one a second) ──▶ apiserver
 //! ```
 //!
 //! Advice and no part of an admission: nobody waits for an Event, and one that is lost is not missed.
@@ -28,8 +28,8 @@ use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::kind::SYSTEM_NAMESPACES;
-use crate::model::notice::{Notice, Referrer};
 use crate::server::clock::Clock;
 use crate::server::metrics::{Metrics, Told};
 
@@ -70,8 +70,8 @@ struct Topic {
 }
 
 impl Topic {
-    fn of(notice: &Notice) -> Self {
-        let Referrer { kind, namespace, name, .. } = &notice.referrer;
+    fn of(notice: &PodEvent) -> Self {
+        let InvolvedObject { kind, namespace, name, .. } = &notice.regarding;
         let (namespace, name) = (namespace.clone(), name.clone());
         Self { namespace, kind: kind.clone(), name, code: notice.finding.code.name }
     }
@@ -86,7 +86,7 @@ pub(super) struct Outbox {
     /// Whether what only a pod speaks of is believed.
     trusting: bool,
     told: Arc<Topics>,
-    queue: Sender<Notice>,
+    queue: Sender<PodEvent>,
     metrics: Arc<Metrics>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Outbox {
 pub(super) struct Delivery {
     client: Client,
     clock: Clock,
-    notices: Receiver<Notice>,
+    notices: Receiver<PodEvent>,
     told: Arc<Topics>,
     metrics: Arc<Metrics>,
 }
@@ -116,8 +116,8 @@ pub(super) fn outbox(
 
 impl Outbox {
     /// Takes a notice, unless nobody is to be told, or was a short while ago, or there is no room.
-    pub(super) fn put(&self, notice: Notice, now: Instant) {
-        let Referrer { namespace, known, .. } = &notice.referrer;
+    pub(super) fn put(&self, notice: PodEvent, now: Instant) {
+        let InvolvedObject { namespace, known, .. } = &notice.regarding;
         if !(*known || self.trusting) || SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
             return;
         }
@@ -126,7 +126,7 @@ impl Outbox {
         }
     }
 
-    fn take(&self, notice: Notice, now: Instant) -> Result<(), Told> {
+    fn take(&self, notice: PodEvent, now: Instant) -> Result<(), Told> {
         let topic = Topic::of(&notice);
         let mut told = lock(&self.told);
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < QUIET;
@@ -194,9 +194,9 @@ fn warn(error: &Error, again: bool) {
     }
 }
 
-async fn write(client: &Client, notice: &Notice, now: i64) -> Result<Told, Error> {
+async fn write(client: &Client, notice: &PodEvent, now: i64) -> Result<Told, Error> {
     let event = event(notice, now);
-    let events: Api<Event> = Api::namespaced(client.clone(), &notice.referrer.namespace);
+    let events: Api<Event> = Api::namespaced(client.clone(), &notice.regarding.namespace);
     match timeout(LONGEST, events.create(&PostParams::default(), &event)).await {
         Ok(Ok(_)) => Ok(Told::Written),
         Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(Told::Duplicate),
@@ -206,8 +206,8 @@ async fn write(client: &Client, notice: &Notice, now: i64) -> Result<Told, Error
     }
 }
 
-fn event(notice: &Notice, now: i64) -> Event {
-    let Referrer { api_version, kind, namespace, name, uid, .. } = &notice.referrer;
+fn event(notice: &PodEvent, now: i64) -> Event {
+    let InvolvedObject { api_version, kind, namespace, name, uid, .. } = &notice.regarding;
     let regarding = ObjectReference {
         api_version: Some(api_version.clone()),
         kind: Some(kind.to_string()),
@@ -236,8 +236,8 @@ fn event(notice: &Notice, now: i64) -> Event {
 }
 
 /// The same for all replicas that tell the same within the same ten minutes of the clock.
-fn event_name(notice: &Notice, now: i64) -> String {
-    let Referrer { api_version, kind, name, uid, .. } = &notice.referrer;
+fn event_name(notice: &PodEvent, now: i64) -> String {
+    let InvolvedObject { api_version, kind, name, uid, .. } = &notice.regarding;
     let window = now.div_euclid(i64::try_from(QUIET.as_secs()).unwrap_or(i64::MAX)).to_string();
     let parts = [api_version, kind.as_ref(), name, uid, notice.finding.code.name, &window];
     let hash = digest(&SHA256, parts.join("\n").as_bytes());
@@ -245,7 +245,7 @@ fn event_name(notice: &Notice, now: i64) -> String {
     format!("{}.{hash:016x}", cut(name, NAME_BYTES).trim_end_matches(['.', '-']))
 }
 
-fn note(notice: &Notice) -> String {
+fn note(notice: &PodEvent) -> String {
     let finding = &notice.finding;
     let (code, message) = (finding.code.name, &finding.message);
     let part = if notice.partly { "a part of its memory" } else { "its memory" };

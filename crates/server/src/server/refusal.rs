@@ -60,20 +60,20 @@ pub(super) enum Refusal {
     Late,
     /// The object under review cannot be read.
     #[error("{0}")]
-    Unreadable(admission::Fault),
+    Unreadable(admission::Error),
     /// A decision that could not be turned into an answer.
     #[error("internal fault: the answer could not be made; the log has the cause")]
-    Fault(#[source] admission::Fault),
+    Fault(#[source] admission::Error),
     /// A panic.
     #[error("internal fault; the log has the cause")]
     Panicked,
 }
 
-impl From<admission::Fault> for Refusal {
-    fn from(fault: admission::Fault) -> Self {
+impl From<admission::Error> for Refusal {
+    fn from(fault: admission::Error) -> Self {
         match fault {
-            admission::Fault::Unreadable => Self::Unreadable(fault),
-            admission::Fault::Patch(_) => Self::Fault(fault),
+            admission::Error::Unreadable => Self::Unreadable(fault),
+            admission::Error::Patch(_) => Self::Fault(fault),
         }
     }
 }

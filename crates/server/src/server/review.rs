@@ -84,7 +84,7 @@ impl Desk {
         let mut decision = self.settle(decide, &review, deadline, trace).await?;
         let step = trace.step("answer");
         let body = admission::respond(phase, &review, &decision)?;
-        let told = decision.told(phase);
+        let told = decision.findings_for(phase);
         let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
         let family = decision.family.filter(|_| phase == Phase::Mutate && allowed);
         if let Some(family) = family.filter(|_| !decision.edits.is_empty()) {
@@ -99,7 +99,7 @@ impl Desk {
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
         log(&self.lines, &review, &told, &answer, start.elapsed());
-        if let (Some(outbox), Some(notice), false) = (&self.outbox, decision.notice.take(), review.dry_run) {
+        if let (Some(outbox), Some(notice), false) = (&self.outbox, decision.event.take(), review.dry_run) {
             outbox.put(notice, Instant::now());
         }
         Ok(answer)

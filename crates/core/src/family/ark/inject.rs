@@ -13,9 +13,9 @@ use std::sync::Arc;
 use crate::family::inject::env::{Existing, Variable};
 use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation, maker, merge};
 use crate::model::decision::Reason;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
-use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::snapshot::{Lookup, StateReader};
 
@@ -58,7 +58,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// What made the pod: no object of the platform stands for it.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
     home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
@@ -123,8 +123,8 @@ fn find<'s>(
     let (home, name) = (home.unwrap_or(namespace), if name.is_empty() { DEFAULT } else { name });
     match state.get_if_known(&MEMORY, home, name) {
         Lookup::Found(memory) => {
-            let placed = memory.placed && state.placed();
-            let foreign = home != namespace && placed;
+            let namespace_given = memory.namespace_given && state.namespace_given();
+            let foreign = home != namespace && namespace_given;
             if foreign {
                 let (home, namespace) = (quoted(home), quoted(namespace));
                 let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");

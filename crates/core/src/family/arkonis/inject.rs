@@ -9,9 +9,9 @@ mod want;
 
 use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, unmet};
 use crate::model::decision::Reason;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
-use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;
@@ -31,11 +31,11 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// The agent of the pod, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let named = recognise::recognise(pod)?;
     let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == named.label).find_map(|dialect| {
         let agent = state.peek(&dialect.agent, namespace, named.agent)?;
-        Some(Referrer::of(&dialect.agent, agent))
+        Some(InvolvedObject::of(&dialect.agent, agent))
     });
     agent.or_else(|| maker(pod, namespace))
 }

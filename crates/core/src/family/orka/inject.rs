@@ -9,9 +9,9 @@ mod want;
 
 use crate::family::inject::{Conflict, label, maker, merge, unmet};
 use crate::model::decision::Reason;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
-use crate::model::notice::Referrer;
 use crate::model::pod::Pod;
 use crate::model::snapshot::StateReader;
 
@@ -51,10 +51,10 @@ fn fill(pod: &Pod<'_>, worker: &Worker<'_, '_>, chain: Chain<'_>) -> Injection {
 
 /// The Task of the worker, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let worker = Worker::of(pod).filter(|worker| worker.task_namespace == namespace)?;
     let task = state.peek(&KNOWN_TASK, namespace, worker.task_name);
-    task.map(|task| Referrer::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
+    task.map(|task| InvolvedObject::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
 }
 
 /// The namespace that an AI worker says it belongs to.

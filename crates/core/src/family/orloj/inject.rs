@@ -10,9 +10,9 @@ mod want;
 
 use crate::family::inject::{Conflict, Unmet, container_named, env, maker, merge, unmet};
 use crate::model::decision::Reason;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
-use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;
@@ -47,7 +47,7 @@ fn fill(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<I
 /// The Agent of the pod, or else what made the pod. Nothing where the task is of an Orloj namespace of
 /// another name than the pod's.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
         Ok((_, container)) => {
             let identity = Identity::read(pod, container, namespace);
@@ -59,7 +59,7 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Opti
         }
         Err(_) => None,
     };
-    agent.map(|agent| Referrer::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
+    agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
 }
 
 fn agent_container<'p>(pod: &'p Pod<'p>) -> Result<(usize, &'p Container<'p>), Unmet> {

@@ -72,7 +72,7 @@ fn is_news(warning: &Finding, object: &Tree, old: &Tree) -> bool {
         return text(object, &["spec", "provider"]) != text(old, &["spec", "provider"]);
     }
     match (object.get("spec"), old.get("spec")) {
-        (Some(new), Some(old)) => !new.says_the_same(old),
+        (Some(new), Some(old)) => !new.is_equivalent(old),
         (None, None) => false,
         _ => true,
     }

@@ -14,9 +14,9 @@ mod want;
 use crate::family::inject::parts::{Mounts, PodParts};
 use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, no_memory, unmet};
 use crate::model::decision::Reason;
+use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
-use crate::model::notice::Referrer;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::StateReader;
@@ -42,10 +42,10 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// The Agent of the pod, or else its AgentRun, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<Referrer> {
+pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = recognise(pod)?;
     let run = pod.label(RUN_LABEL).unwrap_or_default();
-    let known = |(kind, name)| Some(Referrer::of(kind, state.peek(kind, namespace, name)?));
+    let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
     let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
     objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
 }

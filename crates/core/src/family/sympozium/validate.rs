@@ -57,7 +57,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         Vec::new()
     });
     let denials = findings.iter_mut().filter(|finding| finding.severity == Severity::Deny);
-    denials.for_each(|finding| finding.place = Some(place(subject.object, &finding.pointer)));
+    denials.for_each(|finding| finding.fingerprint_path = Some(place(subject.object, &finding.pointer)));
     beside_wrong_types(findings, SCHEMA_CODES)
 }
 

@@ -1,14 +1,16 @@
-//! Values to lines of YAML or JSON, each line with the origins of what it holds.
+//! Values to lines of YAML or JSON, each line with the origins of what it holds. Where the lines go in a
+//! text is for `block` and `flow` to say.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::manifest::rewrite::plan::Fresh;
+use crate::manifest::rewrite::origins::ValueOrigins;
 use crate::manifest::scalar::{Scalar, plain};
 
-/// The longest key that is written without `? `; YAML allows 1,024 characters with their quotes.
-const LONGEST_KEY: usize = 500;
+/// How many bytes a key may have that is written without `? ` in front of it. YAML allows 1,024
+/// characters, quotes and escapes included.
+const MAX_IMPLICIT_KEY_BYTES: usize = 500;
 
 /// A line without its end, or the part of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,27 +41,33 @@ pub(super) fn entry(
     lines: &mut Vec<Line>,
     key: &str,
     value: &Value,
-    fresh: &Fresh,
+    origins: &ValueOrigins,
     at: usize,
     indents: Indents,
 ) {
     let margin = " ".repeat(at);
     let key = text_scalar(key, false);
-    if key.len() > LONGEST_KEY {
-        lines.push(Line::new(format!("{margin}? {key}"), fresh.own()));
-        return below(lines, format!("{margin}:"), value, fresh, at, indents);
+    if key.len() > MAX_IMPLICIT_KEY_BYTES {
+        lines.push(Line::new(format!("{margin}? {key}"), origins.own()));
+        return below(lines, format!("{margin}:"), value, origins, at, indents);
     }
-    below(lines, format!("{margin}{key}:"), value, fresh, at, indents);
+    below(lines, format!("{margin}{key}:"), value, origins, at, indents);
 }
 
 /// A block list whose dashes stand at column `at`.
-pub(super) fn element(lines: &mut Vec<Line>, value: &Value, fresh: &Fresh, at: usize, indents: Indents) {
+pub(super) fn element(
+    lines: &mut Vec<Line>,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
     let margin = " ".repeat(at);
     let first = lines.len();
     match value {
-        Value::Object(map) if !map.is_empty() => block(lines, value, fresh, at + 2, indents),
-        Value::Array(list) if !list.is_empty() => block(lines, value, fresh, at + 2, indents),
-        _ => return below(lines, format!("{margin}-"), value, fresh, at, indents),
+        Value::Object(map) if !map.is_empty() => block(lines, value, origins, at + 2, indents),
+        Value::Array(list) if !list.is_empty() => block(lines, value, origins, at + 2, indents),
+        _ => return below(lines, format!("{margin}-"), value, origins, at, indents),
     }
     if let Some(line) = lines.get_mut(first) {
         line.text.replace_range(..at + 2, &format!("{margin}- "));
@@ -68,35 +76,49 @@ pub(super) fn element(lines: &mut Vec<Line>, value: &Value, fresh: &Fresh, at: u
 
 /// A collection that is not empty, or a scalar, as a block at column `at`. Bounded: a value is as
 /// deep as its source and one edit.
-pub(super) fn block(lines: &mut Vec<Line>, value: &Value, fresh: &Fresh, at: usize, indents: Indents) {
+pub(super) fn block(
+    lines: &mut Vec<Line>,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
     match value {
         Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
-                entry(lines, key, value, &fresh.entry(key), at, indents);
+                entry(lines, key, value, &origins.entry(key), at, indents);
             }
         }
         Value::Array(list) if !list.is_empty() => {
             for (index, value) in list.iter().enumerate() {
-                element(lines, value, &fresh.element(index), at, indents);
+                element(lines, value, &origins.element(index), at, indents);
             }
         }
-        _ => lines.push(Line::new(format!("{}{}", " ".repeat(at), scalar(value, false)), fresh.all())),
+        _ => lines.push(Line::new(format!("{}{}", " ".repeat(at), scalar(value, false)), origins.all())),
     }
 }
 
 /// A value behind `head`, which is a key or a dash at column `at`.
-fn below(lines: &mut Vec<Line>, head: String, value: &Value, fresh: &Fresh, at: usize, indents: Indents) {
+fn below(
+    lines: &mut Vec<Line>,
+    head: String,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            lines.push(Line::new(head, fresh.own()));
-            block(lines, value, fresh, at + indents.map, indents);
+            lines.push(Line::new(head, origins.own()));
+            block(lines, value, origins, at + indents.map, indents);
         }
         Value::Array(list) if !list.is_empty() => {
-            lines.push(Line::new(head, fresh.own()));
-            block(lines, value, fresh, at + indents.list, indents);
+            lines.push(Line::new(head, origins.own()));
+            block(lines, value, origins, at + indents.list, indents);
         }
-        Value::String(text) if is_literal(text) => literal(lines, &head, text, fresh, at + 2),
-        _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), fresh.all())),
+        // A text of several lines in quotes would be one long line of escapes.
+        Value::String(text) if is_literal(text) => literal(lines, &head, text, origins, at + 2),
+        _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), origins.all())),
     }
 }
 
@@ -109,23 +131,23 @@ fn is_literal(text: &str) -> bool {
         && text.chars().all(|character| character == '\n' || is_printable(character))
 }
 
-fn literal(lines: &mut Vec<Line>, head: &str, text: &str, fresh: &Fresh, at: usize) {
+fn literal(lines: &mut Vec<Line>, head: &str, text: &str, origins: &ValueOrigins, at: usize) {
     let (indicator, body) = match text.strip_suffix('\n') {
         Some(body) => ("|", body),
         None => ("|-", text),
     };
-    lines.push(Line::new(format!("{head} {indicator}"), fresh.all()));
+    lines.push(Line::new(format!("{head} {indicator}"), origins.all()));
     for line in body.split('\n') {
         let margin = if line.is_empty() { String::new() } else { " ".repeat(at) };
-        lines.push(Line::new(format!("{margin}{line}"), fresh.all()));
+        lines.push(Line::new(format!("{margin}{line}"), origins.all()));
     }
 }
 
 /// A value in one line, as in `{name: A, value: "1"}`.
 pub(super) fn flow(value: &Value) -> String {
     match value {
-        Value::Object(map) => braced("{", "}", map.iter().map(|(key, value)| flow_entry(key, value))),
-        Value::Array(list) => braced("[", "]", list.iter().map(flow)),
+        Value::Object(map) => joined("{", "}", map.iter().map(|(key, value)| flow_entry(key, value))),
+        Value::Array(list) => joined("[", "]", list.iter().map(flow)),
         _ => scalar(value, true),
     }
 }
@@ -135,7 +157,7 @@ pub(super) fn flow_entry(key: &str, value: &Value) -> String {
     format!("{}: {}", text_scalar(key, true), flow(value))
 }
 
-fn braced(open: &str, close: &str, parts: impl Iterator<Item = String>) -> String {
+fn joined(open: &str, close: &str, parts: impl Iterator<Item = String>) -> String {
     format!("{open}{}{close}", parts.collect::<Vec<_>>().join(", "))
 }
 
@@ -167,38 +189,44 @@ pub(super) fn pretty(
     lines: &mut Vec<Line>,
     head: &str,
     value: &Value,
-    fresh: &Fresh,
+    origins: &ValueOrigins,
     margin: &str,
     unit: &str,
 ) {
     let inner = format!("{margin}{unit}");
     match value {
         Value::Object(map) if !map.is_empty() => {
-            lines.push(Line::new(format!("{head}{{"), fresh.own()));
-            pretty_entries(lines, map, fresh, &inner, unit);
-            lines.push(Line::new(format!("{margin}}}"), fresh.last()));
+            lines.push(Line::new(format!("{head}{{"), origins.own()));
+            pretty_entries(lines, map, origins, &inner, unit);
+            lines.push(Line::new(format!("{margin}}}"), origins.last()));
         }
         Value::Array(list) if !list.is_empty() => {
-            lines.push(Line::new(format!("{head}["), fresh.own()));
+            lines.push(Line::new(format!("{head}["), origins.own()));
             for (index, value) in list.iter().enumerate() {
-                pretty(lines, &inner, value, &fresh.element(index), &inner, unit);
-                end_item(lines, index + 1 < list.len());
+                pretty(lines, &inner, value, &origins.element(index), &inner, unit);
+                add_comma(lines, index + 1 < list.len());
             }
-            lines.push(Line::new(format!("{margin}]"), fresh.last()));
+            lines.push(Line::new(format!("{margin}]"), origins.last()));
         }
-        _ => lines.push(Line::new(format!("{head}{}", json(value, " ")), fresh.all())),
+        _ => lines.push(Line::new(format!("{head}{}", json(value, " ")), origins.all())),
     }
 }
 
-fn pretty_entries(lines: &mut Vec<Line>, map: &Map<String, Value>, fresh: &Fresh, inner: &str, unit: &str) {
+fn pretty_entries(
+    lines: &mut Vec<Line>,
+    map: &Map<String, Value>,
+    origins: &ValueOrigins,
+    inner: &str,
+    unit: &str,
+) {
     for (index, (key, value)) in map.iter().enumerate() {
         let head = format!("{inner}{}: ", double_quoted(key));
-        pretty(lines, &head, value, &fresh.entry(key), inner, unit);
-        end_item(lines, index + 1 < map.len());
+        pretty(lines, &head, value, &origins.entry(key), inner, unit);
+        add_comma(lines, index + 1 < map.len());
     }
 }
 
-fn end_item(lines: &mut [Line], more: bool) {
+fn add_comma(lines: &mut [Line], more: bool) {
     if let Some(line) = lines.last_mut().filter(|_| more) {
         line.text.push(',');
     }
@@ -212,7 +240,8 @@ pub(super) fn scalar(value: &Value, in_flow: bool) -> String {
     }
 }
 
-/// A string that every YAML reader, of 1.1 or 1.2, takes for this string.
+/// A string that every YAML reader, of 1.1 or 1.2, takes for this string. Single quotes where the text has
+/// quotes or backslashes itself, such as JSON in an annotation, which stays legible so.
 fn text_scalar(text: &str, in_flow: bool) -> String {
     if is_plain(text, in_flow) {
         text.to_owned()

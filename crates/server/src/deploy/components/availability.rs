@@ -1,16 +1,16 @@
-//! How many replicas there are, and what happens while none answers.
+//! How many replicas there are, and what happens while memgate is away.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::deploy::entry::Failure;
 use crate::deploy::objects::Objects;
-use crate::deploy::workload::ZONE;
+use crate::deploy::workload::ZONE_LABEL;
 
-/// Three replicas, in different zones at any price, of which a drain takes one at a time.
+/// Three replicas, always in different zones, of which a drain takes one at a time.
 pub(super) fn ha(objects: &mut Objects) {
     objects.workload().replicas = Some(3);
     let spread = objects.pod().topology_spread_constraints.iter_mut().flatten();
-    for constraint in spread.filter(|constraint| constraint.topology_key == ZONE) {
+    for constraint in spread.filter(|constraint| constraint.topology_key == ZONE_LABEL) {
         "DoNotSchedule".clone_into(&mut constraint.when_unsatisfiable);
     }
     let budget = objects.disruption_budget.as_mut().and_then(|budget| budget.spec.as_mut());
@@ -20,7 +20,7 @@ pub(super) fn ha(objects: &mut Objects) {
     }
 }
 
-/// One replica. With nobody to take over, nothing is refused while it is away, and it stops no
+/// One replica. As no other takes over, nothing is refused while it is away, and it does not hold up a
 /// drain.
 pub(super) fn single_node(objects: &mut Objects) {
     objects.workload().replicas = Some(1);
@@ -33,7 +33,7 @@ pub(super) fn single_node(objects: &mut Objects) {
     }
 }
 
-/// One talkative replica of an image that is on the machine and nowhere else.
+/// One replica, with a detailed log, of an image that only this machine has.
 pub(super) fn kind_dev(objects: &mut Objects) {
     let workload = objects.workload();
     workload.replicas = Some(1);

@@ -1,33 +1,35 @@
-//! Where the certificate comes from, when it is not memgate's own, and who has to show one.
+//! Certificates that memgate does not make: where its own comes from, and which callers must show one.
 
 use k8s_openapi::api::core::v1::{CSIVolumeSource, ConfigMapVolumeSource, SecretVolumeSource, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::deploy::components::operations::annotate;
+use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::metadata::{NAME, metadata, string_map};
 use crate::deploy::objects::Objects;
+use crate::deploy::rbac;
 use crate::deploy::workload::mount;
-use crate::deploy::{NAME, Part, Plan, metadata, rbac, texts};
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";
 /// Where it is mounted.
 const TLS_DIRECTORY: &str = "/etc/memgate/tls";
-/// The ConfigMap with the CA of those who may call.
+/// The ConfigMap with the CA of the clients that may call.
 const CLIENT_CA: &str = "memgate-client-ca";
 /// Where it is mounted.
 const CLIENT_CA_DIRECTORY: &str = "/etc/memgate/client-ca";
-/// The Issuer that signs nothing but the CA.
-const BOOTSTRAP: &str = "memgate-bootstrap";
+/// The Issuer that signs the CA only.
+const SELF_SIGNED_ISSUER: &str = "memgate-bootstrap";
 /// The CA, and the Issuer that signs with it.
-const CA: &str = "memgate-ca";
+const CA_CERTIFICATE: &str = "memgate-ca";
 const ISSUER: &str = "memgate-ca";
 /// The Secret of that CA: not memgate's own one, so that one can change between the two.
 const CA_SECRET: &str = "memgate-ca-cert-manager";
 /// The user that the container runs as.
-const USER: &str = "65532";
+const RUN_AS_USER: &str = "65532";
 
-/// The Secret `memgate-tls`, which somebody else writes.
+/// The Secret `memgate-tls`, which memgate does not write.
 pub(super) fn files(objects: &mut Objects) {
     let volume = Volume {
         secret: Some(SecretVolumeSource {
@@ -36,18 +38,18 @@ pub(super) fn files(objects: &mut Objects) {
         }),
         ..Volume::default()
     };
-    mounted(objects, "files", volume);
+    serve_from_volume(objects, volume);
 }
 
 /// A CA, an issuer and a certificate of cert-manager, which also writes the `caBundle`.
-pub(super) fn cert_manager(objects: &mut Objects, plan: &Plan) {
+pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
     files(objects);
     for argument in objects.arguments() {
         if argument == "--certs=files" {
             "--certs=cert-manager".clone_into(argument);
         }
     }
-    authority(objects, plan);
+    add_certificate_authority(objects, plan);
     let service = format!("{NAME}.{}", plan.namespace);
     let certificate = json!({
         "secretName": TLS_SECRET,
@@ -58,12 +60,12 @@ pub(super) fn cert_manager(objects: &mut Objects, plan: &Plan) {
         "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
         "issuerRef": issuer_ref(ISSUER),
     });
-    objects.others.push((Part::Workload, object(plan, "Certificate", NAME, &certificate)));
-    trust(objects, plan, NAME);
+    objects.others.push((Part::Workload, cert_manager_object(plan, "Certificate", NAME, &certificate)));
+    inject_ca(objects, plan, NAME);
 }
 
 /// The same CA, of which the CSI driver of cert-manager gets each replica a certificate of its own.
-pub(super) fn csi_driver(objects: &mut Objects, plan: &Plan) {
+pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
     let service = format!("{NAME}.{}.svc", plan.namespace);
     let attributes = [
         ("csi.cert-manager.io/issuer-name", ISSUER),
@@ -71,23 +73,23 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &Plan) {
         ("csi.cert-manager.io/key-algorithm", "ECDSA"),
         ("csi.cert-manager.io/key-size", "256"),
         ("csi.cert-manager.io/key-usages", "digital signature,server auth"),
-        ("csi.cert-manager.io/fs-group", USER),
+        ("csi.cert-manager.io/fs-group", RUN_AS_USER),
     ];
     let volume = Volume {
         csi: Some(CSIVolumeSource {
             driver: "csi.cert-manager.io".to_owned(),
             read_only: Some(true),
-            volume_attributes: Some(texts(&attributes)),
+            volume_attributes: Some(string_map(&attributes)),
             ..CSIVolumeSource::default()
         }),
         ..Volume::default()
     };
-    mounted(objects, "files", volume);
-    authority(objects, plan);
-    trust(objects, plan, CA);
+    serve_from_volume(objects, volume);
+    add_certificate_authority(objects, plan);
+    inject_ca(objects, plan, CA_CERTIFICATE);
 }
 
-/// Calls only from who shows a certificate of the CA in the ConfigMap `memgate-client-ca`.
+/// Accepts only clients with a certificate of the CA in the ConfigMap `memgate-client-ca`.
 pub(super) fn mtls(objects: &mut Objects) {
     let volume = Volume {
         name: "client-ca".to_owned(),
@@ -105,13 +107,13 @@ pub(super) fn mtls(objects: &mut Objects) {
     ]);
 }
 
-/// Serves the certificate in a volume; what memgate needs to make one of its own goes, and with the
-/// right to write its configurations the fence around that right.
-fn mounted(objects: &mut Objects, mode: &str, volume: Volume) {
+/// Serves the certificate in a volume. What memgate needs to make one of its own goes: the role for its
+/// Secret, the right to write its configurations, and the policy that guards this right.
+fn serve_from_volume(objects: &mut Objects, volume: Volume) {
     let arguments = objects.arguments();
     arguments.retain(|argument| !argument.starts_with("--certs="));
     arguments.extend([
-        format!("--certs={mode}"),
+        "--certs=files".to_owned(),
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ]);
@@ -119,14 +121,14 @@ fn mounted(objects: &mut Objects, mode: &str, volume: Volume) {
     objects.pod().volumes.get_or_insert_default().push(volume);
     objects.container.volume_mounts.get_or_insert_default().push(mount("tls", TLS_DIRECTORY));
     objects.role = None;
-    objects.fence = None;
+    objects.self_guard = None;
     let configurations = rbac::configurations();
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
 
 /// A CA that cert-manager keeps, and an issuer that signs with it. Its key stays: a new one would
 /// replace the CA in one step, and callers that learn of it late would lose their calls.
-fn authority(objects: &mut Objects, plan: &Plan) {
+fn add_certificate_authority(objects: &mut Objects, plan: &InstallPlan) {
     let ca = json!({
         "isCA": true,
         "commonName": "memgate CA",
@@ -134,18 +136,18 @@ fn authority(objects: &mut Objects, plan: &Plan) {
         "duration": "8760h",
         "renewBefore": "2920h",
         "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
-        "issuerRef": issuer_ref(BOOTSTRAP),
+        "issuerRef": issuer_ref(SELF_SIGNED_ISSUER),
     });
     let added = [
-        object(plan, "Issuer", BOOTSTRAP, &json!({"selfSigned": {}})),
-        object(plan, "Certificate", CA, &ca),
-        object(plan, "Issuer", ISSUER, &json!({"ca": {"secretName": CA_SECRET}})),
+        cert_manager_object(plan, "Issuer", SELF_SIGNED_ISSUER, &json!({"selfSigned": {}})),
+        cert_manager_object(plan, "Certificate", CA_CERTIFICATE, &ca),
+        cert_manager_object(plan, "Issuer", ISSUER, &json!({"ca": {"secretName": CA_SECRET}})),
     ];
     objects.others.extend(added.map(|object| (Part::Workload, object)));
 }
 
 /// Has cert-manager write the CA of a Certificate into the `caBundle`.
-fn trust(objects: &mut Objects, plan: &Plan, certificate: &str) {
+fn inject_ca(objects: &mut Objects, plan: &InstallPlan, certificate: &str) {
     let source = format!("{}/{certificate}", plan.namespace);
     annotate(objects, "cert-manager.io/inject-ca-from", &source);
 }
@@ -155,7 +157,7 @@ fn issuer_ref(name: &str) -> Value {
 }
 
 /// An object of cert-manager's.
-fn object(plan: &Plan, kind: &str, name: &str, spec: &Value) -> Value {
+fn cert_manager_object(plan: &InstallPlan, kind: &str, name: &str, spec: &Value) -> Value {
     let metadata = ObjectMeta { name: Some(name.to_owned()), ..metadata(plan) };
     json!({"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": spec})
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
+use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::metadata::{labels, metadata, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::HEALTH_PORT;
-use crate::deploy::{Part, Plan, labels, metadata, texts};
 use crate::manifest::document::values;
 use crate::manifest::source::Source;
 
@@ -19,11 +20,11 @@ const DASHBOARD: &str = include_str!("../../../../../deploy/monitoring/dashboard
 const DASHBOARD_LABEL: (&str, &str) = ("grafana_dashboard", "1");
 
 /// A Service for metrics, also of replicas that are not ready, and the order to scrape it.
-pub(super) fn service_monitor(objects: &mut Objects, plan: &Plan) {
+pub(super) fn service_monitor(objects: &mut Objects, plan: &InstallPlan) {
     let name = "memgate-metrics";
     let meta = ObjectMeta {
         name: Some(name.to_owned()),
-        labels: Some(texts(&[("app.kubernetes.io/name", name)])),
+        labels: Some(string_map(&[("app.kubernetes.io/name", name)])),
         ..metadata(plan)
     };
     let service = json!({
@@ -50,7 +51,7 @@ pub(super) fn service_monitor(objects: &mut Objects, plan: &Plan) {
 }
 
 /// The alerts.
-pub(super) fn alerts(objects: &mut Objects, plan: &Plan) {
+pub(super) fn alerts(objects: &mut Objects, plan: &InstallPlan) {
     let source = Arc::new(Source::new("alerts.yaml", ALERTS));
     let groups = values(&source, &mut Vec::new()).into_iter().next();
     let rule = json!({
@@ -63,10 +64,10 @@ pub(super) fn alerts(objects: &mut Objects, plan: &Plan) {
 }
 
 /// The dashboard, in a ConfigMap as Grafana's sidecar collects them.
-pub(super) fn dashboards(objects: &mut Objects, plan: &Plan) {
+pub(super) fn dashboards(objects: &mut Objects, plan: &InstallPlan) {
     let mut metadata = metadata(plan);
     metadata.name = Some("memgate-dashboard".to_owned());
-    metadata.labels.get_or_insert_default().extend(texts(&[DASHBOARD_LABEL]));
+    metadata.labels.get_or_insert_default().extend(string_map(&[DASHBOARD_LABEL]));
     let data: Value = json!({"memgate.json": DASHBOARD});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
     objects.others.push((Part::Workload, map));

@@ -1,11 +1,12 @@
-//! Who may reach memgate, and by which network.
+//! Which traffic reaches memgate and leaves it, and on which network.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
+use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::metadata::{labels, metadata, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::{HEALTH_PORT, WEBHOOK_PORT};
-use crate::deploy::{Part, Plan, labels, metadata, texts};
 
 /// On a machine's own network 10250 belongs to the kubelet.
 const HOST_WEBHOOK_PORT: i32 = 10260;
@@ -16,7 +17,7 @@ const METRICS_LABEL: &str = "memgate.dev/metrics";
 
 /// Reviews from anywhere, since no selector names the apiserver; metrics from namespaces that bear a
 /// label; and out to the apiserver and to DNS only.
-pub(super) fn policy(objects: &mut Objects, plan: &Plan) {
+pub(super) fn policy(objects: &mut Objects, plan: &InstallPlan) {
     let dns = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}});
     let scrapers = json!({"namespaceSelector": {"matchLabels": {METRICS_LABEL: "allowed"}}});
     let policy = json!({
@@ -43,7 +44,7 @@ pub(super) fn policy(objects: &mut Objects, plan: &Plan) {
 /// `privileged` allows it, and a port is there once on a machine, so that an update has to take one
 /// replica away before it adds another.
 pub(super) fn host(objects: &mut Objects) {
-    let level = texts(&[("pod-security.kubernetes.io/enforce", "privileged")]);
+    let level = string_map(&[("pod-security.kubernetes.io/enforce", "privileged")]);
     objects.namespace.metadata.labels.get_or_insert_default().extend(level);
     let rolling = objects.workload().strategy.get_or_insert_default().rolling_update.get_or_insert_default();
     rolling.max_unavailable = Some(IntOrString::Int(1));
@@ -51,13 +52,13 @@ pub(super) fn host(objects: &mut Objects) {
     let pod = objects.pod();
     pod.host_network = Some(true);
     pod.dns_policy = Some("ClusterFirstWithHostNet".to_owned());
-    let moved = [(WEBHOOK_PORT, HOST_WEBHOOK_PORT), (HEALTH_PORT, HOST_HEALTH_PORT)];
-    for (usual, port) in moved {
+    let ports = [(WEBHOOK_PORT, HOST_WEBHOOK_PORT), (HEALTH_PORT, HOST_HEALTH_PORT)];
+    for (usual, port) in ports {
         for argument in objects.arguments() {
             *argument = argument.replace(&format!("[::]:{usual}"), &format!("[::]:{port}"));
         }
-        let ports = objects.container.ports.iter_mut().flatten();
-        for known in ports.filter(|known| known.container_port == usual) {
+        let container_ports = objects.container.ports.iter_mut().flatten();
+        for known in container_ports.filter(|known| known.container_port == usual) {
             known.container_port = port;
         }
     }

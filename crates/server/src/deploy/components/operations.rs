@@ -1,27 +1,29 @@
-//! How important memgate is, what it says of its work, and what brings it.
+//! The priority of memgate's pods, its Events, and what GitOps tools have to know.
 
 use serde_json::json;
 
+use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::metadata::metadata;
 use crate::deploy::objects::Objects;
-use crate::deploy::{Part, Plan, metadata, rbac};
+use crate::deploy::rbac;
 
 /// The priority class of what a cluster cannot do without.
-const CRITICAL: &str = "system-cluster-critical";
-/// Room for an update of three replicas, and some.
-const CRITICAL_PODS: &str = "10";
+const PRIORITY_CLASS: &str = "system-cluster-critical";
+/// How many pods the quota allows: those of an update of three replicas, with some to spare.
+const QUOTA_PODS: &str = "10";
 
 /// The priority class, and the quota without which some clouds refuse it outside of `kube-system`.
-pub(super) fn priority_critical(objects: &mut Objects, plan: &Plan) {
-    objects.pod().priority_class_name = Some(CRITICAL.to_owned());
+pub(super) fn priority_critical(objects: &mut Objects, plan: &InstallPlan) {
+    objects.pod().priority_class_name = Some(PRIORITY_CLASS.to_owned());
     let quota = json!({
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": metadata(plan),
         "spec": {
-            "hard": {"pods": CRITICAL_PODS},
+            "hard": {"pods": QUOTA_PODS},
             "scopeSelector": {
                 "matchExpressions": [
-                    {"scopeName": "PriorityClass", "operator": "In", "values": [CRITICAL]},
+                    {"scopeName": "PriorityClass", "operator": "In", "values": [PRIORITY_CLASS]},
                 ],
             },
         },

@@ -1,13 +1,15 @@
-//! What memgate is asked about, and what becomes of it when memgate does not answer.
+//! Which requests memgate reviews beyond the base, and what happens to them when it does not answer.
 
 use crate::deploy::entry::{Failure, full_name};
 use crate::deploy::families::agent_pods_name;
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::metadata::NAME;
 use crate::deploy::objects::Objects;
-use crate::deploy::{NAME, Plan, webhooks};
+use crate::deploy::webhooks;
 
 /// Agent pods do not start without their memory while memgate is away, save where a platform makes
 /// do without.
-pub(super) fn fail_closed(objects: &mut Objects, plan: &Plan) {
+pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
     let strict = plan.families.iter().filter(|family| family.honours_required);
     let names: Vec<_> = strict
         .flat_map(|family| family.pod_selectors)
@@ -20,12 +22,11 @@ pub(super) fn fail_closed(objects: &mut Objects, plan: &Plan) {
 }
 
 /// Asks about workloads in namespaces with the label `memgate.dev/preview=enabled`.
-pub(super) fn templates(objects: &mut Objects, plan: &Plan) {
+pub(super) fn templates(objects: &mut Objects, plan: &InstallPlan) {
     objects.validating.webhooks.get_or_insert_default().push(webhooks::templates(plan));
 }
 
-/// Names the configurations as the apiserver wants them of a file, and lets nothing of memgate look
-/// for them in the API.
+/// Names the configurations as the apiserver asks of those in a file.
 pub(super) fn static_manifest(objects: &mut Objects) {
     let name = format!("{NAME}.static.k8s.io");
     objects.mutating.metadata.name = Some(name.clone());

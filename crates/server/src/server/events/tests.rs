@@ -10,8 +10,8 @@ use crate::server::stub::client;
 static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };
 static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };
 
-fn notice(name: &str, code: &'static Code) -> Notice {
-    let referrer = Referrer {
+fn notice(name: &str, code: &'static Code) -> PodEvent {
+    let regarding = InvolvedObject {
         api_version: "family.dev/v1".to_owned(),
         kind: "Agent".into(),
         namespace: "team".to_owned(),
@@ -20,12 +20,12 @@ fn notice(name: &str, code: &'static Code) -> Notice {
         known: true,
     };
     let finding = Finding::warn(code, Pointer::root(), "Memory \"a\" not found").help("make it");
-    Notice { referrer, finding, partly: false }
+    PodEvent { regarding, finding, partly: false }
 }
 
-fn elsewhere(number: usize) -> Notice {
+fn elsewhere(number: usize) -> PodEvent {
     let mut notice = notice("a", &MISSING);
-    notice.referrer.namespace = format!("team-{number}");
+    notice.regarding.namespace = format!("team-{number}");
     notice
 }
 
@@ -98,7 +98,7 @@ async fn one_namespace_takes_no_more_than_its_share() {
     outbox.put(elsewhere(1), start);
     assert_eq!(delivery.notices.len(), 1, "others have theirs");
     let mut again = elsewhere(1);
-    again.referrer.uid = "u-2".to_owned();
+    again.regarding.uid = "u-2".to_owned();
     outbox.put(again, start);
     assert_eq!(count(&metrics, "duplicate"), 1, "a uid is nothing new");
 }
@@ -107,7 +107,7 @@ async fn one_namespace_takes_no_more_than_its_share() {
 async fn believes_a_pod_only_where_the_apiserver_asks() {
     let (outbox, delivery, _) = answered(201);
     let mut hearsay = notice("a", &MISSING);
-    hearsay.referrer.known = false;
+    hearsay.regarding.known = false;
     outbox.put(hearsay.clone(), Instant::now());
     assert_eq!(delivery.notices.len(), 0);
     Outbox { trusting: true, ..outbox }.put(hearsay, Instant::now());
@@ -118,7 +118,7 @@ async fn believes_a_pod_only_where_the_apiserver_asks() {
 async fn tells_nothing_where_memgate_is_not_asked() {
     let (outbox, delivery, _) = answered(201);
     let mut notice = notice("a", &MISSING);
-    notice.referrer.namespace = "kube-system".to_owned();
+    notice.regarding.namespace = "kube-system".to_owned();
     outbox.put(notice, Instant::now());
     assert_eq!(delivery.notices.len(), 0);
 }

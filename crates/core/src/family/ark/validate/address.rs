@@ -120,7 +120,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     let given = advice.into_iter().filter(|(applies, ..)| *applies);
     let finding = |(_, code, message)| {
         let finding = Finding::warn(code, pointer.clone(), message);
-        if address.userinfo { finding.discreet() } else { finding }
+        if address.userinfo { finding.sensitive() } else { finding }
     };
     given.map(finding).collect()
 }

@@ -58,8 +58,9 @@ fn explicit(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_>) -
     let namespace = namespace.unwrap_or(subject.namespace);
     let found = state.get_if_known(&MEMORY, namespace, name);
     let mut findings = Vec::new();
-    let placed = state.placed() && !matches!(found, Lookup::Found(memory) if !memory.placed);
-    if placed && namespace != subject.namespace {
+    let namespace_given =
+        state.namespace_given() && !matches!(found, Lookup::Found(memory) if !memory.namespace_given);
+    if namespace_given && namespace != subject.namespace {
         let message = format!(
             "spec.memory points to namespace {}; like-named queries share messages there",
             quoted(namespace)

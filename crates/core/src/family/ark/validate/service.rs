@@ -45,8 +45,9 @@ fn crosses_namespaces(
     found: Lookup<'_>,
     state: &StateReader<'_>,
 ) -> bool {
-    let placed = state.placed() && !matches!(found, Lookup::Found(service) if !service.placed);
-    placed && reference.namespace != place.namespace
+    let namespace_given =
+        state.namespace_given() && !matches!(found, Lookup::Found(service) if !service.namespace_given);
+    namespace_given && reference.namespace != place.namespace
 }
 
 fn port(reference: &ServiceRef<'_>, service: &Object, place: Place<'_>) -> Option<Finding> {

@@ -48,7 +48,7 @@ pub(super) fn find<'s>(
         Lookup::Unknown => return Err(not_known(&dialect.memory, name, named)),
     };
     let found = Found { dialect, agent, memory };
-    match memory.unfit(|tree| first_denial(dialect, tree)) {
+    match memory.defect(|tree| first_denial(dialect, tree)) {
         None => Ok(found),
         Some(first) => {
             let message = format!("{} is invalid: {first}", found.memory_title());

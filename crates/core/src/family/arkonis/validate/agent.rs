@@ -104,7 +104,7 @@ fn not_found(
 }
 
 fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Finding> {
-    let first = memory.unfit(|tree| first_denial(dialect, tree))?;
+    let first = memory.defect(|tree| first_denial(dialect, tree))?;
     let message = format!("{} {} is invalid: {first}", dialect.memory.kind, quoted(&memory.name));
     Some(Finding::warn(&MEMORY_INVALID, pointer, message))
 }

@@ -79,7 +79,7 @@ fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
         findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), text));
     }
     let unchanged = |field: &'static str| match (agent.at(&["spec", field]), old.at(&["spec", field])) {
-        (Some(new), Some(old)) => new.says_the_same(old),
+        (Some(new), Some(old)) => new.is_equivalent(old),
         (new, old) => new.is_none() && old.is_none(),
     };
     if unchanged("skills") && unchanged("memory") {

@@ -46,7 +46,7 @@ fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
             continue;
         };
         let list = ensemble.configs_pointer();
-        let finding = if config.tree.says_the_same(earlier.tree) { warn } else { deny };
+        let finding = if config.tree.is_equivalent(earlier.tree) { warn } else { deny };
         let at = list.index(config.index).key("name");
         let finding = finding(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)));
         findings.push(

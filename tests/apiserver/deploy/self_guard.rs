@@ -22,7 +22,7 @@ use crate::{
     world::{Case, World},
 };
 
-/// The kinds that are fenced, with their names in paths.
+/// The kinds that are guarded, with their names in paths.
 const KINDS: [(&str, &str); 2] = [
     ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
     ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
@@ -32,21 +32,21 @@ const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::new("deploy::the_fence_leaves_cabundle_alone_open", fence),
-        Case::new("deploy::the_fence_knows_every_field", knows_every_field),
-        Case::new("deploy::the_fence_minds_nobody_else", minds_nobody_else),
+        Case::new("deploy::the_self_guard_leaves_cabundle_alone_open", self_guard),
+        Case::new("deploy::the_self_guard_knows_every_field", knows_every_field),
+        Case::new("deploy::the_self_guard_binds_no_other_account", binds_no_other_account),
     ]
 }
 
-/// A namespace with memgate's account, its two configurations and the fence around them.
-struct Fenced {
+/// A namespace with memgate's account, its two configurations and the self-guard around them.
+struct Guarded {
     namespace: String,
     client: Client,
 }
 
-impl Fenced {
+impl Guarded {
     fn new(cluster: &ControlPlane) -> Result<Self> {
-        let namespace = cluster.fresh_namespace("fenced")?;
+        let namespace = cluster.fresh_namespace("guarded")?;
         let parts = ["--only", "rbac", "--only", "policies", "--only", "webhooks"];
         let mut objects = manifests(&namespace, &parts)?;
         for webhook in objects.iter_mut().filter_map(|object| object["webhooks"].as_array_mut()).flatten() {
@@ -56,18 +56,18 @@ impl Fenced {
         cluster.admin().apply(&text(&objects))?;
         let config = cluster.config(&cluster.service_account_kubeconfig(&namespace, "memgate")?)?;
         let client = cluster.block_on(async { Client::try_from(config) })?;
-        let fenced = Self { namespace, client };
+        let guarded = Self { namespace, client };
         let forbidden = json!([{"op": "add", "path": "/metadata/labels/any", "value": "thing"}]);
         for (_, plural) in KINDS {
-            wait::until("the fence to be there", || {
-                Ok(fenced
+            wait::until("the self-guard to be there", || {
+                Ok(guarded
                     .patch(cluster, plural, &forbidden)?
                     .err()
-                    .filter(|said| said.contains("fence"))
+                    .filter(|said| said.contains("self-guard"))
                     .map(|_| ()))
             })?;
         }
-        Ok(fenced)
+        Ok(guarded)
     }
 
     /// What the apiserver says to a JSON patch by memgate's account.
@@ -102,12 +102,12 @@ impl Fenced {
     }
 }
 
-fn fence(world: &World) -> Result<()> {
+fn self_guard(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
-    let fenced = Fenced::new(cluster)?;
+    let guarded = Guarded::new(cluster)?;
     for (kind, plural) in KINDS {
         for (what, patch) in forbidden(kind) {
-            let said = fenced.patch(cluster, plural, &patch)?.err();
+            let said = guarded.patch(cluster, plural, &patch)?.err();
             let said = said.with_context(|| format!("{kind}: the account may change {what}: {patch}"))?;
             ensure!(
                 said.contains(&format!("memgate may change caBundle alone, not {what}")),
@@ -116,11 +116,11 @@ fn fence(world: &World) -> Result<()> {
         }
         let bundle =
             json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle(cluster)}]);
-        let answer = fenced.patch(cluster, plural, &bundle)?;
+        let answer = guarded.patch(cluster, plural, &bundle)?;
         ensure!(answer.is_ok(), "{kind}: {answer:?}");
-        apply_bundle(cluster, &fenced, kind, plural)?;
+        apply_bundle(cluster, &guarded, kind, plural)?;
     }
-    makes_and_removes_none(cluster, &fenced)
+    makes_and_removes_none(cluster, &guarded)
 }
 
 /// One field that the apiserver itself would accept, and how its name is told.
@@ -176,8 +176,8 @@ fn bundle(cluster: &ControlPlane) -> String {
 }
 
 /// All entries at once, for good, as memgate does it.
-fn apply_bundle(cluster: &ControlPlane, fenced: &Fenced, kind: &str, plural: &str) -> Result<()> {
-    let name = name(&fenced.namespace);
+fn apply_bundle(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &str) -> Result<()> {
+    let name = name(&guarded.namespace);
     let read = || -> Result<Value> {
         let path = format!("{GROUP}/{plural}/{name}");
         cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()
@@ -190,7 +190,7 @@ fn apply_bundle(cluster: &ControlPlane, fenced: &Fenced, kind: &str, plural: &st
         "metadata": {"name": name}, "webhooks": entries,
     });
     let params = PatchParams::apply("memgate-cabundle").force();
-    let answer = fenced.send(cluster, plural, &Patch::Apply(applied), &params)?;
+    let answer = guarded.send(cluster, plural, &Patch::Apply(applied), &params)?;
     ensure!(answer.is_ok(), "{kind}: {answer:?}");
     let bundles = read()?;
     let bundles = bundles["webhooks"].as_array().into_iter().flatten();
@@ -206,8 +206,8 @@ fn apply_bundle(cluster: &ControlPlane, fenced: &Fenced, kind: &str, plural: &st
 }
 
 /// Not even when somebody widened its role.
-fn makes_and_removes_none(cluster: &ControlPlane, fenced: &Fenced) -> Result<()> {
-    let namespace = &fenced.namespace;
+fn makes_and_removes_none(cluster: &ControlPlane, guarded: &Guarded) -> Result<()> {
+    let namespace = &guarded.namespace;
     let wider = format!("{namespace}-wider");
     let account = format!("--serviceaccount={namespace}:memgate");
     let resources = format!("--resource={}", KINDS.map(|(_, plural)| plural).join(","));
@@ -222,9 +222,9 @@ fn makes_and_removes_none(cluster: &ControlPlane, fenced: &Fenced) -> Result<()>
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": format!("{namespace}-other")},
         });
-        let create = || send(&fenced.client, Method::POST, &path, Some(&body));
+        let create = || send(&guarded.client, Method::POST, &path, Some(&body));
         let own = format!("{path}/{}", name(namespace));
-        let delete = || send(&fenced.client, Method::DELETE, &own, None);
+        let delete = || send(&guarded.client, Method::DELETE, &own, None);
         let said = wait::until("the wider role", || {
             let answer = cluster.block_on(create())?;
             Ok((!answer.message().contains("is forbidden: User")).then(|| answer.message().to_owned()))
@@ -237,7 +237,7 @@ fn makes_and_removes_none(cluster: &ControlPlane, fenced: &Fenced) -> Result<()>
 }
 
 /// Holds the list of fields against what the apiserver knows of both kinds: one that a later version
-/// adds must be fenced, too.
+/// adds must be guarded, too.
 fn knows_every_field(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
     let path = "/openapi/v3/apis/admissionregistration.k8s.io/v1";
@@ -278,25 +278,25 @@ fn knows_every_field(world: &World) -> Result<()> {
     let printed = manifests("anywhere", &["--only", "policies"])?;
     let validations =
         of_kind(&printed, "ValidatingAdmissionPolicy")?["spec"]["validations"].as_array().cloned();
-    let messages = validations.context("the fence says nothing")?;
-    let fenced =
+    let messages = validations.context("the self-guard says nothing")?;
+    let guarded =
         messages.iter().filter_map(|one| one["message"].as_str()?.split_once(", not ")?.1.rsplit('.').next());
-    let fenced: BTreeSet<_> = fenced.map(str::to_owned).collect();
+    let guarded: BTreeSet<_> = guarded.map(str::to_owned).collect();
     ensure!(
-        known == fenced,
-        "not fenced: {:?}; unknown: {:?}",
-        known.difference(&fenced),
-        fenced.difference(&known)
+        known == guarded,
+        "not guarded: {:?}; unknown: {:?}",
+        known.difference(&guarded),
+        guarded.difference(&known)
     );
     Ok(())
 }
 
-/// Whoever else may write the configurations still does: the fence is for one account.
-fn minds_nobody_else(world: &World) -> Result<()> {
+/// Whoever else may write the configurations still does: the self-guard is for one account.
+fn binds_no_other_account(world: &World) -> Result<()> {
     let cluster = world.cluster()?;
-    let fenced = Fenced::new(cluster)?;
+    let guarded = Guarded::new(cluster)?;
     for (kind, plural) in KINDS {
-        let path = format!("{GROUP}/{plural}/{}", name(&fenced.namespace));
+        let path = format!("{GROUP}/{plural}/{}", name(&guarded.namespace));
         let mut object = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
         object["webhooks"][0]["timeoutSeconds"] = json!(3);
         let answer = cluster.block_on(send(&cluster.client(), Method::PUT, &path, Some(&object)))?;
@@ -304,7 +304,7 @@ fn minds_nobody_else(world: &World) -> Result<()> {
         let answer = cluster.block_on(send(&cluster.client(), Method::DELETE, &path, None))?;
         ensure!(answer.granted(), "{kind}: {}", answer.message());
     }
-    let policy = format!("{GROUP}/validatingadmissionpolicies/{}-memgate-fence", fenced.namespace);
+    let policy = format!("{GROUP}/validatingadmissionpolicies/{}-memgate-self-guard", guarded.namespace);
     let checked = wait::until("the check of types", || {
         let object = cluster.block_on(send(&cluster.client(), Method::GET, &policy, None))?.object()?;
         Ok((object["status"]["observedGeneration"].is_number()).then_some(object))

@@ -1,9 +1,9 @@
-//! The fence around memgate's own account: of its two webhook configurations it may change the
-//! `caBundle` and nothing else.
+//! The guard on memgate's own account: of its two webhook configurations it may change the
+//! `caBundle` only.
 //!
-//! RBAC cannot say that. Whoever stole the account could otherwise send all reviews elsewhere, or
-//! have none sent at all. The fields are told one by one, for CEL has no "all but this one"; a test
-//! holds the list against what the apiserver knows of both kinds.
+//! RBAC cannot say that. A thief of the account could otherwise send all reviews elsewhere, or have none
+//! sent at all. The policy lists the fields one by one, since CEL has no "all but this one"; a test
+//! compares the list with what the apiserver knows of both kinds.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -12,14 +12,15 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::{CONFIGURATIONS, NAME, Plan, cluster_metadata};
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
 
 /// The name of the policy and of its binding.
-const FENCE: &str = "memgate-fence";
+const POLICY: &str = "memgate-self-guard";
 /// What is compared of the metadata; the apiserver itself writes the rest.
-const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
-/// What is compared of each entry. The name comes first: it tells of entries that came or went.
-const ENTRY: [&str; 13] = [
+const METADATA_FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+/// What is compared of each entry. The name comes first, so that an entry that is added or removed is reported as such.
+const ENTRY_FIELDS: [&str; 13] = [
     "name",
     "rules",
     "clientConfig.url",
@@ -36,22 +37,22 @@ const ENTRY: [&str; 13] = [
 ];
 
 /// The policy.
-pub(super) fn policy(plan: &Plan) -> ValidatingAdmissionPolicy {
+pub(super) fn policy(plan: &InstallPlan) -> ValidatingAdmissionPolicy {
     let account = format!("system:serviceaccount:{}:{NAME}", plan.namespace);
-    let metadata_fields = METADATA.into_iter().map(|field| {
+    let metadata_fields = METADATA_FIELDS.into_iter().map(|field| {
         let of = |object: &str| format!("{object}.metadata.?{field}");
-        validation(&format!("metadata.{field}"), &same(&of("object"), &of("oldObject")))
+        validation(&format!("metadata.{field}"), &unchanged(&of("object"), &of("oldObject")))
     });
-    let entry_fields = ENTRY.into_iter().map(|field| {
-        // The second kind has no reinvocationPolicy, which the check of types would mind.
+    let entry_fields = ENTRY_FIELDS.into_iter().map(|field| {
+        // `dyn`, since the type check would refuse reinvocationPolicy, which the second kind lacks.
         let path = field.replace('.', ".?");
         let of = |object: &str| format!("dyn({object}).?webhooks.orValue([]).map(entry, entry.?{path})");
-        validation(&format!("webhooks[*].{field}"), &same(&of("object"), &of("oldObject")))
+        validation(&format!("webhooks[*].{field}"), &unchanged(&of("object"), &of("oldObject")))
     });
-    let mut validations = vec![update()];
+    let mut validations = vec![only_updates()];
     validations.extend(metadata_fields.chain(entry_fields));
     ValidatingAdmissionPolicy {
-        metadata: named(),
+        metadata: policy_metadata(),
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
             match_constraints: Some(MatchResources {
@@ -69,20 +70,20 @@ pub(super) fn policy(plan: &Plan) -> ValidatingAdmissionPolicy {
     }
 }
 
-/// What puts it into force.
+/// The binding without which the policy does nothing.
 pub(super) fn binding() -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
-        metadata: named(),
+        metadata: policy_metadata(),
         spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: FENCE.to_owned(),
+            policy_name: POLICY.to_owned(),
             validation_actions: vec!["Deny".to_owned()],
             ..ValidatingAdmissionPolicyBindingSpec::default()
         },
     }
 }
 
-fn named() -> ObjectMeta {
-    ObjectMeta { name: Some(FENCE.to_owned()), ..cluster_metadata() }
+fn policy_metadata() -> ObjectMeta {
+    ObjectMeta { name: Some(POLICY.to_owned()), ..cluster_metadata() }
 }
 
 fn both_configurations() -> NamedRuleWithOperations {
@@ -96,8 +97,8 @@ fn both_configurations() -> NamedRuleWithOperations {
     }
 }
 
-/// Each other expression is true of anything but an update, so that this one alone speaks.
-fn update() -> Validation {
+/// All other expressions are true of requests that are not updates, so that the message is this one.
+fn only_updates() -> Validation {
     Validation {
         expression: "request.operation == 'UPDATE'".to_owned(),
         message: Some("memgate neither makes nor removes webhook configurations".to_owned()),
@@ -105,7 +106,7 @@ fn update() -> Validation {
     }
 }
 
-fn same(new: &str, old: &str) -> String {
+fn unchanged(new: &str, old: &str) -> String {
     format!("request.operation != 'UPDATE' || {new} == {old}")
 }
 

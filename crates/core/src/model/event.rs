@@ -1,8 +1,7 @@
-//! What the owner of a pod should know: the pod is admitted without its memory.
+//! What an Event says of a pod that is admitted without its memory.
 //!
-//! Warnings about a pod are seen by whoever makes it, which is a controller most of the time. So a
-//! decision names the object to which a person would look. Whether and where anybody is told is not
-//! decided here.
+//! The author of a pod, who gets its warnings, is a controller most of the time. So a decision names the
+//! object at which a person would look. Whether an Event is written, and where, is not decided here.
 
 use std::borrow::Cow;
 
@@ -10,9 +9,9 @@ use crate::model::finding::Finding;
 use crate::model::kind::Kind;
 use crate::model::snapshot::Object;
 
-/// An object on whose behalf a pod runs.
+/// An object on whose behalf a pod runs: `regarding` in an Event, `involvedObject` in its older form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Referrer {
+pub struct InvolvedObject {
     /// Its `apiVersion`.
     pub api_version: String,
     /// Its kind.
@@ -21,13 +20,13 @@ pub struct Referrer {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its uid; empty where nobody knows it.
+    /// Its uid; empty where it is not known.
     pub uid: String,
-    /// Whether it is an object of the state. If not, only the pod speaks of it.
+    /// Whether it is an object of the state. If not, only the pod refers to it.
     pub known: bool,
 }
 
-impl Referrer {
+impl InvolvedObject {
     /// An object of the state.
     #[must_use]
     pub fn of(kind: &'static Kind, object: &Object) -> Self {
@@ -42,13 +41,13 @@ impl Referrer {
     }
 }
 
-/// A pod that is admitted without its memory, and whose it is.
+/// An Event to write: a pod is admitted without its memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// Whose pod it is.
-    pub referrer: Referrer,
-    /// Why it goes without.
+pub struct PodEvent {
+    /// The object on whose behalf the pod runs.
+    pub regarding: InvolvedObject,
+    /// Why the pod goes without its memory.
     pub finding: Finding,
-    /// Whether it got some of its memory all the same.
+    /// Whether the pod got some of its memory.
     pub partly: bool,
 }

@@ -1,4 +1,5 @@
-//! What came out against what was expected.
+//! What came out of a case, compared with what was expected: in go the two, out come the differences as
+//! lines of text.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +9,9 @@ use serde_json::Value;
 
 use crate::casefile::expect::Expect;
 
-/// What a door answered. What a door cannot tell is `None`, and is not judged.
+/// What came out of a case. What the answer does not show is `None`, and is not compared.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct CaseOutcome {
     /// Whether the request is allowed.
     pub allowed: bool,
     /// The message of a refusal; empty otherwise.
@@ -25,7 +26,7 @@ pub struct Outcome {
     pub after: Option<Value>,
 }
 
-impl Outcome {
+impl CaseOutcome {
     /// Reads the AdmissionReview that answers a request for `object`, and applies its patch.
     ///
     /// # Errors
@@ -65,21 +66,21 @@ fn codes(annotation: &str) -> Vec<String> {
 /// Everything in which the outcome differs from what was expected, a line each; empty when all is
 /// as it should be.
 #[must_use]
-pub fn judge(expect: &Expect, outcome: &Outcome) -> Vec<String> {
+pub fn failures(expect: &Expect, outcome: &CaseOutcome) -> Vec<String> {
     let mut failures = Vec::new();
-    verdict(expect, outcome, &mut failures);
-    texts(expect, outcome, &mut failures);
+    compare_allowed(expect, outcome, &mut failures);
+    compare_texts(expect, outcome, &mut failures);
     if let Some(changed) = outcome.changed {
-        patched(expect, changed, outcome, &mut failures);
+        compare_changed(expect, changed, outcome, &mut failures);
     }
     if let Some(after) = &outcome.after {
-        object(expect, after, &mut failures);
-        pod(expect, after, &mut failures);
+        compare_object(expect, after, &mut failures);
+        compare_containers(expect, after, &mut failures);
     }
     failures
 }
 
-fn verdict(expect: &Expect, outcome: &Outcome, failures: &mut Vec<String>) {
+fn compare_allowed(expect: &Expect, outcome: &CaseOutcome, failures: &mut Vec<String>) {
     match expect.allowed {
         Some(true) if !outcome.allowed => {
             failures.push(format!("expected allowed, got denied: {}", outcome.message));
@@ -89,7 +90,7 @@ fn verdict(expect: &Expect, outcome: &Outcome, failures: &mut Vec<String>) {
     }
 }
 
-fn texts(expect: &Expect, outcome: &Outcome, failures: &mut Vec<String>) {
+fn compare_texts(expect: &Expect, outcome: &CaseOutcome, failures: &mut Vec<String>) {
     for text in expect.message_contains.iter().filter(|text| !outcome.message.contains(text.as_str())) {
         failures.push(format!("expected a message with \"{text}\", got \"{}\"", outcome.message));
     }
@@ -103,16 +104,16 @@ fn texts(expect: &Expect, outcome: &Outcome, failures: &mut Vec<String>) {
     if let (Some(expected), Some(got)) = (&expect.codes, &outcome.codes) {
         let set = |codes: &[String]| codes.iter().cloned().collect::<BTreeSet<_>>();
         if set(expected) != set(got) {
-            failures.push(format!("expected codes {}, got {}", listed(expected), listed(got)));
+            failures.push(format!("expected codes {}, got {}", or_none(expected), or_none(got)));
         }
     }
 }
 
-fn listed(codes: &[String]) -> String {
+fn or_none(codes: &[String]) -> String {
     if codes.is_empty() { "none".to_owned() } else { codes.join(", ") }
 }
 
-fn patched(expect: &Expect, changed: bool, outcome: &Outcome, failures: &mut Vec<String>) {
+fn compare_changed(expect: &Expect, changed: bool, outcome: &CaseOutcome, failures: &mut Vec<String>) {
     match expect.unchanged {
         Some(true) if changed => {
             let after = outcome.after.as_ref().map(Value::to_string).unwrap_or_default();
@@ -123,7 +124,7 @@ fn patched(expect: &Expect, changed: bool, outcome: &Outcome, failures: &mut Vec
     }
 }
 
-fn object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
+fn compare_object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
     for (pointer, expected) in &expect.after {
         match after.pointer(pointer) {
             Some(got) if got == expected => {}
@@ -138,7 +139,7 @@ fn object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
     }
 }
 
-fn pod(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
+fn compare_containers(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
     for (name, variables) in &expect.env {
         match container(after, name) {
             None => failures.push(format!("expected a container {name}, got none")),
@@ -191,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn outcome() -> Outcome {
-        Outcome {
+    fn outcome() -> CaseOutcome {
+        CaseOutcome {
             allowed: true,
             warnings: vec!["a is odd".to_owned()],
             codes: Some(vec!["x/a".to_owned()]),
@@ -200,7 +201,7 @@ mod tests {
             after: Some(json!({"spec": {"containers": [
                 {"name": "agent", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"name": "B"}]}
             ]}})),
-            ..Outcome::default()
+            ..CaseOutcome::default()
         }
     }
 
@@ -225,7 +226,7 @@ mod tests {
                 "expected A=\"1\" in container agent, got \"2\"",
             ),
         ] {
-            assert_eq!(judge(&expect, &outcome()), [failure]);
+            assert_eq!(failures(&expect, &outcome()), [failure]);
         }
     }
 
@@ -242,7 +243,7 @@ mod tests {
             containers_present: vec!["agent".into()],
             ..Expect::default()
         };
-        assert_eq!(judge(&expect, &outcome()), Vec::<String>::new());
+        assert_eq!(failures(&expect, &outcome()), Vec::<String>::new());
     }
 
     #[test]
@@ -250,7 +251,7 @@ mod tests {
         let patch = STANDARD.encode(r#"[{"op":"add","path":"/a","value":1}]"#);
         let answer =
             json!({"response": {"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": patch}});
-        let outcome = Outcome::from_review(&answer, Some(&json!({}))).expect("is good");
+        let outcome = CaseOutcome::from_review(&answer, Some(&json!({}))).expect("is good");
         assert_eq!(outcome.after, Some(json!({"a": 1})));
     }
 }

@@ -1,0 +1,35 @@
+//! Which function makes the change of which component.
+
+use crate::deploy::cel_policies;
+use crate::deploy::components::{Component, availability, certs, monitoring, network, operations, policy};
+use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::objects::Objects;
+
+/// Changes the objects as a component asks.
+pub(in crate::deploy) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {
+    match component {
+        // Its rules are in the plan.
+        Component::Family(_) => {}
+        Component::Ha => availability::ha(objects),
+        Component::SingleNode => availability::single_node(objects),
+        Component::KindDev => availability::kind_dev(objects),
+        Component::CertManager => certs::cert_manager(objects, plan),
+        Component::CsiDriver => certs::csi_driver(objects, plan),
+        Component::CertFiles => certs::files(objects),
+        Component::Mtls => certs::mtls(objects),
+        Component::NetworkPolicy => network::policy(objects, plan),
+        Component::HostNetwork => network::host(objects),
+        Component::ServiceMonitor => monitoring::service_monitor(objects, plan),
+        Component::Alerts => monitoring::alerts(objects, plan),
+        Component::Dashboards => monitoring::dashboards(objects, plan),
+        Component::PriorityCritical => operations::priority_critical(objects, plan),
+        Component::NoEvents => operations::no_events(objects),
+        Component::FailClosed => policy::fail_closed(objects, plan),
+        Component::Templates => policy::templates(objects, plan),
+        Component::Vap => objects.validating_policies = cel_policies::validating(&plan.families),
+        Component::Map => objects.mutating_policies = cel_policies::mutating(&plan.families),
+        Component::StaticManifest => policy::static_manifest(objects),
+        Component::GitopsArgocd => operations::argo_cd(objects),
+        Component::GitopsFlux => operations::flux(objects),
+    }
+}

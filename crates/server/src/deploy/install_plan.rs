@@ -1,0 +1,55 @@
+//! What is to be installed: the choices that the other modules turn into objects. No object is made here.
+
+use std::collections::BTreeSet;
+
+use crate::deploy::components::Component;
+use crate::model::family::Family;
+
+/// What is to be installed.
+#[derive(Debug)]
+pub struct InstallPlan {
+    /// The namespace that memgate runs in.
+    pub namespace: String,
+    /// The container image.
+    pub image: String,
+    /// How the apiserver reaches memgate.
+    pub endpoint: WebhookEndpoint,
+    /// The CA certificates, PEM, that the apiserver checks memgate's own against. Without them the
+    /// field is left out, so that another tool can own it.
+    pub ca: Option<Vec<u8>>,
+    /// The families that are switched on, in their usual order.
+    pub families: Vec<&'static Family>,
+    /// What is to differ from the base.
+    pub components: BTreeSet<Component>,
+    /// Flags of `memgate serve` beyond those that every installation has.
+    pub flags: Vec<String>,
+}
+
+/// How the apiserver reaches memgate.
+#[derive(Debug)]
+pub enum WebhookEndpoint {
+    /// Through the Service that is installed with it.
+    Service,
+    /// At this URL, without a path; for development.
+    Url(String),
+}
+
+/// One part of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The namespace.
+    Namespace,
+    /// The service account and what it may do.
+    Rbac,
+    /// The policies that work without memgate.
+    Policies,
+    /// The Service, the Deployment and its disruption budget.
+    Workload,
+    /// The webhook configurations.
+    Webhooks,
+}
+
+impl Part {
+    /// Every part, in the order in which they are applied.
+    pub const ALL: [Self; 5] = [Self::Namespace, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
+}
