@@ -1,17 +1,16 @@
 //! `memgate review`: one AdmissionReview in, its response out.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 
 use anyhow::Context as _;
-use serde_json::Value;
 
-use crate::admission;
 use crate::cli::ExitStatus;
-use crate::cli::findings::fault;
-use crate::cli::input::{StateArgs, load_state};
+use crate::cli::input::{StateArgs, note_empty};
 use crate::cli::terminal::Terminal;
-use crate::decide::decide;
 use crate::model::finding::Phase;
+use crate::offline::findings::input_error;
+use crate::offline::load::load_state;
+use crate::offline::review::answer;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///
@@ -41,49 +40,39 @@ enum Call {
     Validate,
 }
 
+impl Call {
+    const fn phase(self) -> Phase {
+        match self {
+            Self::Mutate => Phase::Mutate,
+            Self::Validate => Phase::Validate,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
-/// When the review is none, or memgate is at fault.
+/// When the input is no review, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(
         args.state.with.iter().all(|path| path != "-"),
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
-    let input = load_state(&args.state.with, args.state.settings()?)?;
-    for empty in &input.empty {
-        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
-    }
-    if !input.errors.is_empty() {
-        for error in &input.errors {
-            terminal.fault(&fault(error));
+    let inputs = load_state(&args.state.with, args.state.settings()?, &mut io::empty())?;
+    note_empty(&inputs.empty, terminal);
+    if !inputs.errors.is_empty() {
+        for error in &inputs.errors {
+            terminal.input_error(&input_error(error));
         }
         return Ok(ExitStatus::Failed);
     }
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
+    io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
     let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
-    let review = admission::parse(body.trim_start_matches('\u{feff}'))
-        .context("standard input holds no good AdmissionReview")?;
-    let answer = match args.phase {
-        None => admission::review(&review, &input.snapshot),
-        Some(call) => {
-            let phase = match call {
-                Call::Mutate => Phase::Mutate,
-                Call::Validate => Phase::Validate,
-            };
-            admission::respond(phase, &review, &decide(&review.request, &input.snapshot))
-        }
-    };
-    let answer = answer.context("failed to answer the review")?;
-    terminal.raw(&answer)?;
+    let answer = answer(body, args.phase.map(Call::phase), &inputs.snapshot)?;
+    terminal.raw(&answer.bytes)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;
     }
-    Ok(if is_allowed(&answer)? { ExitStatus::Clean } else { ExitStatus::Denied })
-}
-
-fn is_allowed(answer: &[u8]) -> anyhow::Result<bool> {
-    let answer: Value = serde_json::from_slice(answer).context("the answer is no JSON")?;
-    Ok(answer.pointer("/response/allowed") == Some(&Value::Bool(true)))
+    Ok(if answer.allowed { ExitStatus::Clean } else { ExitStatus::Denied })
 }

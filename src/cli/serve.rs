@@ -2,6 +2,7 @@
 
 mod certs;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,18 +12,20 @@ use axum::http::Uri;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
-use crate::cli::findings::fault;
-use crate::cli::input::load_state;
+use crate::cli::input::note_empty;
 use crate::cli::limits::LimitArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
+use crate::offline::findings::input_error;
+use crate::offline::load::load_state;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
-/// How long a server on fixed objects goes on serving once it is to end: nobody depends on it.
-const FIXED_GRACE: Duration = Duration::from_secs(1);
+/// How long a server on a state from files serves on after a signal: no apiserver has to learn first
+/// that it is gone.
+const FIXED_STATE_DRAIN_GRACE: Duration = Duration::from_secs(1);
 
 /// Run the webhook
 ///
@@ -57,11 +60,11 @@ pub struct Args {
     settings: SettingsArgs,
 
     /// Where to answer reviews
-    #[arg(long, value_name = "ADDRESS", default_value_t = any(PORT), help_heading = "Network")]
+    #[arg(long, value_name = "ADDRESS", default_value_t = any_address(PORT), help_heading = "Network")]
     listen: SocketAddr,
 
     /// Where to answer /livez, /readyz and /metrics
-    #[arg(long, value_name = "ADDRESS", default_value_t = any(HEALTH_PORT), help_heading = "Network")]
+    #[arg(long, value_name = "ADDRESS", default_value_t = any_address(HEALTH_PORT), help_heading = "Network")]
     health: SocketAddr,
 
     #[command(flatten)]
@@ -131,7 +134,7 @@ enum LogFormat {
     Json,
 }
 
-fn any(port: u16) -> SocketAddr {
+fn any_address(port: u16) -> SocketAddr {
     SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, port))
 }
 
@@ -152,7 +155,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         State::Cluster { client: runtime.block_on(cluster.client())?, settings }
     } else {
-        match fixed(args, settings, terminal)? {
+        match state_from_files(args, settings, terminal)? {
             Some(state) => state,
             None => return Ok(ExitStatus::Failed),
         }
@@ -170,7 +173,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let mut options = Options { listen, health, events, traces, ..Options::new(source) };
     options.callers = args.certs.callers();
     if !args.state.is_empty() {
-        options.timers.drain_grace = FIXED_GRACE;
+        options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
     }
     if let Some(seconds) = args.drain {
@@ -180,16 +183,14 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-/// The state from files; `None` when one of them cannot be read, which is told.
-fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
-    let input = load_state(&args.state, settings)?;
-    for empty in &input.empty {
-        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
+/// The state from files; `None` after an error was written about one that cannot be read.
+fn state_from_files(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
+    let inputs = load_state(&args.state, settings, &mut io::stdin().lock())?;
+    note_empty(&inputs.empty, terminal);
+    for error in &inputs.errors {
+        terminal.input_error(&input_error(error));
     }
-    for error in &input.errors {
-        terminal.fault(&fault(error));
-    }
-    Ok(input.errors.is_empty().then_some(State::Fixed(input.snapshot)))
+    Ok(inputs.errors.is_empty().then_some(State::Fixed(inputs.snapshot)))
 }
 
 async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {

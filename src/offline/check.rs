@@ -1,0 +1,43 @@
+//! Decides about every object of the inputs, as both webhook calls together would.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::admission::{Admitted, admit};
+use crate::manifest::error::Error;
+use crate::manifest::source::Source;
+use crate::offline::findings::error_at;
+use crate::offline::load::{CheckedObject, Inputs};
+
+/// The inputs with what was decided about their objects.
+#[derive(Debug)]
+pub struct Checked {
+    /// The texts that hold the objects, in the order of the paths.
+    pub sources: Vec<Arc<Source>>,
+    /// The objects with their decisions, in document order.
+    pub decided: Vec<(CheckedObject, Admitted)>,
+    /// What is not checked, and how often it occurs: kinds, and why a document is no object.
+    pub passed_over: BTreeMap<String, usize>,
+    /// What could not be read or decided.
+    pub errors: Vec<Error>,
+    /// Directories and globs without a manifest.
+    pub empty: Vec<String>,
+}
+
+/// Decides about every object. An object that cannot be decided becomes an error and hides no other.
+#[must_use]
+pub fn check(inputs: Inputs) -> Checked {
+    let Inputs { sources, objects, snapshot, passed_over, mut errors, empty } = inputs;
+    let mut decided = Vec::with_capacity(objects.len());
+    for object in objects {
+        let result = admit(&object.request(), &snapshot);
+        match result {
+            Ok(admitted) => decided.push((object, admitted)),
+            Err(fault) => {
+                let message = format!("{}: {fault}", object.object_ref.title());
+                errors.push(error_at(&object.document, &object.template, message));
+            }
+        }
+    }
+    Checked { sources, decided, passed_over, errors, empty }
+}
