@@ -2,7 +2,7 @@
 
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_empty};
-use crate::cli::output::{Output, write_all};
+use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::model::finding::Severity;
 use crate::offline::check::Checked;
@@ -33,7 +33,7 @@ pub struct Args {
 
     /// How to write findings: text, concise or json; to a file with FORMAT=FILE; can be repeated
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    output: Vec<Output>,
+    output: Vec<OutputArg>,
 
     #[command(flatten)]
     fail_on: FailOnArgs,
@@ -62,7 +62,7 @@ enum FailOnSeverity {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let checked = args.input.check()?;
     let report = report(&checked);
-    write_all(&report, &args.output, terminal)?;
+    write_outputs(&report, &args.output, terminal)?;
     write_notes(&checked, &report, terminal);
     Ok(exit_status(&report, args.fail_on))
 }

@@ -54,9 +54,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
         if args.diff {
-            write_diffs(&files, args.no_origins, terminal)?
+            write_diffs(&files, args.no_origins, terminal)?;
         } else {
-            write_files(&files, terminal)?
+            write_files(&files, terminal)?;
         }
     }
     let mut findings = Vec::new();

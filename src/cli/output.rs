@@ -10,14 +10,14 @@ use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::report::{Report, ReportFormat, write};
 
-/// One format and where it goes; standard output without a file.
+/// One format, and the file that it goes to; standard output without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputArg {
     format: ReportFormat,
     file: Option<PathBuf>,
 }
 
-impl FromStr for Output {
+impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,19 +44,19 @@ pub enum Form {
     Json,
 }
 
-/// Writes the report in all formats; in text when none is asked for.
+/// Writes the report in every format that was asked for; as text when none was.
 ///
 /// # Errors
-/// When two formats want standard output, or something cannot be written.
-pub fn write_all(report: &Report<'_>, outputs: &[Output], terminal: Terminal) -> anyhow::Result<()> {
+/// When two formats go to standard output, or something cannot be written.
+pub fn write_outputs(report: &Report<'_>, outputs: &[OutputArg], terminal: Terminal) -> anyhow::Result<()> {
     let on_stdout = outputs.iter().filter(|output| output.file.is_none()).count();
     anyhow::ensure!(on_stdout <= 1, "only one format can go to standard output; write -o FORMAT=FILE");
     if outputs.is_empty() {
-        return to_stdout(report, ReportFormat::Text, terminal);
+        return write_to_stdout(report, ReportFormat::Text, terminal);
     }
     for output in outputs {
         match &output.file {
-            None => to_stdout(report, output.format, terminal)?,
+            None => write_to_stdout(report, output.format, terminal)?,
             Some(path) => {
                 let mut text = StripStream::new(Vec::new());
                 write(report, output.format, &mut text).context("failed to write the report")?;
@@ -68,7 +68,7 @@ pub fn write_all(report: &Report<'_>, outputs: &[Output], terminal: Terminal) ->
     Ok(())
 }
 
-fn to_stdout(report: &Report<'_>, format: ReportFormat, terminal: Terminal) -> anyhow::Result<()> {
+fn write_to_stdout(report: &Report<'_>, format: ReportFormat, terminal: Terminal) -> anyhow::Result<()> {
     let mut text = Vec::new();
     write(report, format, &mut text).context("failed to write the report")?;
     match format {
@@ -85,12 +85,12 @@ mod tests {
     fn reads_formats_and_files() {
         let file = |name: &str| Some(PathBuf::from(name));
         for (text, expected) in [
-            ("text", Ok(Output { format: ReportFormat::Text, file: None })),
-            ("json=a=b", Ok(Output { format: ReportFormat::Json, file: file("a=b") })),
+            ("text", Ok(OutputArg { format: ReportFormat::Text, file: None })),
+            ("json=a=b", Ok(OutputArg { format: ReportFormat::Json, file: file("a=b") })),
             ("json=", Err("the file is missing behind =".to_owned())),
             ("jsn", Err("formats are text, concise, json; did you mean \"json\"?".to_owned())),
         ] {
-            assert_eq!(text.parse::<Output>(), expected);
+            assert_eq!(text.parse::<OutputArg>(), expected);
         }
     }
 }

@@ -99,11 +99,11 @@ pub struct Args {
 #[command(next_help_heading = "Traces")]
 struct TraceArgs {
     /// Send traces to this OpenTelemetry collector, over OTLP/HTTP; /v1/traces is added
-    #[arg(long, value_name = "URL", value_parser = endpoint)]
+    #[arg(long, value_name = "URL", value_parser = parse_endpoint)]
     otlp_endpoint: Option<Uri>,
 
     /// The share of requests to trace, from 0 to 1, where the apiserver does not say
-    #[arg(long, value_name = "FRACTION", default_value = "0.1", value_parser = fraction)]
+    #[arg(long, value_name = "FRACTION", default_value = "0.1", value_parser = parse_fraction)]
     otlp_sampling: f64,
 }
 
@@ -114,14 +114,14 @@ impl TraceArgs {
     }
 }
 
-fn endpoint(text: &str) -> Result<Uri, &'static str> {
+fn parse_endpoint(text: &str) -> Result<Uri, &'static str> {
     const EXPECTED: &str = "expected a URL such as http://collector:4318";
     let uri: Uri = text.parse().map_err(|_| EXPECTED)?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     if is_http && uri.host().is_some() && uri.query().is_none() { Ok(uri) } else { Err(EXPECTED) }
 }
 
-fn fraction(text: &str) -> Result<f64, &'static str> {
+fn parse_fraction(text: &str) -> Result<f64, &'static str> {
     let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
     fraction.ok_or("expected a number from 0 to 1")
 }

@@ -55,11 +55,11 @@ impl CaseRun {
 pub struct Error {
     name: String,
     #[source]
-    cause: Cause,
+    cause: CaseError,
 }
 
 #[derive(Debug, Error)]
-enum Cause {
+enum CaseError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -110,10 +110,10 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) ->
     Ok(())
 }
 
-fn answer(case: &Case) -> Result<Outcome, Cause> {
+fn answer(case: &Case) -> Result<Outcome, CaseError> {
     let snapshot = request::state(case)?;
     let body = serde_json::to_string(&request::review(case))?;
     let review = admission::parse(&body)?;
     let answer: Value = serde_json::from_slice(&admission::review(&review, &snapshot)?)?;
-    Outcome::from_review(&answer, case.object.as_ref()).map_err(Cause::Answer)
+    Outcome::from_review(&answer, case.object.as_ref()).map_err(CaseError::Answer)
 }

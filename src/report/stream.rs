@@ -1,13 +1,15 @@
 //! Rewritten manifests as one text that `kubectl apply -f -` reads.
 
+use std::borrow::Cow;
+
 use crate::report::plain;
 
 /// The files, by name and text. A single file stays as it is; before each of several stands a comment
 /// that names it.
 #[must_use]
-pub fn text(files: &[(&str, &str)]) -> String {
+pub fn text<'f>(files: &[(&'f str, &'f str)]) -> Cow<'f, str> {
     if let [(_, only)] = files {
-        return (*only).to_owned();
+        return Cow::Borrowed(only);
     }
     let mut stream = String::new();
     for (name, text) in files {
@@ -25,5 +27,5 @@ pub fn text(files: &[(&str, &str)]) -> String {
             stream.push('\n');
         }
     }
-    stream
+    stream.into()
 }
