@@ -1,7 +1,7 @@
 //! What a command found, as text.
 //!
-//! A [`Report`] holds findings with their locations in files; [`write`] writes it in one of the
-//! formats. Beside it stand the texts that are no reports: [`diff`], [`stream`] and [`injected`].
+//! A [`Report`] holds findings with their locations in files; [`write()`] writes it in one of the
+//! formats. Beside it stand the texts that are not reports: [`diff`], [`stream`] and [`injected`].
 //! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
 //! file or decides anything, and it uses `model` only.
 

@@ -15,7 +15,7 @@ const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::f
 /// Parses a timeout of up to [`MAX_TIMEOUT`].
 ///
 /// # Errors
-/// When the text is no duration, or one that is not positive or too long.
+/// When the text is not a duration, or one that is not positive or too long.
 pub fn parse(text: &str) -> Result<Duration, String> {
     read(text)
         .filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT)
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// Parses how long a certificate is valid.
 ///
 /// # Errors
-/// When the text is no duration, or one that is out of range.
+/// When the text is not a duration, or one that is out of range.
 pub fn parse_validity(text: &str) -> Result<Duration, String> {
     read(text)
         .filter(|duration| VALIDITY.contains(duration))

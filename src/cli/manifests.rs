@@ -39,7 +39,7 @@ pub struct Args {
 
     /// Only this part; can be repeated
     #[arg(long, value_name = "PART", value_enum)]
-    only: Vec<Only>,
+    only: Vec<PartArg>,
 
     /// A change of what is installed; can be repeated
     ///
@@ -54,7 +54,7 @@ pub struct Args {
 
     /// Where the certificate comes from [default: files with --ca, else builtin]
     #[arg(long, value_name = "WAY", value_enum)]
-    certs: Option<Certs>,
+    certs: Option<CertsArg>,
 
     /// Write no Events, and ask for no right to
     #[arg(long)]
@@ -78,7 +78,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Only {
+enum PartArg {
     /// The namespace
     Namespace,
     /// The service account and what it may read
@@ -92,7 +92,7 @@ enum Only {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Certs {
+enum CertsArg {
     /// memgate makes and renews it, and has the apiserver trust it
     Builtin,
     /// cert-manager does
@@ -103,7 +103,7 @@ enum Certs {
     Csi,
 }
 
-impl Certs {
+impl CertsArg {
     const fn component(self) -> Option<Component> {
         match self {
             Self::Builtin => None,
@@ -145,13 +145,13 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let mut components: BTreeSet<_> = args.components.iter().copied().collect();
     let decided = components.iter().find(|component| component.decides() == Some(Matter::Certificate));
     let certs = match (args.certs, decided) {
-        (Some(Certs::Builtin), Some(component)) => {
+        (Some(CertsArg::Builtin), Some(component)) => {
             anyhow::bail!("--certs builtin and --component {} contradict each other", component.name())
         }
-        (None, None) if args.ca.is_some() => Some(Certs::Files),
+        (None, None) if args.ca.is_some() => Some(CertsArg::Files),
         (certs, _) => certs,
     };
-    components.extend(certs.and_then(Certs::component));
+    components.extend(certs.and_then(CertsArg::component));
     components.extend(args.no_events.then_some(Component::NoEvents));
     if let Some((one, other)) = contradiction(&components) {
         anyhow::bail!(
@@ -207,7 +207,7 @@ fn parts(args: &Args) -> Vec<Part> {
     Part::ALL.into_iter().filter(wanted).collect()
 }
 
-impl Only {
+impl PartArg {
     const fn part(self) -> Part {
         match self {
             Self::Namespace => Part::Namespace,

@@ -29,18 +29,18 @@ pub struct Args {
 
     /// Answer only one of the two calls, with the bytes that the server would send
     #[arg(long, value_name = "PHASE", value_enum)]
-    phase: Option<Call>,
+    phase: Option<PhaseArg>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Call {
+enum PhaseArg {
     /// The mutating call
     Mutate,
     /// The validating call
     Validate,
 }
 
-impl Call {
+impl PhaseArg {
     const fn phase(self) -> Phase {
         match self {
             Self::Mutate => Phase::Mutate,
@@ -52,7 +52,7 @@ impl Call {
 /// Runs the command.
 ///
 /// # Errors
-/// When the input is no review, or memgate is at fault.
+/// When the input is not a review, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(
         args.state.with.iter().all(|path| path != "-"),
@@ -69,7 +69,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
     let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
-    let answer = answer(body, args.phase.map(Call::phase), &inputs.snapshot)?;
+    let answer = answer(body, args.phase.map(PhaseArg::phase), &inputs.snapshot)?;
     terminal.raw(&answer.bytes)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;

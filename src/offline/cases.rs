@@ -22,7 +22,7 @@ pub struct CaseRun {
     pub results: Vec<CaseResult>,
     /// How many cases the filter left out.
     pub filtered: usize,
-    /// Files that cannot be read or are no case files.
+    /// Files that cannot be read or are not case files.
     pub errors: Vec<manifest::error::Error>,
     /// Directories and globs without a case file.
     pub empty: Vec<String>,

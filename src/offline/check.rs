@@ -16,7 +16,7 @@ pub struct Checked {
     pub sources: Vec<Arc<Source>>,
     /// The objects with their decisions, in document order.
     pub decided: Vec<(CheckedObject, Admitted)>,
-    /// What is not checked, and how often it occurs: kinds, and why a document is no object.
+    /// What is not checked, and how often it occurs: kinds, and why a document is not an object.
     pub passed_over: BTreeMap<String, usize>,
     /// What could not be read or decided.
     pub errors: Vec<Error>,
@@ -24,7 +24,7 @@ pub struct Checked {
     pub empty: Vec<String>,
 }
 
-/// Decides about every object. An object that cannot be decided becomes an error and hides no other.
+/// Decides about every object. One that cannot be decided becomes an error and does not hide the others.
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
     let Inputs { sources, objects, snapshot, passed_over, mut errors, empty } = inputs;

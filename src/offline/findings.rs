@@ -20,7 +20,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
     let malformed = decided.iter().filter(|(_, admitted)| admitted.decision.reason == Reason::Malformed);
     let mut unknown: Vec<String> =
-        decided.iter().flat_map(|(_, admitted)| &admitted.decision.unknown).map(title).collect();
+        decided.iter().flat_map(|(_, admitted)| &admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
     Report {
@@ -58,7 +58,7 @@ fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding) -> LocatedFinding
 }
 
 /// The object that a reference names: `Secret team-a/redis`.
-fn title(reference: &Reference) -> String {
+fn reference_title(reference: &Reference) -> String {
     let path = [reference.namespace.as_str(), reference.name.as_str()];
     let path = path.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     format!("{} {path}", reference.kind.kind)

@@ -42,7 +42,7 @@ pub struct Inputs {
     pub objects: Vec<CheckedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
-    /// What is not checked, and how often it occurs: kinds, and why a document is no object.
+    /// What is not checked, and how often it occurs: kinds, and why a document is not an object.
     pub passed_over: BTreeMap<String, usize>,
     /// What could not be read.
     pub errors: Vec<manifest::error::Error>,

@@ -11,13 +11,13 @@ use crate::model::snapshot::Snapshot;
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The text is no AdmissionReview.
+    /// The text is not an AdmissionReview.
     #[error("standard input holds no good AdmissionReview")]
     Malformed(#[source] Malformed),
     /// The object cannot be read, or memgate made a wrong patch.
     #[error("failed to answer the review")]
     Answer(#[source] Fault),
-    /// memgate wrote an answer that is no JSON.
+    /// memgate wrote an answer that is not JSON.
     #[error("the answer is no JSON")]
     NotJson(#[source] serde_json::Error),
 }
@@ -34,7 +34,7 @@ pub struct ReviewAnswer {
 /// Answers the review in `body`: one call of the two, or both in one response.
 ///
 /// # Errors
-/// When the body is no AdmissionReview or cannot be answered.
+/// When the body is not an AdmissionReview or cannot be answered.
 pub fn answer(body: &str, phase: Option<Phase>, snapshot: &Snapshot) -> Result<ReviewAnswer, Error> {
     let review = admission::parse(body.trim_start_matches('\u{feff}')).map_err(Error::Malformed)?;
     let bytes = match phase {
