@@ -5,8 +5,10 @@ use std::io;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
+use crate::model::snapshot::Snapshot;
 use crate::offline::check::{Checked, check};
-use crate::offline::load::load;
+use crate::offline::findings::input_error;
+use crate::offline::load::{load, load_state};
 
 /// What is read, checked and changed.
 #[derive(Debug, clap::Args)]
@@ -58,6 +60,23 @@ impl StateArgs {
     pub fn settings(&self) -> anyhow::Result<Settings> {
         Ok(Settings { namespace: self.namespace.clone(), ..self.settings.settings()? })
     }
+}
+
+/// The state in files; `None` after errors were written about files that cannot be read.
+///
+/// # Errors
+/// When standard input is named twice.
+pub fn state_from_files(
+    paths: &[String],
+    settings: Settings,
+    terminal: Terminal,
+) -> anyhow::Result<Option<Snapshot>> {
+    let inputs = load_state(paths, settings, &mut io::stdin().lock())?;
+    note_empty(&inputs.empty, terminal);
+    for error in &inputs.errors {
+        terminal.input_error(&input_error(error));
+    }
+    Ok(inputs.errors.is_empty().then_some(inputs.snapshot))
 }
 
 /// Notes which directories and globs hold no manifest.

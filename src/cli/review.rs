@@ -5,11 +5,9 @@ use std::io::{self, Read as _};
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::input::{StateArgs, note_empty};
+use crate::cli::input::{StateArgs, state_from_files};
 use crate::cli::terminal::Terminal;
 use crate::model::finding::Phase;
-use crate::offline::findings::input_error;
-use crate::offline::load::load_state;
 use crate::offline::review::answer;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
@@ -58,18 +56,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         args.state.with.iter().all(|path| path != "-"),
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
-    let inputs = load_state(&args.state.with, args.state.settings()?, &mut io::empty())?;
-    note_empty(&inputs.empty, terminal);
-    if !inputs.errors.is_empty() {
-        for error in &inputs.errors {
-            terminal.input_error(&input_error(error));
-        }
+    let Some(snapshot) = state_from_files(&args.state.with, args.state.settings()?, terminal)? else {
         return Ok(ExitStatus::Failed);
-    }
+    };
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
     let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
-    let answer = answer(body, args.phase.map(PhaseArg::phase), &inputs.snapshot)?;
+    let answer = answer(body, args.phase.map(PhaseArg::phase), &snapshot)?;
     terminal.raw(&answer.bytes)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;

@@ -2,7 +2,6 @@
 
 mod certs;
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,14 +11,11 @@ use axum::http::Uri;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
-use crate::cli::input::note_empty;
+use crate::cli::input::state_from_files;
 use crate::cli::limits::LimitArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::model::settings::Settings;
-use crate::offline::findings::input_error;
-use crate::offline::load::load_state;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
@@ -155,8 +151,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         State::Cluster { client: runtime.block_on(cluster.client())?, settings }
     } else {
-        match state_from_files(args, settings, terminal)? {
-            Some(state) => state,
+        match state_from_files(&args.state, settings, terminal)? {
+            Some(snapshot) => State::Fixed(snapshot),
             None => return Ok(ExitStatus::Failed),
         }
     };
@@ -181,16 +177,6 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     }
     args.limits.apply(&mut options)?;
     Ok(options)
-}
-
-/// The state from files; `None` after an error was written about one that cannot be read.
-fn state_from_files(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
-    let inputs = load_state(&args.state, settings, &mut io::stdin().lock())?;
-    note_empty(&inputs.empty, terminal);
-    for error in &inputs.errors {
-        terminal.input_error(&input_error(error));
-    }
-    Ok(inputs.errors.is_empty().then_some(State::Fixed(inputs.snapshot)))
 }
 
 async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {

@@ -41,3 +41,43 @@ pub fn check(inputs: Inputs) -> Checked {
     }
     Checked { sources, decided, passed_over, errors, empty }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::settings::Settings;
+    use crate::offline::findings::report;
+    use crate::offline::load::load;
+
+    const TEXT: &str = "\
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkMemory
+metadata: {name: notes, namespace: team-a}
+spec: {backend: redis}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+a: [
+";
+
+    #[test]
+    fn reports_what_was_denied_passed_over_and_unreadable() {
+        let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut TEXT.as_bytes()).expect("loads");
+        let checked = check(inputs);
+        let report = report(&checked);
+        assert_eq!((report.files, report.objects, report.denied, report.passed_over), (1, 1, 1, 1));
+        assert_eq!(report.errors.len(), 1);
+        let finding = report.findings.first().expect("one");
+        assert_eq!(finding.finding.code.name, "arkonis/redis-required");
+        assert_eq!((finding.location.file, finding.location.line), ("<stdin>", 4));
+        assert_eq!(finding.object_ref.title(), "ArkMemory team-a/notes");
+    }
+
+    #[test]
+    fn reads_standard_input_once() {
+        let paths = ["-".to_owned(), "-".to_owned()];
+        assert!(load(&paths, &[], Settings::default(), &mut std::io::empty()).is_err());
+    }
+}
