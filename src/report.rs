@@ -1,7 +1,7 @@
 //! What a command found, as text.
 //!
 //! A [`Report`] holds findings with their locations in files; [`write()`] writes it in one of the
-//! formats. Beside it stand the texts that are not reports: [`diff`], [`stream`] and [`injected`].
+//! formats. Beside it stand the texts that are not reports: [`diff`] and [`stream`].
 //! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
 //! file or decides anything, and it uses `model` only.
 
@@ -14,8 +14,6 @@ pub mod json;
 pub mod diff;
 
 pub mod stream;
-
-pub mod injected;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

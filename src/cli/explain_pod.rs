@@ -5,8 +5,7 @@ use std::io;
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 use crate::offline::findings::input_error;
-use crate::offline::injected::read;
-use crate::report::injected::text;
+use crate::offline::injected::describe_all;
 
 /// Tell what memgate added to a pod, and from where
 ///
@@ -29,15 +28,15 @@ pub struct Args {
 /// # Errors
 /// When the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let (pods, errors) = read(&args.paths, &mut io::stdin().lock());
-    terminal.out(text(&pods).as_bytes())?;
+    let (descriptions, errors) = describe_all(&args.paths, &mut io::stdin().lock());
+    terminal.out(descriptions.concat().as_bytes())?;
     for error in &errors {
         terminal.input_error(&input_error(error));
     }
     if !errors.is_empty() {
         return Ok(ExitStatus::Failed);
     }
-    if pods.is_empty() {
+    if descriptions.is_empty() {
         terminal.note("error: no pod was found\n  what counts: pods, and workloads with a pod template");
         return Ok(ExitStatus::Nothing);
     }
