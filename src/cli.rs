@@ -1,7 +1,7 @@
-//! The command line: what can be typed, and who does it. No work is done in here.
+//! The command line: the arguments of each command, and the exit code.
 //!
-//! Each command has a module with its arguments and a `run` that returns how it ended. Nothing but
-//! this module and those below it prints, and nothing but `main` ends the process.
+//! Each command has a module with its arguments and a `run` that calls what does the work and returns
+//! an [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
 
 pub mod apiserver;
 pub mod certs;
@@ -15,14 +15,12 @@ pub mod entry;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;
-pub mod findings;
 pub mod input;
 pub mod limits;
 pub mod manifests;
 pub mod mutate;
 pub mod output;
 pub mod review;
-pub mod role;
 pub mod serve;
 pub mod settings;
 pub mod terminal;
@@ -112,7 +110,7 @@ enum Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return print_usage(&error),
     };
     let terminal = Terminal::new(cli.color);
     run(&cli.command, terminal).unwrap_or_else(|error| {
@@ -139,12 +137,13 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Help and the version are wanted and go to stdout; everything else is wrong usage.
-fn usage(error: &clap::Error) -> ExitStatus {
-    let wanted = !error.use_stderr();
-    // Nobody is left to tell when printing fails.
+/// Prints what clap returns instead of arguments: help and the version to standard output, wrong usage
+/// to standard error.
+fn print_usage(error: &clap::Error) -> ExitStatus {
+    let was_requested = !error.use_stderr();
+    // An error here cannot be shown: the streams are where it would go.
     let _ = error.print();
-    if wanted { ExitStatus::Clean } else { ExitStatus::Failed }
+    if was_requested { ExitStatus::Clean } else { ExitStatus::Failed }
 }
 
 #[cfg(test)]

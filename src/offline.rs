@@ -1,3 +1,28 @@
-//! The inputs of commands: files, directories, globs and stdin.
+//! What commands do with files: load them, decide about what they hold, and say what was found.
+//!
+//! ```text
+//! paths ──collect──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
+//! Inputs ──check──▶ Checked ──findings──▶ report::Report
+//!                           └─rewrite──▶ the files with the edits in their text
+//! ```
+//!
+//! In come paths, a reader for standard input, and settings; out come values that `report` writes and
+//! from which `cli` takes its exit codes. Nothing in here knows arguments, a terminal or exit codes.
 
 pub mod collect;
+
+pub mod classify;
+
+pub mod load;
+
+pub mod check;
+
+pub mod findings;
+
+pub mod rewrite;
+
+pub mod review;
+
+pub mod cases;
+
+pub mod injected;

@@ -1,13 +1,19 @@
-//! What a command found, in each of the formats.
+//! What a command found, as text.
 //!
-//! In goes a [`Report`]: findings that already know their place in a file. Out comes text on a
-//! writer, and nothing but the format: summaries and notes are for the caller to put elsewhere.
-//! Nothing in here reads a file or decides anything.
+//! A [`Report`] holds findings with their locations in files; [`write()`] writes it in one of the
+//! formats. Beside it stand the texts that are not reports: [`diff`] and [`stream`].
+//! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
+//! file or decides anything, and it uses `model` only.
+
+pub mod text;
 
 pub mod concise;
-pub mod diff;
+
 pub mod json;
-pub mod text;
+
+pub mod diff;
+
+pub mod stream;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,81 +31,80 @@ pub struct Report<'a> {
     pub objects: usize,
     /// How many of these would be denied.
     pub denied: usize,
-    /// How many objects were read and are none that memgate checks.
+    /// How many objects were read and not checked.
     pub passed_over: usize,
     /// What could not be read or parsed.
-    pub faults: Vec<Fault<'a>>,
-    /// Objects of which nothing can be said, since a field that is read has the wrong type: the
-    /// apiserver refuses these.
+    pub errors: Vec<InputError<'a>>,
+    /// Objects that were not judged since a field has the wrong type, which the apiserver refuses.
     pub malformed: Vec<String>,
     /// Everything that was found, in the order of the input.
-    pub findings: Vec<Located<'a>>,
-    /// What the inputs do not tell, as `Kind namespace/name`: nothing was concluded from it.
-    pub assumed: Vec<String>,
+    pub findings: Vec<LocatedFinding<'a>>,
+    /// Objects that the inputs do not hold, as `Kind namespace/name`; nothing was concluded about them.
+    pub unknown: Vec<String>,
 }
 
-/// A finding and where it stands.
+/// A finding and its location.
 #[derive(Debug)]
-pub struct Located<'a> {
+pub struct LocatedFinding<'a> {
     /// What is wrong.
     pub finding: &'a Finding,
-    /// Where in the object as it is written in the file: for a pod template, behind the template.
+    /// Where in the object as the file has it; in a workload, the template's pointer comes first.
     pub pointer: Pointer,
     /// The object.
-    pub subject: &'a Subject,
+    pub object_ref: &'a ObjectRef,
     /// Where in the file.
-    pub place: Place<'a>,
-    /// The other place, where two contradict each other.
-    pub other: Option<Mark<'a>>,
+    pub location: Location<'a>,
+    /// The second location, where two contradict each other.
+    pub related: Option<Related<'a>>,
 }
 
 /// An input, or one document in it, that could not be used.
 #[derive(Debug)]
-pub struct Fault<'a> {
-    /// What is wrong, in one line that names the file; the place included when there is one.
+pub struct InputError<'a> {
+    /// What is wrong, in one line that names the file, and line and column where they are known.
     pub line: String,
-    /// What is wrong and where, to show the source.
-    pub shown: Option<Shown<'a>>,
+    /// The same with its location, to show the source.
+    pub diagnostic: Option<Diagnostic<'a>>,
 }
 
-/// What is wrong with a text, at one place of it.
+/// What is wrong with a text, and where.
 #[derive(Debug)]
-pub struct Shown<'a> {
+pub struct Diagnostic<'a> {
     /// What is wrong.
     pub message: String,
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
     /// Where.
-    pub place: Place<'a>,
-    /// The other place, where two contradict each other.
-    pub other: Option<Mark<'a>>,
+    pub location: Location<'a>,
+    /// The second location, where two contradict each other.
+    pub related: Option<Related<'a>>,
 }
 
-/// Another place, and what is there.
+/// A second location, and what is there.
 #[derive(Debug)]
-pub struct Mark<'a> {
+pub struct Related<'a> {
     /// Where in the file.
-    pub place: Place<'a>,
+    pub location: Location<'a>,
     /// What is there, in a few words.
     pub label: String,
 }
 
-/// The object that a finding is about.
+/// The object that a finding is about, as in Kubernetes' ObjectReference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct ObjectRef {
     /// Group and version, as in the manifest.
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; empty for a cluster-wide kind.
+    /// The namespace; empty for a cluster-scoped kind.
     pub namespace: String,
-    /// The name, or what the name starts with; empty when there is neither.
+    /// `metadata.name`, else `metadata.generateName`; empty without either.
     pub name: String,
 }
 
 /// A stretch of a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     /// The file as the user named it; `<stdin>` for standard input.
     pub file: &'a str,
     /// The whole text of the file.
@@ -116,7 +121,7 @@ pub struct Place<'a> {
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// For people: the source with a caret under what is wrong.
     Text,
     /// One line a finding.
@@ -125,7 +130,7 @@ pub enum Format {
     Json,
 }
 
-impl Format {
+impl ReportFormat {
     /// Every format, in the order in which help lists them.
     pub const ALL: [Self; 3] = [Self::Text, Self::Concise, Self::Json];
 
@@ -146,16 +151,16 @@ impl Format {
     }
 }
 
-/// Writes the report in one format. Text comes with ANSI styles: a stream that shows none has to
-/// take them out.
+/// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not
+/// wanted.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(report: &Report<'_>, format: Format, out: &mut impl Write) -> io::Result<()> {
+pub fn write(report: &Report<'_>, format: ReportFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
-        Format::Text => text::write(report, out),
-        Format::Concise => concise::write(report, out),
-        Format::Json => json::write(report, out),
+        ReportFormat::Text => text::write(report, out),
+        ReportFormat::Concise => concise::write(report, out),
+        ReportFormat::Json => json::write(report, out),
     }
 }
 
@@ -166,7 +171,7 @@ impl Report<'_> {
         self.findings.iter().filter(|located| located.finding.severity == severity).count()
     }
 
-    /// The run in one line, such as `2 objects checked in 1 file: 1 denied, 1 warning; 3 passed over`.
+    /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied, 1 warning; 3 passed over`.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut line = format!(
@@ -179,15 +184,15 @@ impl Report<'_> {
         if self.passed_over > 0 {
             let _ = write!(line, "; {} passed over", self.passed_over);
         }
-        if !self.faults.is_empty() {
-            let _ = write!(line, "; {} unreadable", self.faults.len());
+        if !self.errors.is_empty() {
+            let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
     }
 }
 
-impl Subject {
-    /// The object in a few words: `ArkMemory team-a/notes-short`.
+impl ObjectRef {
+    /// Kind, namespace and name: `ArkMemory team-a/notes-short`.
     #[must_use]
     pub fn title(&self) -> String {
         let name = if self.name.is_empty() { "(no name)" } else { &self.name };
@@ -199,7 +204,7 @@ impl Subject {
     }
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// Line and column (in characters, from 1) just behind the end.
     #[must_use]
     pub fn end_position(&self) -> (usize, usize) {
@@ -212,13 +217,14 @@ impl Place<'_> {
     }
 }
 
-/// A number with its noun, in the plural where it must be.
+/// A number with its noun, in the plural where the number asks for it.
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Text from user input that cannot move the cursor, colour the screen or start a new line.
+/// Text from user input with a blank for each control character, so that it cannot move the cursor,
+/// colour the screen or start a new line.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
@@ -235,10 +241,10 @@ mod tests {
     #[test]
     fn counts_columns_in_characters() {
         let text = "a: grün\nb: 2\n";
-        let place = Place { file: "x", text, start: 3, end: 8, line: 1, column: 4 };
-        assert_eq!(place.end_position(), (1, 8));
-        let place = Place { end: text.len(), ..place };
-        assert_eq!(place.end_position(), (3, 1));
+        let location = Location { file: "x", text, start: 3, end: 8, line: 1, column: 4 };
+        assert_eq!(location.end_position(), (1, 8));
+        let location = Location { end: text.len(), ..location };
+        assert_eq!(location.end_position(), (3, 1));
     }
 
     #[test]

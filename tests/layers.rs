@@ -1,8 +1,8 @@
 //! Which module may use which. A back arrow, or a module that has no place yet, fails.
 //!
 //! ```text
-//! main → cli → {server, casefile, offline, manifest, report, deploy} → admission →
-//!        {decide, patch} → family → model; deploy → manifest
+//! main → cli → {server, offline, deploy}; offline → {report, casefile, manifest, admission};
+//! admission → {decide, patch} → family → model; deploy → manifest; report → model
 //! ```
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
@@ -22,7 +22,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("report", &["model"]),
     ("deploy", &["manifest", "family", "model"]),
     ("state", &["family", "model"]),
-    ("offline", &["manifest"]),
+    ("offline", &["report", "casefile", "state", "manifest", "admission", "decide", "family", "model"]),
     ("casefile", &["state", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),
     (

@@ -1,13 +1,17 @@
 //! `memgate check`: what would be denied, and what is doubtful.
 
 use crate::cli::ExitStatus;
-use crate::cli::findings::{judge, report};
-use crate::cli::input::{Input, InputArgs, load};
-use crate::cli::output::{Output, write_all};
-use crate::cli::role::checked_kinds;
+use crate::cli::input::{InputArgs, note_empty};
+use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::model::finding::Severity;
+use crate::offline::check::Checked;
+use crate::offline::classify::checked_kinds;
+use crate::offline::findings::report;
 use crate::report::{Report, counted, plain};
+
+/// The most objects named in the note about what the inputs do not hold.
+const MAX_NAMES_IN_NOTE: usize = 3;
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -29,7 +33,7 @@ pub struct Args {
 
     /// How to write findings: text, concise or json; to a file with FORMAT=FILE; can be repeated
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    output: Vec<Output>,
+    output: Vec<OutputArg>,
 
     #[command(flatten)]
     fail_on: FailOnArgs,
@@ -40,11 +44,11 @@ pub struct Args {
 pub struct FailOnArgs {
     /// The least severity for which the exit code is 1
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "deny", help_heading = "Output")]
-    fail_on: FailOn,
+    fail_on: FailOnSeverity,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FailOn {
+enum FailOnSeverity {
     /// What would be denied
     Deny,
     /// Warnings too
@@ -56,41 +60,38 @@ enum FailOn {
 /// # Errors
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let input = load(&args.input)?;
-    let verdicts = judge(&input);
-    let report = report(&input, &verdicts);
-    write_all(&report, &args.output, terminal)?;
-    tell(&input, &report, terminal);
-    Ok(status(&report, args.fail_on))
+    let checked = args.input.check()?;
+    let report = report(&checked);
+    write_outputs(&report, &args.output, terminal)?;
+    write_notes(&checked, &report, terminal);
+    Ok(exit_status(&report, args.fail_on))
 }
 
-/// What stays beside the format, on standard error: faults of the input, notes, the summary.
-pub fn tell(input: &Input, report: &Report<'_>, terminal: Terminal) {
-    for fault in &report.faults {
-        terminal.fault(fault);
+/// Writes errors of the inputs, notes and the summary to standard error, beside the report.
+pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
+    for error in &report.errors {
+        terminal.input_error(error);
     }
-    for empty in &input.empty {
-        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
-    }
+    note_empty(&checked.empty, terminal);
     for title in &report.malformed {
         let title = plain(title);
         terminal.note(&format!("note: {title}: a field has the wrong type for a pod, so it was not checked"));
     }
-    if let Some(note) = assumed(&report.assumed) {
+    if let Some(note) = unknown_note(&report.unknown) {
         terminal.note(&note);
     }
-    if report.objects == 0 && report.faults.is_empty() {
-        terminal.note(&nothing(input));
+    if report.objects == 0 && report.errors.is_empty() {
+        terminal.note(&nothing_found(checked));
     } else {
         terminal.note(&report.summary());
     }
 }
 
-/// How a run over these objects ended.
+/// The exit status that follows from a report.
 #[must_use]
-pub fn status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
-    let warned = fail_on.fail_on == FailOn::Warn && report.count(Severity::Warn) > 0;
-    if !report.faults.is_empty() {
+pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
+    let warned = fail_on.fail_on == FailOnSeverity::Warn && report.count(Severity::Warn) > 0;
+    if !report.errors.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned {
         ExitStatus::Denied
@@ -101,14 +102,13 @@ pub fn status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
     }
 }
 
-/// What the inputs do not tell, in one line; the first few of a long list.
-fn assumed(names: &[String]) -> Option<String> {
-    const SHOWN: usize = 3;
-    // Whether a namespace opted out is asked of every pod; that it is unknown is the usual case.
+/// What the inputs do not hold, in one line; the first few of a long list.
+fn unknown_note(names: &[String]) -> Option<String> {
+    // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise.
     let names: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| !name.starts_with("Namespace ")).collect();
-    let shown = names.get(..SHOWN.min(names.len())).unwrap_or_default().join(", ");
-    let more = match names.len().saturating_sub(SHOWN) {
+    let shown = names.get(..MAX_NAMES_IN_NOTE.min(names.len())).unwrap_or_default().join(", ");
+    let more = match names.len().saturating_sub(MAX_NAMES_IN_NOTE) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -118,10 +118,10 @@ fn assumed(names: &[String]) -> Option<String> {
 }
 
 /// What was looked at, and what would have counted.
-fn nothing(input: &Input) -> String {
+fn nothing_found(checked: &Checked) -> String {
     let seen: Vec<String> =
-        input.passed_over.iter().map(|(what, count)| format!("{what} ({count})")).collect();
-    let seen = match (input.sources.len(), seen.as_slice()) {
+        checked.passed_over.iter().map(|(what, count)| format!("{what} ({count})")).collect();
+    let seen = match (checked.sources.len(), seen.as_slice()) {
         (0, _) => "no file at all".to_owned(),
         (files, []) => format!("{}, which hold no object", counted(files, "file")),
         (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),

@@ -1,4 +1,4 @@
-//! `memgate crds`: the CRDs of the families, for clusters that test.
+//! `memgate crds`: the CRDs of the families, for test clusters.
 
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
@@ -38,7 +38,7 @@ mod tests {
     use crate::family;
 
     #[test]
-    fn defines_every_kind_that_is_judged() {
+    fn defines_every_kind_of_a_family() {
         for family in family::ALL {
             // The kinds of the core need no definition.
             for kind in family.validated.iter().filter(|kind| !kind.group.is_empty()) {

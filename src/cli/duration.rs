@@ -1,32 +1,34 @@
 //! Durations as they are typed: `5s`, `250ms`, `168h`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// The longest that anything is waited for.
-pub const LONGEST: Duration = Duration::from_hours(24);
+/// The longest timeout that a flag takes. A longer one is a slip: no run lasts a day.
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The shortest and the longest life of a certificate.
-const LIVES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_hours(876_000));
+/// The validity of a certificate that a flag takes: seconds are for tests, a hundred years for those who
+/// never want to renew.
+const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(876_000);
 
-/// The duration that a text says, of up to a day.
+/// Parses a timeout of up to [`MAX_TIMEOUT`].
 ///
 /// # Errors
-/// When it says none, or one that is not positive, or too long.
+/// When the text is not a duration, or one that is not positive or too long.
 pub fn parse(text: &str) -> Result<Duration, String> {
     read(text)
-        .filter(|duration| !duration.is_zero() && *duration <= LONGEST)
+        .filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT)
         .ok_or_else(|| "give a duration such as 5s or 10m, at most 24h".to_owned())
 }
 
-/// How long a certificate is to be valid.
+/// Parses how long a certificate is valid.
 ///
 /// # Errors
-/// When it is no duration, or one that no certificate can have.
-pub fn life(text: &str) -> Result<Duration, String> {
+/// When the text is not a duration, or one that is out of range.
+pub fn parse_validity(text: &str) -> Result<Duration, String> {
     read(text)
-        .filter(|duration| (LIVES.0..=LIVES.1).contains(duration))
+        .filter(|duration| VALIDITY.contains(duration))
         .ok_or_else(|| "give a duration such as 168h, from 10s to 876000h (a hundred years)".to_owned())
 }
 
@@ -50,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn takes_only_lives_that_can_be_lived() {
+    fn bounds_the_validity_of_certificates() {
         for (text, hours) in [("168h", 168), ("8760h", 8760), ("876000h", 876_000)] {
-            assert_eq!(life(text), Ok(Duration::from_hours(hours)), "{text}");
+            assert_eq!(parse_validity(text), Ok(Duration::from_hours(hours)), "{text}");
         }
-        assert_eq!(life("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_validity("10s"), Ok(Duration::from_secs(10)));
         for text in ["", "365", "500ms", "9999ms", "876001h", "99999999h"] {
-            assert!(life(text).is_err(), "{text}");
+            assert!(parse_validity(text).is_err(), "{text}");
         }
     }
 }

@@ -43,7 +43,7 @@ fn list() -> String {
     let width = codes().map(|code| code.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for code in codes() {
-        let _ = writeln!(text, "{:width$}  {}", code.name, title(code));
+        let _infallible = writeln!(text, "{:width$}  {}", code.name, title(code));
     }
     text
 }
@@ -58,7 +58,7 @@ fn title(code: &Code) -> String {
     sentence.trim_end_matches('.').to_owned()
 }
 
-/// The code that was meant, also when its family was left out.
+/// The code that was probably meant, which may be one without its family.
 fn hint(name: &str) -> String {
     let mut names = codes().map(|code| code.name);
     let bare = names.find(|code| code.split_once('/').is_some_and(|(_, bare)| bare == name));

@@ -13,13 +13,13 @@ pub struct FamilyArgs {
 }
 
 impl FamilyArgs {
-    /// The families that were chosen, in their usual order; all of them without a choice.
+    /// The families that were chosen, in the order of the list; all of them without a choice.
     #[must_use]
     pub fn chosen(&self) -> Vec<&'static Family> {
         self.chosen_or(None)
     }
 
-    /// The same; without a choice those of `otherwise`, if any were named there.
+    /// The same; without a choice the families of `otherwise`, if there are any.
     #[must_use]
     pub fn chosen_or(&self, otherwise: Option<Vec<&'static Family>>) -> Vec<&'static Family> {
         let named = if self.families.is_empty() { otherwise } else { Some(self.families.clone()) };

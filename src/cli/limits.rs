@@ -1,57 +1,57 @@
-//! The flags of `memgate serve` that say how much it takes in, and how long callers may take.
+//! The flags of `memgate serve` that bound how much it accepts, and how long callers may take.
 
 use std::time::Duration;
 
 use anyhow::ensure;
 
-use crate::cli::duration::LONGEST;
+use crate::cli::duration::MAX_TIMEOUT;
 use crate::server::options::{Limits, Options, Timers};
 use crate::server::quantity;
 
-/// The longest that a request may wait for room: a refusal that comes later is worth nothing to the
-/// apiserver, which could have asked again.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// The longest that a request may wait before it gets 429: after a later one, little of the
+/// apiserver's timeout is left to try again.
+const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Limits and timers.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// The largest body of a request; a larger one gets 413
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8Mi")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "8Mi")]
     max_body_bytes: usize,
 
     /// The most requests at once; one more gets 429
-    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "1024")]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1024")]
     max_requests: usize,
 
     /// The most bytes of bodies at once; what finds no room gets 429. An eighth is kept for bodies of
     /// up to 256Ki
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64Mi")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64Mi")]
     max_bytes_in_flight: usize,
 
     /// The most connections; for one more the least useful is closed
-    #[arg(long, value_name = "COUNT", value_parser = count, default_value = "2048")]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "2048")]
     max_connections: usize,
 
     /// How long a request waits for room before it gets 429
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "4ms")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "4ms")]
     queue_wait: Duration,
 
     /// How long a TLS handshake may take
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5s")]
     timeout_handshake: Duration,
 
     /// How long the head of a request may take, from its first byte
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     timeout_head: Duration,
 
     /// How long the body of a request may take
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     timeout_body: Duration,
 
     /// How long a connection may be idle; apiservers keep theirs for 90s, and lose reviews on one that
     /// is closed earlier
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2m")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2m")]
     timeout_idle: Duration,
 }
 
@@ -82,11 +82,11 @@ impl LimitArgs {
     }
 
     fn check(&self, limits: &Limits) -> anyhow::Result<()> {
-        let room = limits.kept_for_large();
+        let available = limits.kept_for_large();
         ensure!(
-            limits.body <= room,
+            limits.body <= available,
             "--max-body-bytes ({}) never finds room: of --max-bytes-in-flight ({}) an eighth is kept for \
-             small bodies, which leaves {room}; raise the latter or lower the former",
+             small bodies, which leaves {available}; raise the latter or lower the former",
             limits.body,
             limits.body_bytes
         );
@@ -98,7 +98,7 @@ impl LimitArgs {
             limits.connections
         );
         ensure!(
-            limits.wait <= LONGEST_WAIT,
+            limits.wait <= MAX_QUEUE_WAIT,
             "--queue-wait ({:?}) must be at most 1s: a caller that is refused late has less time to ask \
              again",
             limits.wait
@@ -113,17 +113,18 @@ impl LimitArgs {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    let duration = quantity::duration(text).filter(|duration| !duration.is_zero() && *duration <= LONGEST);
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration =
+        quantity::duration(text).filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
     duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
-fn size(text: &str) -> Result<usize, String> {
+fn parse_size(text: &str) -> Result<usize, String> {
     let size = quantity::bytes(text).filter(|size| *size > 0);
     size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
 }
 
-fn count(text: &str) -> Result<usize, String> {
+fn parse_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "give a whole number above zero".to_owned())
 }
@@ -138,28 +139,28 @@ mod tests {
     use crate::server::tls::Source;
 
     #[derive(Debug, Parser)]
-    struct Typed {
+    struct TestArgs {
         #[command(flatten)]
         limits: LimitArgs,
     }
 
     fn options(flags: &[&str]) -> Result<Options, String> {
-        let typed =
-            Typed::try_parse_from(["serve"].iter().chain(flags)).map_err(|error| error.to_string())?;
+        let args =
+            TestArgs::try_parse_from(["serve"].iter().chain(flags)).map_err(|error| error.to_string())?;
         let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: PathBuf::new() });
-        typed.limits.apply(&mut options).map_err(|error| error.to_string())?;
+        args.limits.apply(&mut options).map_err(|error| error.to_string())?;
         Ok(options)
     }
 
     #[test]
-    fn says_the_defaults_that_hold() {
+    fn has_the_defaults_of_the_server() {
         let options = options(&[]).expect("good");
         assert_eq!(format!("{:?}", options.limits), format!("{:?}", Limits::default()));
         assert_eq!(format!("{:?}", options.timers), format!("{:?}", Timers::default()));
     }
 
     #[test]
-    fn takes_what_is_given() {
+    fn sets_every_option() {
         let flags = "--max-body-bytes=1Mi --max-requests=8 --max-bytes-in-flight=4194304 --max-connections=16 \
                      --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
                      --timeout-idle=1m30s";
@@ -172,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_contradicts_itself() {
-        for (flag, says) in [
+    fn refuses_contradictions() {
+        for (flag, expected) in [
             ("--max-body-bytes=0", "above zero"),
             ("--max-body-bytes=8MB", "8Mi"),
             ("--max-body-bytes=57Mi", "--max-bytes-in-flight (67108864)"),
@@ -187,7 +188,7 @@ mod tests {
             ("--timeout-idle=10000000000000000000s", "at most 24h"),
         ] {
             let error = options(&[flag]).expect_err(flag);
-            assert!(error.contains(says), "{flag}: {error}");
+            assert!(error.contains(expected), "{flag}: {error}");
         }
     }
 }

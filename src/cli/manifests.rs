@@ -14,8 +14,8 @@ use crate::deploy::render;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
 
-/// The image of this version.
-const IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
+/// The published image of this version.
+const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
 
 /// Print the Kubernetes objects that install memgate
 ///
@@ -39,7 +39,7 @@ pub struct Args {
 
     /// Only this part; can be repeated
     #[arg(long, value_name = "PART", value_enum)]
-    only: Vec<Only>,
+    only: Vec<PartArg>,
 
     /// A change of what is installed; can be repeated
     ///
@@ -49,23 +49,23 @@ pub struct Args {
     /// templates, fail-closed, static-manifest.
     /// While it is away: vap, map.
     /// Around it: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
-    #[arg(long = "component", value_name = "NAME", value_parser = component)]
+    #[arg(long = "component", value_name = "NAME", value_parser = parse_component)]
     components: Vec<Component>,
 
     /// Where the certificate comes from [default: files with --ca, else builtin]
     #[arg(long, value_name = "WAY", value_enum)]
-    certs: Option<Certs>,
+    certs: Option<CertsArg>,
 
     /// Write no Events, and ask for no right to
     #[arg(long)]
     no_events: bool,
 
     /// The namespace that memgate runs in
-    #[arg(short, long, value_name = "NAME", value_parser = namespace, default_value = "memgate-system")]
+    #[arg(short, long, value_name = "NAME", value_parser = parse_namespace, default_value = "memgate-system")]
     namespace: String,
 
     /// The container image
-    #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
+    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
     image: String,
 
     /// The CA certificates, PEM, that the apiserver checks memgate's certificate against
@@ -73,12 +73,12 @@ pub struct Args {
     ca: Option<PathBuf>,
 
     /// Where the apiserver reaches memgate outside the cluster; prints webhook configurations only
-    #[arg(long, value_name = "URL", value_parser = url, conflicts_with = "only")]
+    #[arg(long, value_name = "URL", value_parser = parse_url, conflicts_with = "only")]
     url: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Only {
+enum PartArg {
     /// The namespace
     Namespace,
     /// The service account and what it may read
@@ -92,7 +92,7 @@ enum Only {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Certs {
+enum CertsArg {
     /// memgate makes and renews it, and has the apiserver trust it
     Builtin,
     /// cert-manager does
@@ -103,7 +103,7 @@ enum Certs {
     Csi,
 }
 
-impl Certs {
+impl CertsArg {
     const fn component(self) -> Option<Component> {
         match self {
             Self::Builtin => None,
@@ -137,7 +137,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// What is to differ from the base.
+/// The components that were chosen, by name or by another flag.
 ///
 /// # Errors
 /// When one choice contradicts another or lacks what it needs.
@@ -146,13 +146,13 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let decided =
         components.iter().find(|component| component.decides() == Some(ExclusiveChoice::Certificate));
     let certs = match (args.certs, decided) {
-        (Some(Certs::Builtin), Some(component)) => {
+        (Some(CertsArg::Builtin), Some(component)) => {
             anyhow::bail!("--certs builtin and --component {} contradict each other", component.name())
         }
-        (None, None) if args.ca.is_some() => Some(Certs::Files),
+        (None, None) if args.ca.is_some() => Some(CertsArg::Files),
         (certs, _) => certs,
     };
-    components.extend(certs.and_then(Certs::component));
+    components.extend(certs.and_then(CertsArg::component));
     components.extend(args.no_events.then_some(Component::NoEvents));
     if let Some((one, other)) = contradiction(&components) {
         anyhow::bail!(
@@ -173,17 +173,18 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     Ok(components)
 }
 
-/// The families that are named as components; without any, those of the settings.
+/// The families that are named as components; without one, those of the settings.
 fn families(settings: Vec<&'static Family>, components: &BTreeSet<Component>) -> Vec<&'static Family> {
     let named = |family: &&'static Family| components.contains(&Component::Family(*family));
     if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
 }
 
-/// A namespace that can be memgate's alone: it gets a Pod Security level, and goes with memgate.
+/// Parses memgate's namespace, which has to be its own: it gets a Pod Security level, and is deleted
+/// with memgate.
 ///
 /// # Errors
-/// When it belongs to the cluster.
-fn namespace(name: &str) -> Result<String, String> {
+/// When the namespace belongs to the cluster.
+fn parse_namespace(name: &str) -> Result<String, String> {
     if name == "default" || name.starts_with("kube-") {
         return Err("memgate needs a namespace of its own, since it is made and deleted with memgate; \
                     choose another one, such as memgate-system"
@@ -192,8 +193,8 @@ fn namespace(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// A component by its name.
-fn component(name: &str) -> Result<Component, String> {
+/// Parses the name of a component.
+fn parse_component(name: &str) -> Result<Component, String> {
     let names: Vec<_> = Component::all().map(Component::name).collect();
     Component::from_name(name).ok_or_else(|| {
         format!("there is no such component{}", did_you_mean(nearest(name, names.iter().map(AsRef::as_ref))))
@@ -208,7 +209,7 @@ fn parts(args: &Args) -> Vec<Part> {
     Part::ALL.into_iter().filter(wanted).collect()
 }
 
-impl Only {
+impl PartArg {
     const fn part(self) -> Part {
         match self {
             Self::Namespace => Part::Namespace,
@@ -227,8 +228,8 @@ fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The apiserver calls HTTPS only, and the path is memgate's own.
-fn url(text: &str) -> Result<String, String> {
+/// Parses the address that the apiserver calls: HTTPS only, and without a path, which memgate adds.
+fn parse_url(text: &str) -> Result<String, String> {
     let Some(rest) = text.strip_prefix("https://") else {
         return Err("the apiserver calls https:// only".to_owned());
     };

@@ -8,16 +8,16 @@ use anyhow::Context as _;
 
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::report::{Format, Report, write};
+use crate::report::{Report, ReportFormat, write};
 
-/// One format and where it goes; standard output without a file.
+/// One format, and the file that it goes to; standard output without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    format: Format,
+pub struct OutputArg {
+    format: ReportFormat,
     file: Option<PathBuf>,
 }
 
-impl FromStr for Output {
+impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -26,8 +26,8 @@ impl FromStr for Output {
             Some((name, file)) => (name, Some(PathBuf::from(file))),
             None => (text, None),
         };
-        let names = Format::ALL.map(Format::name);
-        let format = Format::from_name(name).ok_or_else(|| {
+        let names = ReportFormat::ALL.map(ReportFormat::name);
+        let format = ReportFormat::from_name(name).ok_or_else(|| {
             let hint = did_you_mean(nearest(name, names));
             format!("formats are {}{hint}", names.join(", "))
         })?;
@@ -35,7 +35,7 @@ impl FromStr for Output {
     }
 }
 
-/// The form of what a command says about a cluster, on standard output.
+/// The form of the result of a command about a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// For people
@@ -44,19 +44,19 @@ pub enum Form {
     Json,
 }
 
-/// Writes the report in all formats; in text when none is asked for.
+/// Writes the report in every format that was asked for; as text when none was.
 ///
 /// # Errors
-/// When two formats want standard output, or something cannot be written.
-pub fn write_all(report: &Report<'_>, outputs: &[Output], terminal: Terminal) -> anyhow::Result<()> {
+/// When two formats go to standard output, or something cannot be written.
+pub fn write_outputs(report: &Report<'_>, outputs: &[OutputArg], terminal: Terminal) -> anyhow::Result<()> {
     let on_stdout = outputs.iter().filter(|output| output.file.is_none()).count();
     anyhow::ensure!(on_stdout <= 1, "only one format can go to standard output; write -o FORMAT=FILE");
     if outputs.is_empty() {
-        return to_stdout(report, Format::Text, terminal);
+        return write_to_stdout(report, ReportFormat::Text, terminal);
     }
     for output in outputs {
         match &output.file {
-            None => to_stdout(report, output.format, terminal)?,
+            None => write_to_stdout(report, output.format, terminal)?,
             Some(path) => {
                 let mut text = StripStream::new(Vec::new());
                 write(report, output.format, &mut text).context("failed to write the report")?;
@@ -68,12 +68,12 @@ pub fn write_all(report: &Report<'_>, outputs: &[Output], terminal: Terminal) ->
     Ok(())
 }
 
-fn to_stdout(report: &Report<'_>, format: Format, terminal: Terminal) -> anyhow::Result<()> {
+fn write_to_stdout(report: &Report<'_>, format: ReportFormat, terminal: Terminal) -> anyhow::Result<()> {
     let mut text = Vec::new();
     write(report, format, &mut text).context("failed to write the report")?;
     match format {
-        Format::Text => terminal.out(&text),
-        Format::Concise | Format::Json => terminal.raw(&text),
+        ReportFormat::Text => terminal.out(&text),
+        ReportFormat::Concise | ReportFormat::Json => terminal.raw(&text),
     }
 }
 
@@ -85,12 +85,12 @@ mod tests {
     fn reads_formats_and_files() {
         let file = |name: &str| Some(PathBuf::from(name));
         for (text, expected) in [
-            ("text", Ok(Output { format: Format::Text, file: None })),
-            ("json=a=b", Ok(Output { format: Format::Json, file: file("a=b") })),
+            ("text", Ok(OutputArg { format: ReportFormat::Text, file: None })),
+            ("json=a=b", Ok(OutputArg { format: ReportFormat::Json, file: file("a=b") })),
             ("json=", Err("the file is missing behind =".to_owned())),
             ("jsn", Err("formats are text, concise, json; did you mean \"json\"?".to_owned())),
         ] {
-            assert_eq!(text.parse::<Output>(), expected);
+            assert_eq!(text.parse::<OutputArg>(), expected);
         }
     }
 }

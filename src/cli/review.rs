@@ -1,17 +1,14 @@
 //! `memgate review`: one AdmissionReview in, its response out.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 
 use anyhow::Context as _;
-use serde_json::Value;
 
-use crate::admission;
 use crate::cli::ExitStatus;
-use crate::cli::findings::fault;
-use crate::cli::input::{StateArgs, load_state};
+use crate::cli::input::{StateArgs, state_from_files};
 use crate::cli::terminal::Terminal;
-use crate::decide::decide;
 use crate::model::finding::Phase;
+use crate::offline::review::answer;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///
@@ -30,60 +27,45 @@ pub struct Args {
 
     /// Answer only one of the two calls, with the bytes that the server would send
     #[arg(long, value_name = "PHASE", value_enum)]
-    phase: Option<Call>,
+    phase: Option<PhaseArg>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Call {
+enum PhaseArg {
     /// The mutating call
     Mutate,
     /// The validating call
     Validate,
 }
 
+impl PhaseArg {
+    const fn phase(self) -> Phase {
+        match self {
+            Self::Mutate => Phase::Mutate,
+            Self::Validate => Phase::Validate,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
-/// When the review is none, or memgate is at fault.
+/// When the input is not a review, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     anyhow::ensure!(
         args.state.with.iter().all(|path| path != "-"),
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
-    let input = load_state(&args.state.with, args.state.settings()?)?;
-    for empty in &input.empty {
-        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
-    }
-    if !input.errors.is_empty() {
-        for error in &input.errors {
-            terminal.fault(&fault(error));
-        }
+    let Some(snapshot) = state_from_files(&args.state.with, args.state.settings()?, terminal)? else {
         return Ok(ExitStatus::Failed);
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
-    let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
-    let review = admission::parse(body.trim_start_matches('\u{feff}'))
-        .context("standard input holds no good AdmissionReview")?;
-    let answer = match args.phase {
-        None => admission::review(&review, &input.snapshot),
-        Some(call) => {
-            let phase = match call {
-                Call::Mutate => Phase::Mutate,
-                Call::Validate => Phase::Validate,
-            };
-            admission::respond(phase, &review, &decide(&review.request, &input.snapshot))
-        }
     };
-    let answer = answer.context("failed to answer the review")?;
-    terminal.raw(&answer)?;
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
+    let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
+    let answer = answer(body, args.phase.map(PhaseArg::phase), &snapshot)?;
+    terminal.raw(&answer.bytes)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;
     }
-    Ok(if is_allowed(&answer)? { ExitStatus::Clean } else { ExitStatus::Denied })
-}
-
-fn is_allowed(answer: &[u8]) -> anyhow::Result<bool> {
-    let answer: Value = serde_json::from_slice(answer).context("the answer is no JSON")?;
-    Ok(answer.pointer("/response/allowed") == Some(&Value::Bool(true)))
+    Ok(if answer.allowed { ExitStatus::Clean } else { ExitStatus::Denied })
 }

@@ -11,18 +11,17 @@ use axum::http::Uri;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
-use crate::cli::findings::fault;
-use crate::cli::input::load_state;
+use crate::cli::input::state_from_files;
 use crate::cli::limits::LimitArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::model::settings::Settings;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
-/// How long a server on fixed objects goes on serving once it is to end: nobody depends on it.
-const FIXED_GRACE: Duration = Duration::from_secs(1);
+/// How long a server on a state from files serves on after a signal: no apiserver has to learn first
+/// that it is gone.
+const FIXED_STATE_DRAIN_GRACE: Duration = Duration::from_secs(1);
 
 /// Run the webhook
 ///
@@ -57,11 +56,11 @@ pub struct Args {
     settings: SettingsArgs,
 
     /// Where to answer reviews
-    #[arg(long, value_name = "ADDRESS", default_value_t = any(PORT), help_heading = "Network")]
+    #[arg(long, value_name = "ADDRESS", default_value_t = any_address(PORT), help_heading = "Network")]
     listen: SocketAddr,
 
     /// Where to answer /livez, /readyz and /metrics
-    #[arg(long, value_name = "ADDRESS", default_value_t = any(HEALTH_PORT), help_heading = "Network")]
+    #[arg(long, value_name = "ADDRESS", default_value_t = any_address(HEALTH_PORT), help_heading = "Network")]
     health: SocketAddr,
 
     #[command(flatten)]
@@ -96,11 +95,11 @@ pub struct Args {
 #[command(next_help_heading = "Traces")]
 struct TraceArgs {
     /// Send traces to this OpenTelemetry collector, over OTLP/HTTP; /v1/traces is added
-    #[arg(long, value_name = "URL", value_parser = endpoint)]
+    #[arg(long, value_name = "URL", value_parser = parse_endpoint)]
     otlp_endpoint: Option<Uri>,
 
     /// The share of requests to trace, from 0 to 1, where the apiserver does not say
-    #[arg(long, value_name = "FRACTION", default_value = "0.1", value_parser = fraction)]
+    #[arg(long, value_name = "FRACTION", default_value = "0.1", value_parser = parse_fraction)]
     otlp_sampling: f64,
 }
 
@@ -111,14 +110,14 @@ impl TraceArgs {
     }
 }
 
-fn endpoint(text: &str) -> Result<Uri, &'static str> {
+fn parse_endpoint(text: &str) -> Result<Uri, &'static str> {
     const EXPECTED: &str = "expected a URL such as http://collector:4318";
     let uri: Uri = text.parse().map_err(|_| EXPECTED)?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     if is_http && uri.host().is_some() && uri.query().is_none() { Ok(uri) } else { Err(EXPECTED) }
 }
 
-fn fraction(text: &str) -> Result<f64, &'static str> {
+fn parse_fraction(text: &str) -> Result<f64, &'static str> {
     let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
     fraction.ok_or("expected a number from 0 to 1")
 }
@@ -131,7 +130,7 @@ enum LogFormat {
     Json,
 }
 
-fn any(port: u16) -> SocketAddr {
+fn any_address(port: u16) -> SocketAddr {
     SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, port))
 }
 
@@ -152,8 +151,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         State::Cluster { client: runtime.block_on(cluster.client())?, settings }
     } else {
-        match fixed(args, settings, terminal)? {
-            Some(state) => state,
+        match state_from_files(&args.state, settings, terminal)? {
+            Some(snapshot) => State::Fixed(snapshot),
             None => return Ok(ExitStatus::Failed),
         }
     };
@@ -170,7 +169,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let mut options = Options { listen, health, events, traces, ..Options::new(source) };
     options.callers = args.certs.callers();
     if !args.state.is_empty() {
-        options.timers.drain_grace = FIXED_GRACE;
+        options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
     }
     if let Some(seconds) = args.drain {
@@ -178,18 +177,6 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     }
     args.limits.apply(&mut options)?;
     Ok(options)
-}
-
-/// The state from files; `None` when one of them cannot be read, which is told.
-fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<Option<State>> {
-    let input = load_state(&args.state, settings)?;
-    for empty in &input.empty {
-        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {empty}"));
-    }
-    for error in &input.errors {
-        terminal.fault(&fault(error));
-    }
-    Ok(input.errors.is_empty().then_some(State::Fixed(input.snapshot)))
 }
 
 async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! What whoever runs memgate chooses: from a file, and from flags that win over it.
+//! The settings of a run: from a file, and from flags, which win over the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::family::Family;
 use crate::model::settings::{MemoryMode, Settings};
 use crate::offline::collect::collect;
 
-/// The choices that decisions depend on.
+/// The settings that decisions depend on.
 #[derive(Debug, clap::Args)]
 pub struct SettingsArgs {
     /// Take choices from this YAML or JSON file; flags win over it
@@ -32,7 +32,7 @@ pub struct SettingsArgs {
 
     /// Where the private memory of a sympozium agent runs when nobody else says so [default: auto]
     #[arg(long, value_name = "MODE", value_enum, help_heading = "Settings")]
-    sympozium_memory_mode: Option<Mode>,
+    sympozium_memory_mode: Option<MemoryModeArg>,
 
     /// The image of init containers that wait for a sympozium memory service
     #[arg(long, value_name = "IMAGE", help_heading = "Settings")]
@@ -46,7 +46,7 @@ pub struct SettingsArgs {
 /// Where the private memory of a sympozium agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Mode {
+enum MemoryModeArg {
     /// As the SkillPack has it
     Auto,
     /// In a Deployment of its own
@@ -55,7 +55,7 @@ enum Mode {
     Sidecar,
 }
 
-/// The file.
+/// The settings file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct File {
@@ -73,77 +73,77 @@ struct OrlojFile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct SympoziumFile {
-    memory_mode: Option<Mode>,
+    memory_mode: Option<MemoryModeArg>,
     wait_image: Option<String>,
     memory_image: Option<String>,
 }
 
 impl SettingsArgs {
-    /// The choices: the defaults, then the file, then the flags.
+    /// The settings: the defaults, then the file, then the flags.
     ///
     /// # Errors
-    /// When the file cannot be read or says something that memgate does not know.
+    /// When the file cannot be read or has an unknown key or value.
     pub fn settings(&self) -> anyhow::Result<Settings> {
-        let file = self.config.as_deref().map(read).transpose()?.unwrap_or_default();
-        let families = self.families.chosen_or(named(file.families)?);
+        let file = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let families = self.families.chosen_or(parse_families(file.families)?);
         let mut settings = Settings { families, ..Settings::default() };
         let from_flags = (!self.orloj_job_namespaces.is_empty()).then(|| self.orloj_job_namespaces.clone());
         if let Some(namespaces) = from_flags.or(file.orloj.job_namespaces) {
             settings.orloj.job_namespaces = namespaces;
         }
-        let (chosen, file) = (&mut settings.sympozium, file.sympozium);
+        let (sympozium, file) = (&mut settings.sympozium, file.sympozium);
         if let Some(mode) = self.sympozium_memory_mode.or(file.memory_mode) {
-            chosen.memory_mode = mode.into();
+            sympozium.memory_mode = mode.into();
         }
         let images = [
-            (&mut chosen.wait_image, &self.sympozium_wait_image, file.wait_image),
-            (&mut chosen.memory_image, &self.sympozium_memory_image, file.memory_image),
+            (&mut sympozium.wait_image, &self.sympozium_wait_image, file.wait_image),
+            (&mut sympozium.memory_image, &self.sympozium_memory_image, file.memory_image),
         ];
         for (image, flag, file) in images {
-            if let Some(choice) = flag.clone().or(file) {
-                *image = choice;
+            if let Some(chosen) = flag.clone().or(file) {
+                *image = chosen;
             }
         }
         Ok(settings)
     }
 }
 
-/// The flags that say what in these settings is not the default, the families aside.
+/// The flags that turn the defaults into these settings, except those about families.
 #[must_use]
 pub fn flags(settings: &Settings) -> Vec<String> {
-    let usual = Settings::default();
+    let defaults = Settings::default();
     let mut flags = Vec::new();
-    if settings.orloj != usual.orloj {
+    if settings.orloj != defaults.orloj {
         let namespaces = settings.orloj.job_namespaces.iter();
         flags.extend(namespaces.map(|namespace| format!("--orloj-job-namespace={namespace}")));
     }
-    let (chosen, usual) = (&settings.sympozium, &usual.sympozium);
-    let mode = match chosen.memory_mode {
+    let (sympozium, defaults) = (&settings.sympozium, &defaults.sympozium);
+    let mode = match sympozium.memory_mode {
         MemoryMode::Auto => "auto",
         MemoryMode::Service => "service",
         MemoryMode::Sidecar => "sidecar",
     };
     for (differs, flag, value) in [
-        (chosen.memory_mode != usual.memory_mode, "memory-mode", mode),
-        (chosen.wait_image != usual.wait_image, "wait-image", &chosen.wait_image),
-        (chosen.memory_image != usual.memory_image, "memory-image", &chosen.memory_image),
+        (sympozium.memory_mode != defaults.memory_mode, "memory-mode", mode),
+        (sympozium.wait_image != defaults.wait_image, "wait-image", &sympozium.wait_image),
+        (sympozium.memory_image != defaults.memory_image, "memory-image", &sympozium.memory_image),
     ] {
         flags.extend(differs.then(|| format!("--sympozium-{flag}={value}")));
     }
     flags
 }
 
-impl From<Mode> for MemoryMode {
-    fn from(mode: Mode) -> Self {
+impl From<MemoryModeArg> for MemoryMode {
+    fn from(mode: MemoryModeArg) -> Self {
         match mode {
-            Mode::Auto => Self::Auto,
-            Mode::Service => Self::Service,
-            Mode::Sidecar => Self::Sidecar,
+            MemoryModeArg::Auto => Self::Auto,
+            MemoryModeArg::Service => Self::Service,
+            MemoryModeArg::Sidecar => Self::Sidecar,
         }
     }
 }
 
-fn named(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<&'static Family>>> {
+fn parse_families(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<&'static Family>>> {
     let family = |name: String| {
         family::find(&name).with_context(|| {
             format!(
@@ -155,7 +155,7 @@ fn named(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<&'static Famil
     names.map(|names| names.into_iter().map(family).collect()).transpose()
 }
 
-fn read(path: &Path) -> anyhow::Result<File> {
+fn read_file(path: &Path) -> anyhow::Result<File> {
     let failed = || format!("failed to read the settings {}", path.display());
     let collected = collect(&[path.display().to_string()], &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {

@@ -5,8 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 
-use crate::report::Fault;
-use crate::report::text;
+use crate::report::{InputError, text};
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -19,14 +18,14 @@ pub enum Color {
     Never,
 }
 
-/// Where a command writes to.
+/// Standard output and standard error, with the choice of colours.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
     color: ColorChoice,
 }
 
 impl Terminal {
-    /// The process's own streams.
+    /// The streams of the process.
     #[must_use]
     pub const fn new(color: Color) -> Self {
         let color = match color {
@@ -37,20 +36,20 @@ impl Terminal {
         Self { color }
     }
 
-    /// Whether standard output goes to a person.
+    /// Whether standard output is a terminal.
     #[must_use]
     pub fn is_interactive(self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// Writes text to standard output; ANSI styles are taken out where they are not wanted. A
-    /// reader that has gone away has seen enough: that is no error.
+    /// Writes text to standard output; ANSI styles are removed where they are not wanted. A pipe whose
+    /// reader has closed it (`| head`) is not an error.
     ///
     /// # Errors
     /// When the text cannot be written.
     pub fn out(self, text: &[u8]) -> anyhow::Result<()> {
         let mut stream = AutoStream::new(io::stdout().lock(), self.color);
-        written(stream.write_all(text).and_then(|()| stream.flush()))
+        ignore_closed_pipe(stream.write_all(text).and_then(|()| stream.flush()))
     }
 
     /// Writes bytes to standard output as they are.
@@ -59,13 +58,13 @@ impl Terminal {
     /// When they cannot be written.
     pub fn raw(self, bytes: &[u8]) -> anyhow::Result<()> {
         let mut stream = io::stdout().lock();
-        written(stream.write_all(bytes).and_then(|()| stream.flush()))
+        ignore_closed_pipe(stream.write_all(bytes).and_then(|()| stream.flush()))
     }
 
     /// Writes text to standard error, styled as [`Terminal::out`] does.
     pub fn err(self, text: &[u8]) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
-        // Nobody is left to tell when this fails.
+        // An error here cannot be shown: standard error is where it would go.
         let _ = stream.write_all(text).and_then(|()| stream.flush());
     }
 
@@ -74,21 +73,21 @@ impl Terminal {
         self.err(format!("{line}\n").as_bytes());
     }
 
-    /// Says what went wrong, causes and all, in one line.
+    /// Writes what went wrong to standard error, with its causes, in one line.
     pub fn error(self, error: &anyhow::Error) {
-        self.fault(&Fault { line: format!("{error:#}"), shown: None });
+        self.input_error(&InputError { line: format!("{error:#}"), diagnostic: None });
     }
 
-    /// Says what is wrong with an input, with the source where the place is known.
-    pub fn fault(self, fault: &Fault<'_>) {
+    /// Writes what is wrong with an input to standard error, with the source where the location is known.
+    pub fn input_error(self, error: &InputError<'_>) {
         let mut text = Vec::new();
-        if text::write_fault(fault, &mut text).is_ok() {
+        if text::write_error(error, &mut text).is_ok() {
             self.err(&text);
         }
     }
 }
 
-fn written(result: io::Result<()>) -> anyhow::Result<()> {
+fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("failed to write to standard output"),

@@ -1,6 +1,6 @@
-//! Inputs to sources: files, directories, globs and stdin.
+//! Paths to sources: files, directories, globs and standard input.
 //!
-//! Nothing is left out because of a `.gitignore`: what is in a directory is what is checked.
+//! A `.gitignore` has no effect: every manifest in a directory is read.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,26 +13,26 @@ use ignore::{DirEntry, WalkBuilder};
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
 
-/// The largest input that is read. etcd takes objects of 1.5 MiB; a file of all the objects of a
-/// large namespace has some ten MiB.
-pub const MAX_BYTES: usize = 64 << 20;
+/// The largest input that is read, in bytes. etcd takes objects of 1.5 MiB; a file of all the objects
+/// of a large namespace has some ten MiB.
+const MAX_INPUT_BYTES: usize = 64 << 20;
 
-/// What the inputs led to.
+/// What was read.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// The texts, in the order of the inputs, each file once; within a directory or glob by path.
+    /// The texts, in the order of the paths, each file once; within a directory or glob by name.
     pub sources: Vec<Source>,
-    /// What could not be read; one of them hides no other input.
+    /// What could not be read; all other inputs are read nevertheless.
     pub errors: Vec<Error>,
     /// The directories and globs in which no manifest was found.
     pub empty: Vec<String>,
 }
 
-/// Reads files, directories (`*.yaml`, `*.yml` and `*.json` at any depth, hidden ones aside), globs,
-/// and `-` for `stdin`. A file that is named is read whatever its extension.
+/// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, except
+/// hidden ones), globs, and `-` for `stdin`.
 #[must_use]
 pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
-    let mut collector = Collector { found: Collected::default(), seen: BTreeSet::new() };
+    let mut collector = Collector { collected: Collected::default(), read_files: BTreeSet::new() };
     let mut stdin = Some(stdin);
     for input in inputs {
         if input == "-" {
@@ -43,13 +43,13 @@ pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
             collector.input(input);
         }
     }
-    collector.found
+    collector.collected
 }
 
 struct Collector {
-    found: Collected,
-    /// The files that were read, under their true names.
-    seen: BTreeSet<PathBuf>,
+    collected: Collected,
+    /// The canonical paths of the files that were read.
+    read_files: BTreeSet<PathBuf>,
 }
 
 impl Collector {
@@ -59,9 +59,9 @@ impl Collector {
             Ok(_) => self.file(Path::new(input)),
             Err(_) if is_glob(input) => self.glob(input),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.found.errors.push(Error::Missing { path: input.to_owned() });
+                self.collected.errors.push(Error::Missing { path: input.to_owned() });
             }
-            Err(source) => self.found.errors.push(Error::Read { path: input.to_owned(), source }),
+            Err(source) => self.collected.errors.push(Error::Read { path: input.to_owned(), source }),
         }
     }
 
@@ -70,52 +70,52 @@ impl Collector {
             Ok(glob) => glob.compile_matcher(),
             Err(error) => {
                 let (glob, message) = (input.to_owned(), error.kind().to_string());
-                return self.found.errors.push(Error::Glob { glob, message });
+                return self.collected.errors.push(Error::Glob { glob, message });
             }
         };
-        // `*.txt` is taken at its word; `dir/*` means the manifests in dir.
+        // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
         let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
         let wanted = |path: &Path| matches(&glob, path) && (names_extension || is_manifest(path));
         self.walk(input, &fixed_part(input), &wanted);
     }
 
-    /// Reads the files below `root` that are wanted. Symbolic links to files are followed (a mounted
-    /// ConfigMap is made of them), links to directories are not: no loops.
+    /// Reads the files below `root` that are wanted. Symbolic links to files are followed, since a
+    /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
     fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let mut walk = WalkBuilder::new(root);
         walk.standard_filters(false).hidden(true).sort_by_file_path(Path::cmp);
-        let mut none = true;
+        let mut found = false;
         for entry in walk.build() {
             match entry {
                 Ok(entry) if wanted(entry.path()) && is_file(&entry) => {
-                    none = false;
+                    found = true;
                     self.file(entry.path());
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    none = false;
+                    found = true;
                     let source =
                         error.into_io_error().unwrap_or_else(|| io::Error::other("cannot be listed"));
-                    self.found.errors.push(Error::Read { path: input.to_owned(), source });
+                    self.collected.errors.push(Error::Read { path: input.to_owned(), source });
                 }
             }
         }
-        if none {
-            self.found.empty.push(input.to_owned());
+        if !found {
+            self.collected.empty.push(input.to_owned());
         }
     }
 
     fn file(&mut self, path: &Path) {
-        let truly = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if self.seen.insert(truly) {
+        let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if self.read_files.insert(canonical) {
             self.add(&path.to_string_lossy(), File::open(path).and_then(read_bounded));
         }
     }
 
     fn add(&mut self, name: &str, bytes: io::Result<Vec<u8>>) {
         match source(name, bytes) {
-            Ok(source) => self.found.sources.push(source),
-            Err(error) => self.found.errors.push(error),
+            Ok(source) => self.collected.sources.push(source),
+            Err(error) => self.collected.errors.push(error),
         }
     }
 }
@@ -124,15 +124,15 @@ fn source(name: &str, bytes: io::Result<Vec<u8>>) -> Result<Source, Error> {
     let path = name.to_owned();
     match bytes {
         Err(source) => Err(Error::Read { path, source }),
-        Ok(bytes) if bytes.len() > MAX_BYTES => Err(Error::TooLarge { path, limit: MAX_BYTES }),
+        Ok(bytes) if bytes.len() > MAX_INPUT_BYTES => Err(Error::TooLarge { path, limit: MAX_INPUT_BYTES }),
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Source::new(name, text)),
-            Err(error) => Err(no_utf8(path, error.as_bytes(), error.utf8_error().valid_up_to())),
+            Err(error) => Err(encoding_error(path, error.as_bytes(), error.utf8_error().valid_up_to())),
         },
     }
 }
 
-fn no_utf8(path: String, bytes: &[u8], at: usize) -> Error {
+fn encoding_error(path: String, bytes: &[u8], at: usize) -> Error {
     let before = bytes.get(..at).unwrap_or_default();
     let line = before.split(|byte| *byte == b'\n').count();
     let message = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
@@ -143,10 +143,10 @@ fn no_utf8(path: String, bytes: &[u8], at: usize) -> Error {
     Error::Encoding { path, line, message }
 }
 
-/// All bytes, or one more than are allowed.
+/// All bytes, or one more than the limit: the caller sees that there are too many.
 fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    reader.take(MAX_INPUT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -166,10 +166,10 @@ fn is_glob(input: &str) -> bool {
     input.contains(['*', '?', '[', '{'])
 }
 
-/// The directories of a glob before its first wildcard, to start from.
+/// The directories of a glob before its first wildcard, from which the walk starts.
 fn fixed_part(glob: &str) -> PathBuf {
-    let whole = glob.split_inclusive('/').take_while(|part| !is_glob(part) && part.ends_with('/'));
-    let fixed: String = whole.collect();
+    let parts = glob.split_inclusive('/').take_while(|part| !is_glob(part) && part.ends_with('/'));
+    let fixed: String = parts.collect();
     PathBuf::from(if fixed.is_empty() { "." } else { &fixed })
 }
 

@@ -10,13 +10,13 @@ use crate::report::{Report, plain};
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     for located in &report.findings {
-        let (place, finding) = (&located.place, located.finding);
+        let (location, finding) = (&located.location, located.finding);
         writeln!(
             out,
             "{}:{}:{}: {} [{}] {}",
-            plain(place.file),
-            place.line,
-            place.column,
+            plain(location.file),
+            location.line,
+            location.column,
             finding.severity.name(),
             finding.code.name,
             plain(&finding.message),

@@ -1,6 +1,6 @@
 //! The change of one file as a unified diff in which each added line names its origin.
 //!
-//! The origins stand behind the added lines as YAML comments. They are no part of the new file.
+//! The origins stand behind the added lines as YAML comments, which the new file does not have.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,11 @@ use similar::{ChangeTag, DiffOp, TextDiff};
 use crate::model::edit::Origin;
 use crate::report::plain;
 
-/// Lines of context around a change, as `diff -u` and git have it.
-const CONTEXT: usize = 3;
-/// Lines longer than this do not push the origins of the others to the right.
-const WIDEST: usize = 72;
+/// How many unchanged lines stand around a change: as many as `diff -u` and git show.
+const CONTEXT_LINES: usize = 3;
+/// The origins of a hunk are aligned behind its longest line, in characters; longer lines than this
+/// do not count.
+const MAX_ALIGNED_CHARS: usize = 72;
 
 const HEADER: Style = Style::new().bold();
 const HUNK: Style = AnsiColor::Cyan.on_default();
@@ -24,9 +25,9 @@ const ORIGIN: Style = Style::new().dimmed();
 
 /// The old and the new text of a file.
 #[derive(Debug)]
-pub struct Change<'a> {
+pub struct FileDiff<'a> {
     /// The file as the user named it.
-    pub file: &'a str,
+    pub name: &'a str,
     /// The text as it is.
     pub before: &'a str,
     /// The text as it would be.
@@ -40,18 +41,18 @@ pub struct Change<'a> {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(change: &Change<'_>, out: &mut impl Write) -> io::Result<()> {
-    let diff = TextDiff::from_lines(change.before, change.after);
-    let groups = diff.grouped_ops(CONTEXT);
+pub fn write(file: &FileDiff<'_>, out: &mut impl Write) -> io::Result<()> {
+    let diff = TextDiff::from_lines(file.before, file.after);
+    let groups = diff.grouped_ops(CONTEXT_LINES);
     if !groups.is_empty() {
-        let file = plain(change.file);
-        let file = file.trim_start_matches('/');
-        writeln!(out, "{HEADER}--- a/{file}{HEADER:#}\n{HEADER}+++ b/{file}{HEADER:#}")?;
+        let name = plain(file.name);
+        let name = name.trim_start_matches('/');
+        writeln!(out, "{HEADER}--- a/{name}{HEADER:#}\n{HEADER}+++ b/{name}{HEADER:#}")?;
     }
     for group in &groups {
         writeln!(out, "{HUNK}{}{HUNK:#}", UnifiedHunkHeader::new(group))?;
-        let lines = lines(&diff, group, change.origins);
-        let width = width(&lines);
+        let lines = lines(&diff, group, file.origins);
+        let width = origin_column(&lines);
         for line in &lines {
             write_line(line, width, out)?;
         }
@@ -59,63 +60,68 @@ pub fn write(change: &Change<'_>, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-struct Line<'d> {
+struct DiffLine<'d> {
     tag: ChangeTag,
     text: &'d str,
+    /// Where an added line comes from; empty for all others.
     origin: String,
-    ends: bool,
+    has_newline: bool,
 }
 
 fn lines<'d>(
     diff: &'d TextDiff<'d, 'd, str>,
     group: &[DiffOp],
     origins: &[(usize, Origin)],
-) -> Vec<Line<'d>> {
+) -> Vec<DiffLine<'d>> {
     let changes = group.iter().flat_map(|op| diff.iter_changes(op));
     let line = |change: similar::Change<&'d str>| {
         let added = change.new_index().filter(|_| change.tag() == ChangeTag::Insert);
-        Line {
+        DiffLine {
             tag: change.tag(),
             text: change.value().trim_end_matches(['\r', '\n']),
             origin: added.map(|index| origin(index + 1, origins)).unwrap_or_default(),
-            ends: !change.missing_newline(),
+            has_newline: !change.missing_newline(),
         }
     };
     changes.map(line).collect()
 }
 
-/// Where the line of this number comes from; empty when memgate did not write it.
+/// Where the line of this number comes from; empty when no edit touches it.
 fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
-    let mut words: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     let first = origins.partition_point(|(line, _)| *line < number);
     let here = origins.iter().skip(first).take_while(|(line, _)| *line == number);
     for (_, origin) in here {
-        let word = describe(origin);
-        if !words.contains(&word) {
-            words.push(word);
+        let name = describe(origin);
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    words.join("; ")
+    names.join("; ")
 }
 
-/// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where no object decided.
+/// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where the value is of no object.
 fn describe(origin: &Origin) -> String {
     let (resource, field) = (&*origin.resource, &*origin.field);
-    let words = match resource {
+    let parts = match resource {
         "" if origin.rule.is_empty() => [field, ""],
         "" => [origin.rule, ""],
         _ => [resource, field],
     };
-    words.join(" ").trim_end().to_owned()
+    parts.join(" ").trim_end().to_owned()
 }
 
 /// The column at which the origins of one hunk stand.
-fn width(lines: &[Line<'_>]) -> usize {
+fn origin_column(lines: &[DiffLine<'_>]) -> usize {
     let with_origin = lines.iter().filter(|line| !line.origin.is_empty());
-    with_origin.map(|line| line.text.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or(0)
+    with_origin
+        .map(|line| line.text.chars().count())
+        .filter(|width| *width <= MAX_ALIGNED_CHARS)
+        .max()
+        .unwrap_or(0)
 }
 
-fn write_line(line: &Line<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
+fn write_line(line: &DiffLine<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
     let (sign, style) = match line.tag {
         ChangeTag::Equal => (' ', Style::new()),
         ChangeTag::Delete => ('-', REMOVED),
@@ -127,10 +133,10 @@ fn write_line(line: &Line<'_>, width: usize, out: &mut impl Write) -> io::Result
         write!(out, "{:gap$}  {ORIGIN}# ← {}{ORIGIN:#}", "", plain(&line.origin))?;
     }
     writeln!(out)?;
-    if line.ends { Ok(()) } else { writeln!(out, "\\ No newline at end of file") }
+    if line.has_newline { Ok(()) } else { writeln!(out, "\\ No newline at end of file") }
 }
 
-/// A source line without control characters that the terminal would obey; tabs are harmless.
+/// A source line with a blank for each control character but tabs, which are harmless.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
 }
@@ -141,7 +147,7 @@ mod tests {
 
     fn diff(before: &str, after: &str, origins: &[(usize, Origin)]) -> String {
         let mut out = Vec::new();
-        let change = Change { file: "dir/x.yaml", before, after, origins };
+        let change = FileDiff { name: "dir/x.yaml", before, after, origins };
         write(&change, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
         String::from_utf8(out).expect("is UTF-8")
     }

@@ -5,24 +5,24 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::model::finding::Severity;
-use crate::report::{Located, Report};
+use crate::report::{LocatedFinding, Report};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Output<'r> {
+struct JsonReport<'r> {
     /// The version of memgate that wrote this.
     version: &'static str,
-    summary: Summary,
-    findings: Vec<Entry<'r>>,
+    summary: JsonSummary,
+    findings: Vec<JsonFinding<'r>>,
     /// What could not be read, as `file:line:column: message`.
     errors: Vec<&'r str>,
-    /// What the inputs do not tell, and nothing was concluded from.
+    /// Objects that the inputs do not hold, about which nothing was concluded.
     assumed: &'r [String],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct JsonSummary {
     files: usize,
     objects: usize,
     denied: usize,
@@ -33,7 +33,7 @@ struct Summary {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'r> {
+struct JsonFinding<'r> {
     code: &'static str,
     severity: &'static str,
     file: &'r str,
@@ -47,12 +47,12 @@ struct Entry<'r> {
     message: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'r str>,
-    object: Object<'r>,
+    object: JsonObject<'r>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Object<'r> {
+struct JsonObject<'r> {
     api_version: &'r str,
     kind: &'r str,
     namespace: &'r str,
@@ -64,19 +64,19 @@ struct Object<'r> {
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    let output = Output {
+    let output = JsonReport {
         version: env!("CARGO_PKG_VERSION"),
         summary: summary(report),
-        findings: report.findings.iter().map(entry).collect(),
-        errors: report.faults.iter().map(|fault| fault.line.as_str()).collect(),
-        assumed: &report.assumed,
+        findings: report.findings.iter().map(json_finding).collect(),
+        errors: report.errors.iter().map(|error| error.line.as_str()).collect(),
+        assumed: &report.unknown,
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
 }
 
-fn summary(report: &Report<'_>) -> Summary {
-    Summary {
+fn summary(report: &Report<'_>) -> JsonSummary {
+    JsonSummary {
         files: report.files,
         objects: report.objects,
         denied: report.denied,
@@ -86,15 +86,15 @@ fn summary(report: &Report<'_>) -> Summary {
     }
 }
 
-fn entry<'r>(located: &'r Located<'_>) -> Entry<'r> {
-    let (finding, place, subject) = (located.finding, &located.place, located.subject);
-    let (end_line, end_column) = place.end_position();
-    Entry {
+fn json_finding<'r>(located: &'r LocatedFinding<'_>) -> JsonFinding<'r> {
+    let (finding, location, object_ref) = (located.finding, &located.location, located.object_ref);
+    let (end_line, end_column) = location.end_position();
+    JsonFinding {
         code: finding.code.name,
         severity: finding.severity.name(),
-        file: place.file,
-        line: place.line,
-        column: place.column,
+        file: location.file,
+        line: location.line,
+        column: location.column,
         end_line,
         end_column,
         pointer: located.pointer.as_str(),
@@ -102,11 +102,11 @@ fn entry<'r>(located: &'r Located<'_>) -> Entry<'r> {
         reason: finding.code.cause.reason(),
         message: &finding.message,
         help: finding.help.as_deref(),
-        object: Object {
-            api_version: &subject.api_version,
-            kind: &subject.kind,
-            namespace: &subject.namespace,
-            name: &subject.name,
+        object: JsonObject {
+            api_version: &object_ref.api_version,
+            kind: &object_ref.kind,
+            namespace: &object_ref.namespace,
+            name: &object_ref.name,
         },
     }
 }

@@ -8,7 +8,7 @@ use annotate_snippets::{
 };
 
 use crate::model::finding::Severity;
-use crate::report::{Fault, Located, Mark, Place, Report, plain};
+use crate::report::{InputError, LocatedFinding, Location, Related, Report, plain};
 
 /// Writes the findings with their source, then how to learn more about them.
 ///
@@ -25,25 +25,25 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Writes one fault of an input, with its source when the place is known.
+/// Writes one error of an input, with its source where the location is known.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write_fault(fault: &Fault<'_>, out: &mut impl Write) -> io::Result<()> {
-    let Some(shown) = &fault.shown else {
-        let group = Group::with_title(Level::ERROR.primary_title(fault.line.as_str()));
+pub fn write_error(error: &InputError<'_>, out: &mut impl Write) -> io::Result<()> {
+    let Some(diagnostic) = &error.diagnostic else {
+        let group = Group::with_title(Level::ERROR.primary_title(error.line.as_str()));
         return writeln!(out, "{}", Renderer::styled().render(&[group]));
     };
     let mut group = Level::ERROR
-        .primary_title(shown.message.as_str())
-        .elements(snippets(&shown.place, shown.other.as_ref()));
-    if let Some(help) = &shown.help {
+        .primary_title(diagnostic.message.as_str())
+        .elements(snippets(&diagnostic.location, diagnostic.related.as_ref()));
+    if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
     writeln!(out, "{}\n", Renderer::styled().render(&[group]))
 }
 
-fn group<'r>(located: &'r Located<'_>) -> Group<'r> {
+fn group<'r>(located: &'r LocatedFinding<'_>) -> Group<'r> {
     let finding = located.finding;
     let level = match finding.severity {
         Severity::Deny => Level::ERROR.with_name("deny"),
@@ -53,63 +53,74 @@ fn group<'r>(located: &'r Located<'_>) -> Group<'r> {
         .primary_title(finding.message.as_str())
         .id(finding.code.name)
         .elements(source(located))
-        .element(Level::NOTE.with_name("in").message(normalize_untrusted_str(&located.subject.title())));
+        .element(Level::NOTE.with_name("in").message(normalize_untrusted_str(&located.object_ref.title())));
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
     group
 }
 
-/// The place of a finding: the source, or just its line and column where that may hold a secret.
-fn source<'r>(located: &'r Located<'_>) -> Vec<Element<'r>> {
-    let place = &located.place;
+/// The source of a finding, or only its line and column where the source may hold a secret.
+fn source<'r>(located: &'r LocatedFinding<'_>) -> Vec<Element<'r>> {
+    let location = &located.location;
     if located.finding.sensitive {
-        return vec![Origin::path(plain(place.file)).line(place.line).char_column(place.column).into()];
+        return vec![
+            Origin::path(plain(location.file)).line(location.line).char_column(location.column).into(),
+        ];
     }
-    snippets(place, located.other.as_ref()).into_iter().map(Element::from).collect()
+    snippets(location, located.related.as_ref()).into_iter().map(Element::from).collect()
 }
 
-/// The source with its carets: one snippet, or two when the other place is in another file.
-fn snippets<'r>(place: &Place<'r>, other: Option<&'r Mark<'r>>) -> Vec<Snippet<'r, Annotation<'r>>> {
-    match other {
-        None => vec![snippet(place, None)],
-        Some(mark) if mark.place.file == place.file => vec![snippet(place, Some(mark))],
-        Some(mark) => {
-            let context = AnnotationKind::Context;
-            let shown = Window::around(&[&mark.place]);
-            let label = normalize_untrusted_str(&mark.label);
-            let annotation = context.span(shown.span(&mark.place)).label(label);
-            vec![snippet(place, None), shown.snippet(mark.place.file).annotation(annotation)]
+/// The source with its carets: one snippet, or two when the second location is in another file.
+fn snippets<'r>(
+    location: &Location<'r>,
+    related: Option<&'r Related<'r>>,
+) -> Vec<Snippet<'r, Annotation<'r>>> {
+    match related {
+        None => vec![snippet(location)],
+        Some(related) if related.location.file == location.file => vec![joint_snippet(location, related)],
+        Some(related) => {
+            let excerpt = Excerpt::around(&[&related.location]);
+            vec![
+                snippet(location),
+                excerpt.snippet(related.location.file).annotation(note(&excerpt, related)),
+            ]
         }
     }
 }
 
-fn snippet<'r>(place: &Place<'r>, other: Option<&'r Mark<'r>>) -> Snippet<'r, Annotation<'r>> {
-    let Some(mark) = other else {
-        let shown = Window::around(&[place]);
-        return shown.snippet(place.file).annotation(AnnotationKind::Primary.span(shown.span(place)));
-    };
-    let shown = Window::around(&[place, &mark.place]);
-    let label = normalize_untrusted_str(&mark.label);
-    shown
-        .snippet(place.file)
-        .annotation(AnnotationKind::Primary.span(shown.span(place)))
-        .annotation(AnnotationKind::Context.span(shown.span(&mark.place)).label(label))
+fn snippet<'r>(location: &Location<'r>) -> Snippet<'r, Annotation<'r>> {
+    let excerpt = Excerpt::around(&[location]);
+    excerpt.snippet(location.file).annotation(AnnotationKind::Primary.span(excerpt.span(location)))
 }
 
-/// The lines of a file that a snippet needs. Handing over the whole file would make the work grow
-/// with the square of its size.
-struct Window<'r> {
+/// Both locations in one snippet.
+fn joint_snippet<'r>(location: &Location<'r>, related: &'r Related<'r>) -> Snippet<'r, Annotation<'r>> {
+    let excerpt = Excerpt::around(&[location, &related.location]);
+    excerpt
+        .snippet(location.file)
+        .annotation(AnnotationKind::Primary.span(excerpt.span(location)))
+        .annotation(note(&excerpt, related))
+}
+
+fn note<'r>(excerpt: &Excerpt<'_>, related: &'r Related<'r>) -> Annotation<'r> {
+    let label = normalize_untrusted_str(&related.label);
+    AnnotationKind::Context.span(excerpt.span(&related.location)).label(label)
+}
+
+/// The lines of a file that a snippet needs. The renderer takes time in proportion to the text that it
+/// gets, for each snippet anew: with the whole file, that is the square of the file's size.
+struct Excerpt<'r> {
     text: &'r str,
     start: usize,
     line: usize,
 }
 
-impl<'r> Window<'r> {
-    fn around(places: &[&Place<'r>]) -> Self {
-        let text = places.first().map_or("", |place| place.text);
-        let first = places.iter().map(|place| place.start).min().unwrap_or(0);
-        let last = places.iter().map(|place| place.start).max().unwrap_or(0);
+impl<'r> Excerpt<'r> {
+    fn around(locations: &[&Location<'r>]) -> Self {
+        let text = locations.first().map_or("", |location| location.text);
+        let first = locations.iter().map(|location| location.start).min().unwrap_or(0);
+        let last = locations.iter().map(|location| location.start).max().unwrap_or(0);
         let before = text.get(..first).unwrap_or_default();
         let mut start = before.rfind('\n').map_or(0, |newline| newline + 1);
         if start == 0 && text.starts_with('\u{feff}') {
@@ -120,7 +131,7 @@ impl<'r> Window<'r> {
         Self {
             text: text.get(start..end).unwrap_or_default().trim_end_matches('\r'),
             start,
-            line: places.iter().map(|place| place.line).min().unwrap_or(1),
+            line: locations.iter().map(|location| location.line).min().unwrap_or(1),
         }
     }
 
@@ -128,11 +139,11 @@ impl<'r> Window<'r> {
         Snippet::source(self.text).line_start(self.line).path(plain(file))
     }
 
-    /// The stretch of a place within the window, cut at the end of its first line: a caret under
-    /// a whole section would hide what is meant.
-    fn span(&self, place: &Place<'_>) -> Range<usize> {
-        let start = place.start.saturating_sub(self.start).min(self.text.len());
-        let end = place.end.saturating_sub(self.start).clamp(start, self.text.len());
+    /// The range of a location within the excerpt, cut at the end of its first line: carets under a
+    /// whole section would hide what is meant.
+    fn span(&self, location: &Location<'_>) -> Range<usize> {
+        let start = location.start.saturating_sub(self.start).min(self.text.len());
+        let end = location.end.saturating_sub(self.start).clamp(start, self.text.len());
         let stretch = self.text.get(start..end).unwrap_or_default();
         let first_line = stretch.find('\n').unwrap_or(stretch.len());
         start..start + stretch.get(..first_line).map_or(0, |line| line.trim_end().len())
@@ -144,23 +155,24 @@ mod tests {
     use super::*;
     use crate::model::finding::{Cause, Code, Finding};
     use crate::model::pointer::Pointer;
-    use crate::report::Subject;
+    use crate::report::ObjectRef;
 
     static CODE: Code = Code { name: "test/one", cause: Cause::Invalid, page: "" };
 
-    fn place<'a>(file: &'a str, text: &'a str, what: &str) -> Place<'a> {
+    fn location<'a>(file: &'a str, text: &'a str, what: &str) -> Location<'a> {
         let start = text.find(what).expect("is in the text");
         let before = &text[..start];
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        Place { file, text, start, end: start + what.len(), line, column }
+        Location { file, text, start, end: start + what.len(), line, column }
     }
 
-    fn render(place: Place<'_>, other: Option<Mark<'_>>) -> String {
+    fn render(location: Location<'_>, related: Option<Related<'_>>) -> String {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
-        let subject = Subject { kind: "Thing".into(), name: "one".into(), ..Subject::default() };
+        let object_ref = ObjectRef { kind: "Thing".into(), name: "one".into(), ..ObjectRef::default() };
         let pointer = finding.pointer.clone();
-        let located = Located { finding: &finding, pointer, subject: &subject, place, other };
+        let located =
+            LocatedFinding { finding: &finding, pointer, object_ref: &object_ref, location, related };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();
         write(&report, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
@@ -182,28 +194,28 @@ deny[test/one]: b is wrong
 
 To learn more, run: memgate explain test/one
 ";
-        assert_eq!(render(place("x.yaml", text, "one"), None), expected);
+        assert_eq!(render(location("x.yaml", text, "one"), None), expected);
     }
 
     #[test]
     fn shows_the_other_place_of_a_conflict() {
         let text = "a: 1\nb: one\nc: 3\n";
-        let mark = |file| Some(Mark { place: place(file, text, "1"), label: "says 1".into() });
-        let same = render(place("x.yaml", text, "one"), mark("x.yaml"));
+        let related = |file| Some(Related { location: location(file, text, "1"), label: "says 1".into() });
+        let same = render(location("x.yaml", text, "one"), related("x.yaml"));
         assert!(same.contains("1 | a: 1\n  |    - says 1\n2 | b: one\n  |    ^^^\n"), "{same}");
-        let elsewhere = render(place("x.yaml", text, "one"), mark("y.yaml"));
+        let elsewhere = render(location("x.yaml", text, "one"), related("y.yaml"));
         assert!(elsewhere.contains("::: y.yaml:1:4\n  |\n1 | a: 1\n  |    - says 1\n"), "{elsewhere}");
     }
 
     #[test]
     fn passes_over_a_byte_order_mark_and_carriage_returns() {
-        let shown = render(place("x.yaml", "\u{feff}a: 1\r\n", "1"), None);
+        let shown = render(location("x.yaml", "\u{feff}a: 1\r\n", "1"), None);
         assert!(shown.contains("--> x.yaml:1:4\n  |\n1 | a: 1\n  |    ^\n"), "{shown}");
     }
 
     #[test]
     fn marks_only_the_first_line_of_a_section() {
-        let shown = render(place("x.yaml", "a:\n  b: 1\n  c: 2\n", "b: 1\n  c: 2"), None);
+        let shown = render(location("x.yaml", "a:\n  b: 1\n  c: 2\n", "b: 1\n  c: 2"), None);
         assert!(shown.contains("2 |   b: 1\n  |   ^^^^\n  |\n"), "{shown}");
     }
 }

@@ -1,4 +1,4 @@
-//! What can be typed about the certificate of `memgate serve`, and what is meant by it.
+//! The flags of `memgate serve` about certificates.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use crate::cli::duration;
 use crate::server::certs::{Builtin, KeyKind, Terms, service_names};
 use crate::server::tls::{Callers, Source};
 
-/// Where `memgate manifests` mounts a certificate.
-const CERT: &str = "/etc/memgate/tls/tls.crt";
+/// Where `memgate manifests` mounts the certificate.
+const MOUNTED_CERT: &str = "/etc/memgate/tls/tls.crt";
 /// Where it mounts the key.
-const KEY: &str = "/etc/memgate/tls/tls.key";
+const MOUNTED_KEY: &str = "/etc/memgate/tls/tls.key";
 
 /// The certificate of the webhook.
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(super) struct CertArgs {
     /// Where the certificate comes from; without it files with --tls-cert, self-signed with --state,
     /// else builtin
     #[arg(long, value_name = "MODE", value_enum)]
-    certs: Option<Mode>,
+    certs: Option<CertMode>,
 
     /// The certificate with its chain, PEM; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -56,15 +56,15 @@ pub(super) struct CertArgs {
     ca_secret: String,
 
     /// How long a CA is valid
-    #[arg(long, value_name = "DURATION", value_parser = duration::life, default_value = "8760h")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_validity, default_value = "8760h")]
     ca_validity: Duration,
 
     /// How long the certificate of a replica is valid
-    #[arg(long, value_name = "DURATION", value_parser = duration::life, default_value = "168h")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse_validity, default_value = "168h")]
     leaf_validity: Duration,
 
     /// After which part of its life a certificate is replaced: 0.2 to 0.9
-    #[arg(long, value_name = "FRACTION", value_parser = percent, default_value = "0.66")]
+    #[arg(long, value_name = "FRACTION", value_parser = parse_percent, default_value = "0.66")]
     renew_fraction: u8,
 
     /// The keys of certificates that are made: ECDSA over P-256 or P-384
@@ -81,7 +81,7 @@ pub(super) struct CertArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Mode {
+enum CertMode {
     /// memgate's own CA, kept in a Secret, and caBundle with it
     Builtin,
     /// The files of --tls-cert and --tls-key, else those below /etc/memgate/tls
@@ -99,34 +99,34 @@ enum KeyAlgorithm {
 }
 
 impl CertArgs {
-    /// Where the certificate comes from, on a fixed state or in a cluster.
+    /// Where the certificate comes from: the default depends on whether the state is from files.
     ///
     /// # Errors
     /// When the arguments contradict each other.
-    pub(super) fn source(&self, fixed: bool) -> anyhow::Result<Source> {
-        let mode = self.certs.unwrap_or(match (&self.tls_cert, fixed) {
-            (Some(_), _) => Mode::Files,
-            (None, true) => Mode::SelfSigned,
-            (None, false) => Mode::Builtin,
+    pub(super) fn source(&self, state_from_files: bool) -> anyhow::Result<Source> {
+        let mode = self.certs.unwrap_or(match (&self.tls_cert, state_from_files) {
+            (Some(_), _) => CertMode::Files,
+            (None, true) => CertMode::SelfSigned,
+            (None, false) => CertMode::Builtin,
         });
-        let files = matches!(mode, Mode::Files | Mode::CertManager);
+        let files = matches!(mode, CertMode::Files | CertMode::CertManager);
         anyhow::ensure!(
             files || self.tls_cert.is_none(),
             "this certificate is made, not read; leave out --tls-cert and --tls-key, or give --certs files"
         );
         Ok(match mode {
-            Mode::Files | Mode::CertManager => Source::Files {
-                cert: self.tls_cert.clone().unwrap_or_else(|| CERT.into()),
-                key: self.tls_key.clone().unwrap_or_else(|| KEY.into()),
+            CertMode::Files | CertMode::CertManager => Source::Files {
+                cert: self.tls_cert.clone().unwrap_or_else(|| MOUNTED_CERT.into()),
+                key: self.tls_key.clone().unwrap_or_else(|| MOUNTED_KEY.into()),
             },
-            Mode::SelfSigned => {
+            CertMode::SelfSigned => {
                 Source::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
             }
-            Mode::Builtin => Source::Builtin(self.builtin()?),
+            CertMode::Builtin => Source::Builtin(self.builtin()?),
         })
     }
 
-    /// Whose calls are answered.
+    /// Which callers are answered; `None` for all.
     #[must_use]
     pub(super) fn callers(&self) -> Option<Callers> {
         let ca = self.client_ca.clone()?;
@@ -165,7 +165,7 @@ impl CertArgs {
     clippy::cast_sign_loss,
     reason = "the number is between 20 and 90"
 )]
-fn percent(text: &str) -> Result<u8, String> {
+fn parse_percent(text: &str) -> Result<u8, String> {
     let fraction = text.parse::<f64>().ok().filter(|fraction| (0.2..=0.9).contains(fraction));
     let fraction = fraction.ok_or("give a number between 0.2 and 0.9")?;
     Ok((fraction * 100.0).round() as u8)
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn reads_fractions() {
-        assert_eq!(percent("0.66"), Ok(66));
-        assert_eq!(percent("0.2"), Ok(20));
-        assert_eq!(percent(".9"), Ok(90));
+        assert_eq!(parse_percent("0.66"), Ok(66));
+        assert_eq!(parse_percent("0.2"), Ok(20));
+        assert_eq!(parse_percent(".9"), Ok(90));
         for text in ["", "0", "0.1", "0.95", "1", "-0.5", "NaN", "x"] {
-            assert!(percent(text).is_err(), "{text}");
+            assert!(parse_percent(text).is_err(), "{text}");
         }
     }
 }

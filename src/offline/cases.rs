@@ -1,0 +1,119 @@
+//! Runs case files: each case through the same bytes that an apiserver would send and get.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::admission;
+use crate::casefile::compare::{CaseOutcome, failures};
+use crate::casefile::read::read;
+use crate::casefile::{Case, request};
+use crate::manifest;
+use crate::manifest::document::{Document, values};
+use crate::offline::collect::collect;
+use crate::offline::findings::error_at;
+
+/// What came of the cases.
+#[derive(Debug, Default)]
+pub struct CaseRun {
+    /// What was run, in the order of the files.
+    pub results: Vec<CaseResult>,
+    /// How many cases the filter left out.
+    pub filtered: usize,
+    /// Files that cannot be read or are not case files.
+    pub errors: Vec<manifest::error::Error>,
+    /// Directories and globs without a case file.
+    pub empty: Vec<String>,
+}
+
+/// What came of one case.
+#[derive(Debug)]
+pub struct CaseResult {
+    /// The name of the case.
+    pub name: String,
+    /// The file.
+    pub file: String,
+    /// The line in the file, from 1.
+    pub line: usize,
+    /// What differs from what was expected; empty when the case passed.
+    pub failures: Vec<String>,
+}
+
+impl CaseRun {
+    /// How many cases failed.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.results.iter().filter(|result| !result.failures.is_empty()).count()
+    }
+}
+
+/// Why a case has no outcome.
+#[derive(Debug, Error)]
+#[error("failed to run the case {name}")]
+pub struct Error {
+    name: String,
+    #[source]
+    cause: CaseError,
+}
+
+#[derive(Debug, Error)]
+enum CaseError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Malformed(#[from] admission::Malformed),
+    #[error(transparent)]
+    Admission(#[from] admission::Error),
+    #[error("{0}")]
+    Answer(String),
+}
+
+/// Runs the cases whose name contains `filter`.
+///
+/// # Errors
+/// When memgate cannot answer a case at all.
+pub fn run(paths: &[String], filter: Option<&str>, stdin: &mut dyn Read) -> Result<CaseRun, Error> {
+    let collected = collect(paths, stdin);
+    let mut run = CaseRun { errors: collected.errors, empty: collected.empty, ..CaseRun::default() };
+    for source in collected.sources {
+        for document in values(&Arc::new(source), &mut run.errors) {
+            run_document(&document, filter, &mut run)?;
+        }
+    }
+    Ok(run)
+}
+
+fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) -> Result<(), Error> {
+    let cases = match read(document.value()) {
+        Ok(cases) => cases,
+        Err(faults) => {
+            let errors = faults.into_iter().map(|fault| error_at(document, &fault.pointer, fault.message));
+            run.errors.extend(errors);
+            return Ok(());
+        }
+    };
+    for case in cases {
+        if filter.is_some_and(|filter| !case.name.contains(filter)) {
+            run.filtered += 1;
+            continue;
+        }
+        let outcome = answer(&case).map_err(|cause| Error { name: case.name.clone(), cause })?;
+        run.results.push(CaseResult {
+            failures: failures(&case.expect, &outcome),
+            file: document.source().name().to_owned(),
+            line: document.locate(&case.pointer).caret.line,
+            name: case.name,
+        });
+    }
+    Ok(())
+}
+
+fn answer(case: &Case) -> Result<CaseOutcome, CaseError> {
+    let snapshot = request::state(case)?;
+    let body = serde_json::to_string(&request::review(case))?;
+    let review = admission::parse(&body)?;
+    let answer: Value = serde_json::from_slice(&admission::review(&review, &snapshot)?)?;
+    CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(CaseError::Answer)
+}

@@ -1,0 +1,104 @@
+//! What an object in a file is to a check.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::family;
+use crate::manifest::document::Document;
+use crate::model::family::Family;
+use crate::model::kind::Kind;
+use crate::model::workload;
+use crate::report::ObjectRef;
+
+/// What an object is to a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// A pod, a memory resource, or what refers to one: checked as it is.
+    Object,
+    /// A workload: the pod that its template stands for is checked.
+    Workload {
+        /// The JSON pointer that leads to the pod template.
+        template: &'static str,
+    },
+    /// Of no kind that memgate checks.
+    PassedOver,
+}
+
+/// What an object of this group and kind is.
+#[must_use]
+pub fn classify(group: &str, kind: &str) -> Class {
+    if group.is_empty() && kind == "Pod" || family::validated(&family::ALL, group, kind).is_some() {
+        return Class::Object;
+    }
+    workload::find(group, kind)
+        .map_or(Class::PassedOver, |workload| Class::Workload { template: workload.template })
+}
+
+/// Whether an object bears the annotation without which no family looks at its kind; true for kinds
+/// that need none.
+#[must_use]
+pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool {
+    let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
+    family::needed_annotation(&family::ALL, group, kind).is_none_or(|prefix| {
+        annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(prefix)))
+    })
+}
+
+/// How reports name an object. `namespace` is that of objects that name none.
+#[must_use]
+pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
+    let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);
+    let name = match document.name() {
+        "" => generate_name().unwrap_or_default(),
+        name => name,
+    };
+    let known = family::validated(&family::ALL, document.group(), document.kind());
+    let cluster_scoped = known.is_some_and(|(_, kind)| !kind.namespaced);
+    let namespace = if cluster_scoped { "" } else { document.namespace().unwrap_or(namespace) };
+    ObjectRef {
+        api_version: document.api_version().to_owned(),
+        kind: document.kind().to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// The kinds that are checked, in a sentence of three lines.
+#[must_use]
+pub fn checked_kinds() -> String {
+    let memories: BTreeSet<&str> = kinds(|family| family.memories);
+    let judged: BTreeSet<&str> = kinds(|family| family.validated);
+    let referrers: Vec<&str> = judged.difference(&memories).copied().collect();
+    let memories: Vec<&str> = memories.into_iter().collect();
+    let workloads = workload::ALL.map(|workload| workload.kind);
+    format!(
+        "memory resources ({}),\n    what refers to them ({}),\n    pods, and workloads ({})",
+        memories.join(", "),
+        referrers.join(", "),
+        workloads.join(", ")
+    )
+}
+
+fn kinds(of_family: fn(&'static Family) -> &'static [&'static Kind]) -> BTreeSet<&'static str> {
+    family::ALL.into_iter().flat_map(of_family).map(|kind| kind.kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_pods_memory_resources_and_workloads() {
+        for (group, kind, expected) in [
+            ("", "Pod", Class::Object),
+            ("arkonis.dev", "ArkMemory", Class::Object),
+            ("apps", "Deployment", Class::Workload { template: "/spec/template" }),
+            ("batch", "CronJob", Class::Workload { template: "/spec/jobTemplate/spec/template" }),
+            ("", "Deployment", Class::PassedOver),
+            ("", "ConfigMap", Class::PassedOver),
+        ] {
+            assert_eq!(classify(group, kind), expected, "{group} {kind}");
+        }
+    }
+}

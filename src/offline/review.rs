@@ -1,0 +1,48 @@
+//! The answer to one AdmissionReview from a file.
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::admission::{self, Malformed};
+use crate::decide::decide;
+use crate::model::finding::Phase;
+use crate::model::snapshot::Snapshot;
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The text is not an AdmissionReview.
+    #[error("standard input holds no good AdmissionReview")]
+    Malformed(#[source] Malformed),
+    /// The object cannot be read, or memgate made a wrong patch.
+    #[error("failed to answer the review")]
+    Answer(#[source] admission::Error),
+    /// memgate wrote an answer that is not JSON.
+    #[error("the answer is no JSON")]
+    NotJson(#[source] serde_json::Error),
+}
+
+/// What an apiserver would get.
+#[derive(Debug)]
+pub struct ReviewAnswer {
+    /// The AdmissionReview with its response.
+    pub bytes: Vec<u8>,
+    /// Whether the request is allowed.
+    pub allowed: bool,
+}
+
+/// Answers the review in `body`: one call of the two, or both in one response.
+///
+/// # Errors
+/// When the body is not an AdmissionReview or cannot be answered.
+pub fn answer(body: &str, phase: Option<Phase>, snapshot: &Snapshot) -> Result<ReviewAnswer, Error> {
+    let review = admission::parse(body.trim_start_matches('\u{feff}')).map_err(Error::Malformed)?;
+    let bytes = match phase {
+        None => admission::review(&review, snapshot),
+        Some(phase) => admission::respond(phase, &review, &decide(&review.request, snapshot)),
+    };
+    let bytes = bytes.map_err(Error::Answer)?;
+    let answer: Value = serde_json::from_slice(&bytes).map_err(Error::NotJson)?;
+    let allowed = answer.pointer("/response/allowed") == Some(&Value::Bool(true));
+    Ok(ReviewAnswer { bytes, allowed })
+}

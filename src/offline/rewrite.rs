@@ -1,0 +1,35 @@
+//! The files with the edits of their objects made in the user's own text.
+
+use std::sync::Arc;
+
+use crate::admission::Admitted;
+use crate::manifest::error::Error;
+use crate::manifest::rewrite::{Rewritten, rewrite};
+use crate::manifest::source::Source;
+use crate::model::edit::Edit;
+use crate::offline::check::Checked;
+use crate::offline::load::CheckedObject;
+
+/// Every source, in order, with the edits of those of its objects that are allowed.
+///
+/// # Errors
+/// When an edit does not fit its document, which is a fault of memgate's own.
+pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Source, Rewritten)>, Error> {
+    let rewritten = |source| Ok((Arc::as_ref(source), rewrite_source(source, checked)?));
+    checked.sources.iter().map(rewritten).collect()
+}
+
+fn rewrite_source(source: &Arc<Source>, checked: &Checked) -> Result<Rewritten, Error> {
+    let in_source = |object: &CheckedObject| Arc::ptr_eq(object.document.source(), source);
+    let allowed = checked.decided.iter().filter(|(object, admitted)| in_source(object) && admitted.allowed());
+    let edits: Vec<_> =
+        allowed.map(|(object, admitted)| (&object.document, edits(object, admitted))).collect();
+    let edits: Vec<_> = edits.iter().map(|(document, edits)| (*document, edits.as_slice())).collect();
+    rewrite(source, &edits)
+}
+
+/// The edits of one object, with pointers into its document.
+fn edits(object: &CheckedObject, admitted: &Admitted) -> Vec<Edit> {
+    let in_document = |edit: &Edit| Edit { pointer: object.template.join(&edit.pointer), ..edit.clone() };
+    admitted.edits.iter().map(in_document).collect()
+}
