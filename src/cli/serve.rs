@@ -168,7 +168,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let traces = args.traces.settings();
     let (listen, health, events) = (args.listen, args.health, !args.no_events);
     let mut options = Options { listen, health, events, traces, ..Options::new(source) };
-    options.callers = args.certs.callers();
+    options.client_auth = args.certs.client_auth();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_GRACE;
         options.timers.drain_quiet = Duration::ZERO;

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
 use crate::cli::terminal::Terminal;
-use crate::server::certs::verify::{Entry, Facts, Question, Verdict, verify};
+use crate::server::certs::verify::{CertInfo, Entry, Verdict, VerifyOptions, verify};
 use crate::server::clock::Clock;
 
 /// So many seconds before a certificate expires it is warned about: a week, but no more than a fifth
@@ -81,7 +81,7 @@ struct Outcome<'a> {
 pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let now = Clock::default().unix_now();
-    let question = Question {
+    let question = VerifyOptions {
         configuration: &args.webhook_configuration,
         address: args.url.as_deref(),
         chain: args.cert.as_deref(),
@@ -128,7 +128,7 @@ impl Outcome<'_> {
 }
 
 /// What is to be said of a certificate's dates, if anything.
-fn warning(facts: &Facts, now: i64) -> Option<&'static str> {
+fn warning(facts: &CertInfo, now: i64) -> Option<&'static str> {
     match facts.not_after - now {
         left if left <= 0 => Some("expired"),
         left if left < SOON.min((facts.not_after - facts.not_before) / 5) => Some("expires soon"),
@@ -148,8 +148,8 @@ fn date(seconds: i64) -> String {
 mod tests {
     use super::*;
 
-    fn facts(subject: &str, not_after: i64) -> Facts {
-        Facts {
+    fn facts(subject: &str, not_after: i64) -> CertInfo {
+        CertInfo {
             subject: subject.to_owned(),
             issuer: "CN=memgate CA 1".to_owned(),
             names: vec!["memgate.memgate-system.svc".to_owned()],
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn warns_of_what_should_have_been_replaced() {
         let day = 24 * 3600;
-        let lives = |from: i64, to: i64| Facts { not_before: from * day, ..facts("CN=x", to * day) };
+        let lives = |from: i64, to: i64| CertInfo { not_before: from * day, ..facts("CN=x", to * day) };
         for (facts, expected) in [
             (lives(-1, 6), None),
             (lives(-6, 1), Some("expires soon")),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cli::cluster::own_namespace;
 use crate::cli::duration;
-use crate::server::certs::{Builtin, KeyKind, Terms, service_names};
-use crate::server::tls::{Callers, Source};
+use crate::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
+use crate::server::tls::{ClientAuth, Source};
 
 /// Where `memgate manifests` mounts a certificate.
 const CERT: &str = "/etc/memgate/tls/tls.crt";
@@ -128,9 +128,9 @@ impl CertArgs {
 
     /// Whose calls are answered.
     #[must_use]
-    pub(super) fn callers(&self) -> Option<Callers> {
+    pub(super) fn client_auth(&self) -> Option<ClientAuth> {
         let ca = self.client_ca.clone()?;
-        Some(Callers { ca, names: self.client_names.clone() })
+        Some(ClientAuth { ca, names: self.client_names.clone() })
     }
 
     fn builtin(&self) -> anyhow::Result<Builtin> {
@@ -146,7 +146,7 @@ impl CertArgs {
             secret: self.ca_secret.clone(),
             configuration: self.webhook_configuration.clone(),
             names,
-            terms: Terms {
+            policy: CertPolicy {
                 ca: self.ca_validity,
                 leaf: self.leaf_validity,
                 renew_percent: self.renew_fraction,

@@ -15,7 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::{Api, Client, Config};
 use memgate::model::settings::Settings;
-use memgate::server::certs::{Builtin, Terms, service_names};
+use memgate::server::certs::{Builtin, CertPolicy, service_names};
 use memgate::server::options::Options;
 use memgate::server::{Server, State, tls::Source};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is to happen.
 pub(crate) struct Plan {
-    pub(crate) terms: Terms,
+    pub(crate) policy: CertPolicy,
     pub(crate) replicas: usize,
     /// Reviews a second, all replicas together.
     pub(crate) per_second: u32,
@@ -168,7 +168,7 @@ fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<
         secret: SECRET.to_owned(),
         configuration: home.to_owned(),
         names,
-        terms: plan.terms.clone(),
+        policy: plan.policy.clone(),
     }));
     (options.listen, options.health) = (([127, 0, 0, 1], 0).into(), ([127, 0, 0, 1], 0).into());
     options.timers.ca_poll = Duration::from_millis(300);

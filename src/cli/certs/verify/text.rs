@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::cli::certs::verify::{Outcome, date, warning};
-use crate::server::certs::verify::{Entry, Facts, Verdict};
+use crate::server::certs::verify::{CertInfo, Entry, Verdict};
 
 /// The whole text.
 pub(super) fn render(outcome: &Outcome<'_>) -> String {
@@ -48,11 +48,11 @@ fn verdict(verdict: &Verdict) -> String {
     }
 }
 
-fn dated(facts: &Facts, now: i64) -> String {
+fn dated(facts: &CertInfo, now: i64) -> String {
     let warning = warning(facts, now).map(|warning| format!(" ({warning})")).unwrap_or_default();
     format!("{}, until {}{warning}", facts.subject, date(facts.not_after))
 }
 
-fn names_of(facts: &Facts) -> String {
+fn names_of(facts: &CertInfo) -> String {
     if facts.names.is_empty() { String::new() } else { format!(", for {}", facts.names.join(", ")) }
 }

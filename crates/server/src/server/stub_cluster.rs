@@ -1,5 +1,5 @@
-//! An apiserver with one Secret and two webhook configurations, for tests of the keeper: it compares
-//! resourceVersions, patches, and watches, and fails when it is told to.
+//! An apiserver with one Secret and two webhook configurations, for tests of the manager: it compares
+//! resourceVersions, patches, and watches, and fails when a test wants it to.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,18 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt as _;
 use json_patch::Patch;
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::server::certs::Builtin;
-use crate::server::certs::anchor;
-use crate::server::certs::registration::Which;
+use crate::server::certs::ca_bundle;
+use crate::server::metrics::labels::WebhookKind;
 
 /// The whole cluster.
 #[derive(Clone, Default)]
-pub(super) struct Cluster(Arc<Mutex<Inner>>);
+pub(in crate::server) struct Cluster(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -26,42 +28,42 @@ struct Inner {
     version: u64,
     /// How many writes each path has had.
     writes: BTreeMap<String, usize>,
-    /// What is refused, by the beginning of `METHOD path`, and with which status.
+    /// What is refused, by the beginning of `METHOD path`, and with kind status.
     refused: Vec<(String, u16)>,
     /// How many watches there were, and whether they end at once.
     watches: (usize, bool),
 }
 
 /// The path of the Secret.
-pub(super) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
+pub(in crate::server) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
 
 /// The path of a configuration.
-pub(super) fn path(which: Which) -> String {
-    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", which.name())
+pub(in crate::server) fn path(kind: WebhookKind) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", kind.name())
 }
 
-/// The options of a keeper in this cluster.
-pub(super) fn builtin() -> Builtin {
+/// The options of a manager in this cluster.
+pub(in crate::server) fn builtin() -> Builtin {
     Builtin {
         namespace: "home".to_owned(),
         secret: "memgate-ca".to_owned(),
         configuration: "memgate".to_owned(),
         names: vec!["memgate.home.svc".to_owned()],
-        terms: super::Terms::default(),
+        policy: crate::server::certs::CertPolicy::default(),
     }
 }
 
 impl Cluster {
     /// A cluster with both configurations, and no Secret.
-    pub(super) fn new() -> Self {
+    pub(in crate::server) fn new() -> Self {
         let cluster = Self::default();
-        for which in Which::ALL {
+        for kind in WebhookKind::ALL {
             let webhooks: Vec<_> = ["a.memgate.dev", "b.memgate.dev"]
                 .map(|name| json!({"name": name, "clientConfig": {"service": {"name": "memgate"}}}))
                 .to_vec();
-            let uid = format!("uid-{}", which.name());
+            let uid = format!("uid-{}", kind.name());
             let object = json!({"metadata": {"name": "memgate", "uid": uid}, "webhooks": webhooks});
-            cluster.put(&path(which), object);
+            cluster.put(&path(kind), object);
         }
         cluster
     }
@@ -70,35 +72,35 @@ impl Cluster {
         self.0.lock().expect("no panic")
     }
 
-    /// Puts an object in place, as anybody might.
-    pub(super) fn put(&self, path: &str, object: Value) {
+    /// Puts an object in place, as any client might.
+    pub(in crate::server) fn put(&self, path: &str, object: Value) {
         self.inner().put(path, object);
     }
 
     /// Takes an object away.
-    pub(super) fn remove(&self, path: &str) {
+    pub(in crate::server) fn remove(&self, path: &str) {
         self.inner().objects.remove(path);
     }
 
     /// An object.
-    pub(super) fn get(&self, path: &str) -> Option<Value> {
+    pub(in crate::server) fn get(&self, path: &str) -> Option<Value> {
         self.inner().objects.get(path).cloned()
     }
 
     /// Changes an object.
-    pub(super) fn change(&self, path: &str, change: impl FnOnce(&mut Value)) {
+    pub(in crate::server) fn change(&self, path: &str, change: impl FnOnce(&mut Value)) {
         let mut object = self.get(path).expect("an object");
         change(&mut object);
         self.put(path, object);
     }
 
     /// How many writes a path has had.
-    pub(super) fn writes(&self, path: &str) -> usize {
+    pub(in crate::server) fn writes(&self, path: &str) -> usize {
         self.inner().writes.get(path).copied().unwrap_or_default()
     }
 
     /// From now on what begins so is refused; a status of 0 takes that back.
-    pub(super) fn refuse(&self, beginning: &str, status: u16) {
+    pub(in crate::server) fn refuse(&self, beginning: &str, status: u16) {
         let refused = &mut self.inner().refused;
         refused.retain(|(other, _)| other != beginning);
         if status != 0 {
@@ -107,27 +109,32 @@ impl Cluster {
     }
 
     /// From now on watches end as soon as they have begun.
-    pub(super) fn end_watches(&self) {
+    pub(in crate::server) fn end_watches(&self) {
         self.inner().watches.1 = true;
     }
 
     /// How many watches there were.
-    pub(super) fn watches(&self) -> usize {
+    pub(in crate::server) fn watches(&self) -> usize {
         self.inner().watches.0
     }
 
     /// The certificates that an entry of a configuration trusts.
-    pub(super) fn trusted(&self, which: Which) -> Vec<anchor::Anchor> {
-        let object = self.get(&path(which)).expect("a configuration");
-        let read =
-            super::registration::Registration::read(&serde_json::from_value(object).expect("an object"));
-        let [(_, first), (_, second)] = read.entries.as_slice() else { panic!("two entries") };
+    pub(in crate::server) fn trusted(&self, kind: WebhookKind) -> Vec<ca_bundle::CaCert> {
+        let object = self.get(&path(kind)).expect("a configuration");
+        let bundle = |entry: &Value| {
+            let text = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+            ca_bundle::parse(&BASE64_STANDARD.decode(text).expect("base64"))
+        };
+        let [first, second] = object["webhooks"].as_array().expect("entries").as_slice() else {
+            panic!("two entries")
+        };
+        let (first, second) = (bundle(first), bundle(second));
         assert_eq!(first, second);
-        first.anchors.clone()
+        first.certs
     }
 
     /// A client of it.
-    pub(super) fn client(&self) -> Client {
+    pub(in crate::server) fn client(&self) -> Client {
         let cluster = self.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let cluster = cluster.clone();
