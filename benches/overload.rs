@@ -36,7 +36,7 @@ use memgate::decide::decide;
 use memgate::model::decision::Decision;
 use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
-use memgate::server::options::{Options, Work};
+use memgate::server::options::Options;
 use memgate::server::tls::Source;
 use memgate::server::{Server, State, runtime_builder};
 use rustls::pki_types::pem::PemObject;
@@ -105,7 +105,7 @@ impl Served {
         let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
         options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
-        options.work = Work::Decide(dear);
+        options.decide = dear;
         std::thread::spawn(move || {
             let runtime = runtime_builder().worker_threads(1).build().expect("a runtime");
             runtime.block_on(async {

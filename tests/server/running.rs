@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::Router;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
 use memgate::server::{Addresses, Error, Server, State, tls};
@@ -44,10 +45,23 @@ impl Running {
 
     /// Starts a server with a state.
     pub(crate) fn start_with(state: State, change: impl FnOnce(&mut Options)) -> Self {
+        Self::start_changed(state, change, |server| server)
+    }
+
+    /// Starts a server that answers with other routes than the webhook's.
+    pub(crate) fn start_routes(routes: Router) -> Self {
+        Self::start_changed(State::Fixed(Snapshot::default()), |_| {}, |server| server.with_routes(routes))
+    }
+
+    fn start_changed(
+        state: State,
+        change: impl FnOnce(&mut Options),
+        finish: impl FnOnce(Server) -> Server,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let (mut options, ca) = options(&directory);
         change(&mut options);
-        let server = Server::bind(options, state).unwrap();
+        let server = finish(Server::bind(options, state).unwrap());
         let addresses = server.addresses().unwrap();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {

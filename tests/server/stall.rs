@@ -7,7 +7,7 @@ use memgate::decide::decide;
 use memgate::model::decision::Decision;
 use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Work;
+use memgate::server::options::Decide;
 use memgate::server::runtime_builder;
 use tokio::runtime::{Builder, Runtime};
 
@@ -25,12 +25,12 @@ fn blocks(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 }
 
 /// A server on the runtime that serves, of its own and with one thread, as in a pod of its own.
-fn start(work: Work) -> (Runtime, Running) {
+fn start(decide: Decide) -> (Runtime, Running) {
     let runtime = runtime_builder().worker_threads(1).build().unwrap();
     let server = {
         let _inside = runtime.enter();
         Running::start(|options| {
-            options.work = work;
+            options.decide = decide;
             options.timers.stuck = Duration::from_millis(500);
         })
     };
@@ -39,8 +39,8 @@ fn start(work: Work) -> (Runtime, Running) {
 
 #[test]
 fn r15_probes_tell_that_a_runtime_is_stuck_and_others_go_on() {
-    let (stuck_runtime, stuck) = start(Work::Decide(blocks));
-    let (other_runtime, other) = start(Work::default());
+    let (stuck_runtime, stuck) = start(blocks);
+    let (other_runtime, other) = start(decide);
     let test = Builder::new_current_thread().enable_all().build().unwrap();
     test.block_on(async {
         assert_eq!(stuck.health("/livez").await.status, 200);
@@ -82,7 +82,7 @@ fn dawdles(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 
 #[test]
 fn l8_what_would_come_too_late_is_refused_and_what_is_taken_is_answered() {
-    let (runtime, server) = start(Work::Decide(dawdles));
+    let (runtime, server) = start(dawdles);
     let test = Builder::new_current_thread().enable_all().build().unwrap();
     test.block_on(async {
         let mut callers = Vec::new();

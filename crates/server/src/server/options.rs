@@ -1,10 +1,7 @@
 //! What can be set about a server, with defaults that suit a webhook in a cluster.
 
-use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
-
-use bytes::Bytes;
 
 use crate::decide::decide;
 use crate::model::decision::Decision;
@@ -42,8 +39,8 @@ pub struct Options {
     pub limits: Limits,
     /// How long things may take.
     pub timers: Timers,
-    /// What is done with a review. Default: decide.
-    pub work: Work,
+    /// Decides reviews. Default: [`decide`]; tests put in functions that panic or take long.
+    pub decide: Decide,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
     /// Where traces go. Default: there are none.
@@ -62,39 +59,15 @@ impl Options {
             clock: Clock::default(),
             limits: Limits::default(),
             timers: Timers::default(),
-            work: Work::default(),
+            decide,
             events: true,
             traces: None,
         }
     }
 }
 
-/// A function that decides; [`decide`] is the one that is served.
+/// The type of [`decide`].
 pub type Decide = fn(&Request<'_>, &Snapshot) -> Decision;
-
-/// What is done with a review that was read.
-#[derive(Clone)]
-pub enum Work {
-    /// It is parsed, decided by this function and answered.
-    Decide(Decide),
-    /// It is not looked at, and this is the answer: what the server itself costs, for benchmarks.
-    Constant(Bytes),
-}
-
-impl Default for Work {
-    fn default() -> Self {
-        Self::Decide(decide)
-    }
-}
-
-impl fmt::Debug for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Decide(_) => "Decide",
-            Self::Constant(_) => "Constant",
-        })
-    }
-}
 
 /// How much is accepted at once; what exceeds a limit is rejected with 413, 429 or 431.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::RequestLabels;
-use crate::server::options::{Decide, Work};
+use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
 use crate::server::traces::Trace;
@@ -35,7 +35,8 @@ pub(super) struct ReviewHandler {
     pub(super) store: Arc<Store>,
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) work: Work,
+    /// Decides a review.
+    pub(super) decide: Decide,
     /// Records Events; `None` without a cluster.
     pub(super) event_recorder: Option<EventRecorder>,
     /// Limits the log lines about decisions.
@@ -75,14 +76,10 @@ impl ReviewHandler {
         deadline: Deadline,
         trace: &Trace,
     ) -> Result<ReviewResponse, Rejection> {
-        let decide = match &self.work {
-            Work::Decide(decide) => *decide,
-            Work::Constant(answer) => return Ok(constant(answer)),
-        };
         let text = str::from_utf8(body).map_err(Rejection::NotUtf8)?;
         let review = admission::parse(text).map_err(Rejection::Malformed)?;
         trace.set_review(&review);
-        let mut decision = self.decide_with_lookups(decide, &review, deadline, trace).await?;
+        let mut decision = self.decide_with_lookups(&review, deadline, trace).await?;
         let step = trace.step("answer");
         let body = admission::respond(phase, &review, &decision)?;
         let findings = decision.told(phase);
@@ -111,7 +108,6 @@ impl ReviewHandler {
     /// Decides until every reference is known that a lookup can find.
     async fn decide_with_lookups(
         &self,
-        decide: Decide,
         review: &Review<'_>,
         deadline: Deadline,
         trace: &Trace,
@@ -121,7 +117,7 @@ impl ReviewHandler {
         let mut rounds = 1;
         loop {
             let step = trace.step("decide");
-            let decision = decide(&review.request, &snapshot);
+            let decision = (self.decide)(&review.request, &snapshot);
             drop(step);
             let unresolved = self.unresolved(&decision)?;
             let new: Vec<_> =
@@ -158,11 +154,6 @@ impl ReviewHandler {
         let unresolved = unknown.iter().filter(known).filter(|reference| Lookups::is_supported(reference));
         Ok(unresolved.cloned().collect())
     }
-}
-
-fn constant(answer: &Bytes) -> ReviewResponse {
-    let body = answer.clone();
-    ReviewResponse { body, operation: "none", verdict: "allowed", reason: "constant", is_ours: false }
 }
 
 /// Logs a decision: about which object, and what was decided, never what the object holds.
