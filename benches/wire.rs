@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Bytes;
 use memgate::server::options::Options;
-use memgate::server::tls::Source;
+use memgate::server::tls::CertSource;
 use memgate::server::{Server, State};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -84,7 +84,7 @@ impl Served {
         let (tell, told) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
-        let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
+        let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
         options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
         std::thread::spawn(move || {

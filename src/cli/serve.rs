@@ -105,9 +105,9 @@ struct TraceArgs {
 }
 
 impl TraceArgs {
-    fn settings(&self) -> Option<traces::Settings> {
+    fn settings(&self) -> Option<traces::TraceOptions> {
         let endpoint = self.otlp_endpoint.clone()?;
-        Some(traces::Settings { endpoint, sampling: self.otlp_sampling })
+        Some(traces::TraceOptions { endpoint, sampling: self.otlp_sampling })
     }
 }
 
@@ -141,8 +141,8 @@ fn any(port: u16) -> SocketAddr {
 /// When the state cannot be read, there is no certificate, or an address is taken.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let format = match args.log_format {
-        LogFormat::Text => logs::Format::Text,
-        LogFormat::Json => logs::Format::Json,
+        LogFormat::Text => logs::LineFormat::Text,
+        LogFormat::Json => logs::LineFormat::Json,
     };
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = runtime().context("failed to start the runtime")?;
@@ -194,8 +194,8 @@ fn fixed(args: &Args, settings: Settings, terminal: Terminal) -> anyhow::Result<
 
 async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {
     let self_signed = match &options.tls {
-        tls::Source::SelfSigned { ca, .. } => Some(ca.clone()),
-        tls::Source::Files { .. } | tls::Source::Builtin(_) => None,
+        tls::CertSource::SelfSigned { ca, .. } => Some(ca.clone()),
+        tls::CertSource::Files { .. } | tls::CertSource::Builtin(_) => None,
     };
     let server = Server::bind(options, state)?;
     let addresses = server.addresses().context("failed to learn the addresses")?;

@@ -139,7 +139,7 @@ async fn does_not_start_without_the_client_ca() {
         assert!(source.contains("client-ca.crt"), "{source}");
     }
     options.client_auth = None;
-    options.tls = tls::Source::Builtin(memgate::server::certs::Builtin {
+    options.tls = tls::CertSource::Builtin(memgate::server::certs::Builtin {
         namespace: "x".to_owned(),
         secret: "x".to_owned(),
         configuration: "x".to_owned(),

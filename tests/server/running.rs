@@ -30,7 +30,7 @@ pub(crate) struct Running {
 /// Options for a server on free ports of loopback, and where it will write its CA.
 pub(crate) fn options(directory: &TempDir) -> (Options, PathBuf) {
     let ca = directory.path().join("ca.pem");
-    let mut options = Options::new(tls::Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
+    let mut options = Options::new(tls::CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
     options.listen = ([127, 0, 0, 1], 0).into();
     options.health = ([127, 0, 0, 1], 0).into();
     options.timers.drain_quiet = Duration::from_millis(100);

@@ -17,7 +17,7 @@ use axum::routing::post as posted;
 use kube::{Client, Config};
 use memgate::model::settings::Settings;
 use memgate::server::State;
-use memgate::server::traces::Settings as Traces;
+use memgate::server::traces::TraceOptions as Traces;
 use memgate::state;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;

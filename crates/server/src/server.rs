@@ -162,10 +162,10 @@ pub enum State {
 /// Why the server cannot serve.
 #[derive(Debug, ThisError)]
 pub enum Error {
-    /// There is no certificate.
+    /// The certificate cannot be used.
     #[error("failed to get a certificate")]
     Tls(#[from] tls::Error),
-    /// There are no traces.
+    /// Traces cannot be set up.
     #[error("failed to set up traces")]
     Traces(#[from] traces::Error),
     /// An address cannot be listened on.
@@ -230,9 +230,9 @@ impl Server {
     /// Binds both sockets and gets a certificate.
     ///
     /// # Errors
-    /// When the certificate is no good or an address is taken.
+    /// When the certificate cannot be used or an address is taken.
     pub fn bind(mut options: Options, state: State) -> Result<Self, Error> {
-        if let (tls::Source::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
+        if let (tls::CertSource::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
             return Err(Error::Tls(tls::Error::NoCluster));
         }
         options.limits = fd_limit::fit_to_fd_limit(&options.limits);
@@ -246,9 +246,9 @@ impl Server {
             State::Cluster { client, .. } => Some(client.clone()),
         };
         let metrics = Arc::new(Metrics::new());
-        let traces = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
-        let (tracer, export) = traces.transpose()?.unzip();
-        let (app, event_writer) = app(&options, state, tracer, &metrics);
+        let exporting = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
+        let (tracer, export) = exporting.transpose()?.unzip();
+        let (app, event_writer) = app_state(&options, state, tracer, &metrics);
         let routes = router::router(Arc::clone(&app));
         let health = Arc::new(Health {
             app,
@@ -334,12 +334,12 @@ pub fn router(options: &Options, state: State) -> Router {
 /// The same, with a way to read what it has counted, in the OpenMetrics text format.
 pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
     let metrics = Arc::new(Metrics::new());
-    let (app, _) = app(options, state, None, &metrics);
+    let (app, _) = app_state(options, state, None, &metrics);
     (router::router(app), move || metrics.text().unwrap_or_default())
 }
 
 /// The state of the routes, and the writer of their Events.
-fn app(
+fn app_state(
     options: &Options,
     state: State,
     tracer: Option<Tracer>,
@@ -426,7 +426,7 @@ fn spawn_certificate_reload(tasks: &mut JoinSet<()>, health: &Health, timers: &T
 
 /// Starts the certificate manager, if memgate manages its own certificates.
 fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
-    let (tls::Source::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
+    let (tls::CertSource::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
     let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
     let (builtin, clock) = (builtin.clone(), options.clock.clone());
     let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate);

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
 use crate::cli::terminal::Terminal;
-use crate::server::certs::verify::{CertInfo, Entry, Verdict, VerifyOptions, verify};
+use crate::server::certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
 use crate::server::clock::Clock;
 
 /// So many seconds before a certificate expires it is warned about: a week, but no more than a fifth
@@ -73,7 +73,7 @@ enum Format {
 /// What is to be said, and how it ends.
 struct Outcome<'a> {
     configuration: &'a str,
-    entries: Vec<Entry>,
+    entries: Vec<WebhookReport>,
     now: i64,
 }
 
@@ -109,16 +109,16 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
 impl Outcome<'_> {
     /// Whether every certificate is trusted; `None` when that was not found out.
     fn is_good(&self) -> Option<bool> {
-        let has = |wanted: fn(&Verdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
+        let has = |wanted: fn(&TrustVerdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
         match () {
-            () if has(|verdict| matches!(verdict, Verdict::Refused(_))) => Some(false),
-            () if has(|verdict| !matches!(verdict, Verdict::Trusted)) => None,
+            () if has(|verdict| matches!(verdict, TrustVerdict::Refused(_))) => Some(false),
+            () if has(|verdict| !matches!(verdict, TrustVerdict::Trusted)) => None,
             () => Some(true),
         }
     }
 
     fn status(&self) -> ExitStatus {
-        let is_open = |entry: &Entry| matches!(entry.verdict, Verdict::Unknown(_));
+        let is_open = |entry: &WebhookReport| matches!(entry.verdict, TrustVerdict::Unknown(_));
         match self.is_good() {
             Some(false) => ExitStatus::Denied,
             None if self.entries.iter().any(is_open) => ExitStatus::Failed,
@@ -160,7 +160,7 @@ mod tests {
 
     fn outcome() -> Outcome<'static> {
         let now = 1_800_000_000;
-        let entry = |name: &str, chain, verdict| Entry {
+        let entry = |name: &str, chain, verdict| WebhookReport {
             configuration: "mutating",
             name: name.to_owned(),
             asks_for: "memgate.memgate-system.svc".to_owned(),
@@ -169,13 +169,13 @@ mod tests {
             verdict,
         };
         let entries = vec![
-            entry("a.memgate.dev", vec![facts("CN=memgate", now + 3600)], Verdict::Trusted),
-            entry("b.memgate.dev", vec![facts("CN=memgate", now + 3600)], Verdict::Trusted),
-            entry("c.memgate.dev", Vec::new(), Verdict::Unknown("nobody there".to_owned())),
+            entry("a.memgate.dev", vec![facts("CN=memgate", now + 3600)], TrustVerdict::Trusted),
+            entry("b.memgate.dev", vec![facts("CN=memgate", now + 3600)], TrustVerdict::Trusted),
+            entry("c.memgate.dev", Vec::new(), TrustVerdict::Unknown("nobody there".to_owned())),
             entry(
                 "d.memgate.dev",
                 vec![facts("CN=memgate", now)],
-                Verdict::Refused("it has expired".to_owned()),
+                TrustVerdict::Refused("it has expired".to_owned()),
             ),
         ];
         Outcome { configuration: "memgate", entries, now }
@@ -220,20 +220,22 @@ mutating memgate
 
     #[test]
     fn says_good_only_of_what_it_has_seen() {
-        let (unknown, refused) = (Verdict::Unknown(String::new()), Verdict::Refused(String::new()));
-        let unasked = Verdict::Unasked(String::new());
+        let (unknown, refused) = (TrustVerdict::Unknown(String::new()), TrustVerdict::Refused(String::new()));
+        let unasked = TrustVerdict::Unasked(String::new());
         for (verdicts, good, status) in [
-            (vec![Verdict::Trusted, Verdict::Trusted], Some(true), ExitStatus::Clean),
-            (vec![Verdict::Trusted, unasked.clone()], None, ExitStatus::Clean),
+            (vec![TrustVerdict::Trusted, TrustVerdict::Trusted], Some(true), ExitStatus::Clean),
+            (vec![TrustVerdict::Trusted, unasked.clone()], None, ExitStatus::Clean),
             (vec![unasked.clone()], None, ExitStatus::Clean),
-            (vec![Verdict::Trusted, unknown.clone(), unasked.clone()], None, ExitStatus::Failed),
+            (vec![TrustVerdict::Trusted, unknown.clone(), unasked.clone()], None, ExitStatus::Failed),
             (vec![unknown.clone()], None, ExitStatus::Failed),
             (vec![unknown, unasked, refused], Some(false), ExitStatus::Denied),
         ] {
             let mut outcome = outcome();
             let entry = outcome.entries[0].clone();
-            outcome.entries =
-                verdicts.iter().map(|verdict| Entry { verdict: verdict.clone(), ..entry.clone() }).collect();
+            outcome.entries = verdicts
+                .iter()
+                .map(|verdict| WebhookReport { verdict: verdict.clone(), ..entry.clone() })
+                .collect();
             assert_eq!((outcome.is_good(), outcome.status()), (good, status), "{verdicts:?}");
         }
     }

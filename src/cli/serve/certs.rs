@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cli::cluster::own_namespace;
 use crate::cli::duration;
 use crate::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
-use crate::server::tls::{ClientAuth, Source};
+use crate::server::tls::{CertSource, ClientAuth};
 
 /// Where `memgate manifests` mounts a certificate.
 const CERT: &str = "/etc/memgate/tls/tls.crt";
@@ -103,7 +103,7 @@ impl CertArgs {
     ///
     /// # Errors
     /// When the arguments contradict each other.
-    pub(super) fn source(&self, fixed: bool) -> anyhow::Result<Source> {
+    pub(super) fn source(&self, fixed: bool) -> anyhow::Result<CertSource> {
         let mode = self.certs.unwrap_or(match (&self.tls_cert, fixed) {
             (Some(_), _) => Mode::Files,
             (None, true) => Mode::SelfSigned,
@@ -115,14 +115,14 @@ impl CertArgs {
             "this certificate is made, not read; leave out --tls-cert and --tls-key, or give --certs files"
         );
         Ok(match mode {
-            Mode::Files | Mode::CertManager => Source::Files {
+            Mode::Files | Mode::CertManager => CertSource::Files {
                 cert: self.tls_cert.clone().unwrap_or_else(|| CERT.into()),
                 key: self.tls_key.clone().unwrap_or_else(|| KEY.into()),
             },
             Mode::SelfSigned => {
-                Source::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
+                CertSource::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
             }
-            Mode::Builtin => Source::Builtin(self.builtin()?),
+            Mode::Builtin => CertSource::Builtin(self.builtin()?),
         })
     }
 

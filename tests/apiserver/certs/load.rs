@@ -17,7 +17,7 @@ use kube::{Api, Client, Config};
 use memgate::model::settings::Settings;
 use memgate::server::certs::{Builtin, CertPolicy, service_names};
 use memgate::server::options::Options;
-use memgate::server::{Server, State, tls::Source};
+use memgate::server::{Server, State, tls::CertSource};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -163,7 +163,7 @@ fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<
     let _within = runtime.enter();
     let mut names = service_names("memgate", home);
     names.push("127.0.0.1".to_owned());
-    let mut options = Options::new(Source::Builtin(Builtin {
+    let mut options = Options::new(CertSource::Builtin(Builtin {
         namespace: home.to_owned(),
         secret: SECRET.to_owned(),
         configuration: home.to_owned(),

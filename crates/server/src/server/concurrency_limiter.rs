@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_bodies_leave_room_for_small_ones() {
+    async fn large_bodies_leave_permits_for_small_ones() {
         let limiter = limiter(16 << 20, 8);
         let large = limiter.acquire_body(Some(14 << 20)).await;
         assert!(large.is_ok());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_size_finds_room_where_there_is_little() {
+    async fn every_size_gets_a_permit_from_small_budgets() {
         for body_bytes in [8 << 10, 40_959, 64 << 10, 1 << 20, 2 << 20] {
             let limits = Limits { body_bytes, wait: Duration::from_millis(1), ..Limits::default() };
             let limiter = ConcurrencyLimiter::new(&limits);
@@ -190,19 +190,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn room_of_slow_bodies_is_wanted_back_by_others_only() {
+    async fn slow_bodies_are_rejected_only_for_other_requests() {
         let slow = Duration::from_millis(20);
         let wait = Duration::from_millis(1);
         let limiter = ConcurrencyLimiter::new(&Limits { requests: 1, wait, slow, ..Limits::default() });
         let _held = limiter.acquire_request().await;
         let mut back = std::pin::pin!(limiter.reclaim_requested(Instant::now()));
-        assert!(tokio::time::timeout(slow * 3, &mut back).await.is_err(), "nobody wants it");
+        assert!(tokio::time::timeout(slow * 3, &mut back).await.is_err(), "no other request waits");
         let (refused, ()) = tokio::join!(limiter.acquire_request(), back);
         assert_eq!(refused.err(), Some(ShedCause::Requests));
     }
 
     #[test]
-    fn slow_is_less_than_the_pace_for_a_while() {
+    fn slow_is_less_than_the_minimum_rate_for_a_while() {
         let limiter = limiter(1 << 20, 1);
         let ago = |millis| Instant::now().checked_sub(Duration::from_millis(millis)).expect("a past");
         assert!(!limiter.is_slow(0, ago(500)), "it has only begun");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unannounced_body_that_grows_large_moves_over() {
+    async fn a_chunked_body_that_grows_large_changes_the_budget() {
         let limiter = limiter(16 << 20, 8);
         let mut permit = limiter.acquire_body(None).await.expect("a permit");
         permit.grow_to(SMALL_BODY_BYTES).await.expect("a permit");

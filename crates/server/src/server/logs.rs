@@ -1,4 +1,4 @@
-//! Where the log goes and what it looks like.
+//! Sets up logging to standard error, as text or JSON.
 
 use std::io::IsTerminal;
 
@@ -15,7 +15,7 @@ const PANIC_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
 
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
+pub enum LineFormat {
     /// For people.
     #[default]
     Text,
@@ -42,7 +42,7 @@ pub enum Error {
 ///
 /// # Errors
 /// When `filter` cannot be read, or there is a log already.
-pub fn init(format: Format, filter: &str) -> Result<(), Error> {
+pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     let mut levels = EnvFilter::try_new(filter)?;
     for library in ["kube_client=off", "kube_runtime=off"] {
         levels = levels.add_directive(library.parse()?);
@@ -54,8 +54,8 @@ pub fn init(format: Format, filter: &str) -> Result<(), Error> {
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     match format {
-        Format::Text => log.finish().try_init()?,
-        Format::Json => log.json().flatten_event(true).finish().try_init()?,
+        LineFormat::Text => log.finish().try_init()?,
+        LineFormat::Json => log.json().flatten_event(true).finish().try_init()?,
     }
     let limiter = LogRateLimiter::new(PANIC_LOG_RATE);
     std::panic::set_hook(Box::new(move |panic| {

@@ -110,7 +110,11 @@ impl Metrics {
             "Bytes claimed by request bodies",
             self.bytes_in_flight.clone(),
         );
-        registry.register("admission_shed", "Refused for want of room", self.shed.clone());
+        registry.register(
+            "admission_shed",
+            "Requests and connections that exceeded a limit",
+            self.shed.clone(),
+        );
         registry.register("panics", "Panics caught", self.panics.clone());
         registry.register("patch_operations", "Operations in one patch", self.patch_operations.clone());
     }
@@ -120,11 +124,11 @@ impl Metrics {
         registry.register("store_objects", "Objects in the state", self.store_objects.clone());
         registry.register(
             "store_age_seconds",
-            "Time since the last sign of life of the most silent watch of a family; up to 75 when all is well",
+            "Time since the last activity of the most silent watch of a family; normally up to 75",
             self.store_age.clone(),
         );
         registry.register("reference_lookups", "Lookups at the apiserver", self.lookups.clone());
-        registry.register("events", "Notices about pods without their memory", self.events.clone());
+        registry.register("events", "Events about pods without their memory", self.events.clone());
     }
 
     fn register_listener(&mut self) {
@@ -142,7 +146,7 @@ impl Metrics {
             "Writes of caBundle into a webhook configuration",
             self.cabundle_repairs.clone(),
         );
-        registry.register("ready", "Whether /readyz says yes", self.ready.clone());
+        registry.register("ready", "Whether the server is ready", self.ready.clone());
         registry.register("trace_spans", "Spans for the collector of traces", self.trace_spans.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);

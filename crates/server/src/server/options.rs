@@ -30,7 +30,7 @@ pub struct Options {
     /// [`HEALTH_PORT`] on all addresses of both families.
     pub health: SocketAddr,
     /// Where the certificate comes from.
-    pub tls: tls::Source,
+    pub tls: tls::CertSource,
     /// Which client certificates are required. Default: none.
     pub client_auth: Option<tls::ClientAuth>,
     /// The wall clock. Default: the machine's.
@@ -44,13 +44,13 @@ pub struct Options {
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
     /// Where traces go. Default: there are none.
-    pub traces: Option<traces::Settings>,
+    pub traces: Option<traces::TraceOptions>,
 }
 
 impl Options {
     /// The defaults, with a certificate from `tls`.
     #[must_use]
-    pub fn new(tls: tls::Source) -> Self {
+    pub fn new(tls: tls::CertSource) -> Self {
         Self {
             listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)),
             health: SocketAddr::from((Ipv6Addr::UNSPECIFIED, HEALTH_PORT)),

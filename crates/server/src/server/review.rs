@@ -80,7 +80,7 @@ impl ReviewHandler {
         let review = admission::parse(text).map_err(Rejection::Malformed)?;
         trace.set_review(&review);
         let mut decision = self.decide_with_lookups(&review, deadline, trace).await?;
-        let step = trace.step("answer");
+        let span = trace.child_span("answer");
         let body = admission::respond(phase, &review, &decision)?;
         let findings = decision.told(phase);
         let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
@@ -88,7 +88,7 @@ impl ReviewHandler {
         if let Some(family) = family.filter(|_| !decision.edits.is_empty()) {
             self.metrics.observe_patch(family, decision.edits.len());
         }
-        drop(step);
+        drop(span);
         let answer = ReviewResponse {
             body: body.into(),
             operation: review.request.operation.name(),
@@ -116,16 +116,16 @@ impl ReviewHandler {
         let mut looked_up = BTreeSet::new();
         let mut rounds = 1;
         loop {
-            let step = trace.step("decide");
+            let span = trace.child_span("decide");
             let decision = (self.decide)(&review.request, &snapshot);
-            drop(step);
+            drop(span);
             let unresolved = self.unresolved(&decision)?;
             let new: Vec<_> =
                 unresolved.iter().filter(|reference| !looked_up.contains(*reference)).cloned().collect();
             match &self.lookups {
                 Some(lookups) if !new.is_empty() && rounds < MAX_DECISIONS => {
                     looked_up.extend(new.iter().cloned());
-                    let _step = trace.lookup(new.iter().map(|reference| reference.kind.kind));
+                    let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
                     let answers = lookups.get_all(new, deadline.lookups).await;
                     snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
                     rounds += 1;

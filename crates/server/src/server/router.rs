@@ -98,10 +98,10 @@ async fn answer(
     }
     let work = async {
         let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
-        let step = trace.step("read");
+        let span = trace.child_span("read");
         let reading = body::read(body, app.body_limit, &app.concurrency);
         let received = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
-        drop(step);
+        drop(span);
         app.handler.answer(phase, &received.bytes, start, deadline, trace).await
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))

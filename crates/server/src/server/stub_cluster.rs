@@ -20,7 +20,7 @@ use crate::server::metrics::labels::WebhookKind;
 
 /// The whole cluster.
 #[derive(Clone, Default)]
-pub(in crate::server) struct Cluster(Arc<Mutex<Inner>>);
+pub(in crate::server) struct StubCluster(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -53,7 +53,7 @@ pub(in crate::server) fn builtin() -> Builtin {
     }
 }
 
-impl Cluster {
+impl StubCluster {
     /// A cluster with both configurations, and no Secret.
     pub(in crate::server) fn new() -> Self {
         let cluster = Self::default();

@@ -37,7 +37,7 @@ const MIN_REMAINING_SECONDS: i64 = 600;
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum CertSource {
     /// PEM files, read again when they change: a mounted Secret of type `kubernetes.io/tls`.
     Files {
         /// The certificate, followed by the rest of its chain.
@@ -144,16 +144,16 @@ pub(super) struct CertKeyPair {
 }
 
 impl ServingCert {
-    /// Reads or makes the first certificate; with [`Source::Builtin`] there is none yet.
+    /// Reads or makes the first certificate; with [`CertSource::Builtin`] there is none yet.
     pub(super) fn load(
-        source: &Source,
+        source: &CertSource,
         client_auth: Option<&ClientAuth>,
         clock: &Clock,
     ) -> Result<Self, Error> {
         let mut files = None;
         let current = match source {
-            Source::Files { cert, key } => Some(files.insert(CertFiles::new(cert, key)).read()?),
-            Source::SelfSigned { names, ca } => {
+            CertSource::Files { cert, key } => Some(files.insert(CertFiles::new(cert, key)).read()?),
+            CertSource::SelfSigned { names, ca } => {
                 let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
                 let names: Vec<_> = local.into_iter().chain(names.iter().cloned()).collect();
                 let (issuer, leaf) = self_signed::generate(&names, clock.unix_now()).map_err(Error::Make)?;
@@ -161,10 +161,10 @@ impl ServingCert {
                     .map_err(|source| Error::Write { path: ca.clone(), source })?;
                 Some(CertKeyPair::new(leaf.chain, leaf.key)?)
             }
-            Source::Builtin(_) => None,
+            CertSource::Builtin(_) => None,
         };
         Ok(Self {
-            trusted: AtomicBool::new(!matches!(source, Source::Builtin(_))),
+            trusted: AtomicBool::new(!matches!(source, CertSource::Builtin(_))),
             current: ArcSwapOption::from_pointee(current),
             files,
             client_verifier: client_auth.map(ClientVerifier::load).transpose()?,

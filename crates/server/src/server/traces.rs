@@ -33,9 +33,9 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::RequestLabels;
 use crate::server::traces::export::SpanExport;
 
-/// Where traces go, and how many.
+/// Where traces go, and how many requests are traced.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct TraceOptions {
     /// The base URL of a collector's OTLP/HTTP receiver; `/v1/traces` is added to it.
     pub endpoint: Uri,
     /// The share of requests that are traced if the caller does not say: from 0 to 1.
@@ -48,7 +48,7 @@ pub enum Error {
     /// The system's certificates cannot be read.
     #[error("found no CA certificates for {0}; name a file with SSL_CERT_FILE")]
     Roots(Uri, #[source] std::io::Error),
-    /// The exporter refuses its settings.
+    /// The exporter refuses its options.
     #[error("failed to set up the OTLP exporter")]
     Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
     /// Its thread cannot be started.
@@ -64,16 +64,16 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// A tracer whose spans go to the collector that `settings` name, and what sends them.
-    pub(super) fn new(settings: &Settings, metrics: Arc<Metrics>) -> Result<(Self, SpanExport), Error> {
+    /// A tracer whose spans go to the collector that `options` name, and what sends them.
+    pub(super) fn new(options: &TraceOptions, metrics: Arc<Metrics>) -> Result<(Self, SpanExport), Error> {
         let resource = Resource::builder()
             .with_service_name("memgate")
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .build();
-        let (queue, export) = export::start(&settings.endpoint, &resource, metrics)?;
+        let (queue, export) = export::start(&options.endpoint, &resource, metrics)?;
         let provider = SdkTracerProvider::builder()
             .with_span_processor(queue)
-            .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.sampling))))
+            .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(options.sampling))))
             .with_resource(resource)
             .build();
         Ok((Self { tracer: provider.tracer("memgate"), _provider: provider }, export))
@@ -124,8 +124,8 @@ struct Recorded {
 }
 
 /// A part of a request, until it is dropped.
-#[must_use = "a step ends when it is dropped"]
-pub(super) struct Step {
+#[must_use = "a span ends when it is dropped"]
+pub(super) struct ChildSpan {
     /// Ends when it is dropped.
     _span: Option<opentelemetry_sdk::trace::Span>,
 }
@@ -137,23 +137,23 @@ impl Trace {
     }
 
     /// Begins a part of the request.
-    pub(super) fn step(&self, name: &'static str) -> Step {
-        self.step_with(name, Vec::new)
+    pub(super) fn child_span(&self, name: &'static str) -> ChildSpan {
+        self.child_span_with(name, Vec::new)
     }
 
     /// Begins to look up objects of these kinds.
-    pub(super) fn lookup(&self, kinds: impl Iterator<Item = &'static str>) -> Step {
-        self.step_with("lookup", || {
+    pub(super) fn lookup(&self, kinds: impl Iterator<Item = &'static str>) -> ChildSpan {
+        self.child_span_with("lookup", || {
             let kinds: std::collections::BTreeSet<_> = kinds.collect();
             vec![KeyValue::new("memgate.kinds", kinds.into_iter().collect::<Vec<_>>().join(","))]
         })
     }
 
-    fn step_with(&self, name: &'static str, attributes: impl FnOnce() -> Vec<KeyValue>) -> Step {
+    fn child_span_with(&self, name: &'static str, attributes: impl FnOnce() -> Vec<KeyValue>) -> ChildSpan {
         let span = self.0.as_ref().map(|Recorded { tracer, context }| {
             tracer.span_builder(name).with_attributes(attributes()).start_with_context(tracer, context)
         });
-        Step { _span: span }
+        ChildSpan { _span: span }
     }
 
     /// Records which review the request carries.

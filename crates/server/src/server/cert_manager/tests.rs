@@ -6,18 +6,18 @@ use serde_json::json;
 use super::*;
 use crate::server::cert_manager::webhook_config::observe;
 use crate::server::certs::CertPolicy;
-use crate::server::stub_cluster::{Cluster, SECRET, builtin, path};
-use crate::server::tls::Source;
+use crate::server::stub_cluster::{SECRET, StubCluster, builtin, path};
+use crate::server::tls::CertSource;
 
 const DAY: i64 = 86400;
 
-fn manager(cluster: &Cluster) -> CertManager {
+fn manager(cluster: &StubCluster) -> CertManager {
     manager_with(cluster, &Clock::default(), builtin())
 }
 
-fn manager_with(cluster: &Cluster, clock: &Clock, builtin: Builtin) -> CertManager {
+fn manager_with(cluster: &StubCluster, clock: &Clock, builtin: Builtin) -> CertManager {
     let timers = Timers { propagation: Duration::ZERO, ..Timers::default() };
-    let source = Source::Builtin(builtin.clone());
+    let source = CertSource::Builtin(builtin.clone());
     let certificate = ServingCert::load(&source, None, clock).expect("nothing to read");
     let metrics = Arc::new(Metrics::new());
     CertManager::new(builtin, cluster.client(), clock.clone(), &timers, metrics, Arc::new(certificate))
@@ -45,11 +45,11 @@ async fn settle_down(manager: &mut CertManager) {
     panic!("never comes to rest");
 }
 
-fn ca_of(cluster: &Cluster) -> serde_json::Value {
+fn ca_of(cluster: &StubCluster) -> serde_json::Value {
     cluster.get(SECRET).expect("a Secret")["data"]["ca.crt"].clone()
 }
 
-fn serves(manager: &CertManager, cluster: &Cluster) -> bool {
+fn serves(manager: &CertManager, cluster: &StubCluster) -> bool {
     let leaf = manager.leaf.as_ref().expect("a leaf");
     WebhookKind::ALL.iter().all(|kind| cluster.trusted(*kind).contains(&leaf.signer))
         && manager.serving_cert.not_ready_reason().is_none()
@@ -57,7 +57,7 @@ fn serves(manager: &CertManager, cluster: &Cluster) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn from_nothing_to_a_trusted_leaf() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     let mut manager = manager(&cluster);
     assert!(manager.serving_cert.not_ready_reason().is_some());
     settle_down(&mut manager).await;
@@ -75,7 +75,7 @@ async fn from_nothing_to_a_trusted_leaf() {
 #[tokio::test(start_paused = true)]
 async fn several_that_begin_at_once_agree_on_one_ca() {
     for count in 2..=5 {
-        let cluster = Cluster::new();
+        let cluster = StubCluster::new();
         let mut managers: Vec<_> = (0..count).map(|_| manager(&cluster)).collect();
         join_all(managers.iter_mut().map(settle_down)).await;
         assert_eq!(cluster.writes(SECRET), 1, "one CA wins");
@@ -89,7 +89,7 @@ async fn several_that_begin_at_once_agree_on_one_ca() {
 #[tokio::test(start_paused = true)]
 async fn several_that_rotate_at_once_agree_on_one_ca() {
     for count in 2..=5 {
-        let (cluster, clock) = (Cluster::new(), Clock::default());
+        let (cluster, clock) = (StubCluster::new(), Clock::default());
         let mut managers: Vec<_> = (0..count).map(|_| manager_with(&cluster, &clock, builtin())).collect();
         join_all(managers.iter_mut().map(settle_down)).await;
         let old = ca_of(&cluster);
@@ -109,11 +109,11 @@ async fn several_that_rotate_at_once_agree_on_one_ca() {
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_is_gone_comes_back_as_it_was() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     let mut managers = [manager(&cluster), manager(&cluster)];
     join_all(managers.iter_mut().map(settle_down)).await;
     let (ca, leaf) = (ca_of(&cluster), managers[0].leaf.clone());
-    let damages: [fn(&Cluster); 4] = [
+    let damages: [fn(&StubCluster); 4] = [
         |cluster| cluster.remove(SECRET),
         |cluster| cluster.change(SECRET, |secret| secret["data"] = json!({})),
         |cluster| cluster.change(SECRET, |secret| secret["data"]["ca.key"] = json!("aGVsbG8=")),
@@ -130,7 +130,7 @@ async fn a_secret_that_is_gone_comes_back_as_it_was() {
 
 #[tokio::test(start_paused = true)]
 async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     let mut manager = manager(&cluster);
     settle_down(&mut manager).await;
     let started = Instant::now();
@@ -148,7 +148,7 @@ async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn two_that_see_the_same_damage_seldom_both_repair_it() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     let mut managers = [manager(&cluster), manager(&cluster)];
     join_all(managers.iter_mut().map(settle_down)).await;
     let validating = path(WebhookKind::Validating);
@@ -164,7 +164,7 @@ async fn two_that_see_the_same_damage_seldom_both_repair_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_configuration_that_is_not_there_is_waited_for_and_never_made() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     let objects = WebhookKind::ALL.map(|kind| (path(kind), cluster.get(&path(kind)).expect("an object")));
     for (path, _) in &objects {
         cluster.remove(path);
@@ -184,15 +184,15 @@ async fn a_configuration_that_is_not_there_is_waited_for_and_never_made() {
     }
     settle_down(&mut manager).await;
     assert!(serves(&manager, &cluster));
-    // Once ready, a slip of somebody else takes no replica out.
+    // Once ready, a mistake in a configuration makes no replica unready.
     cluster.remove(&path(WebhookKind::Mutating));
     settle_down(&mut manager).await;
     assert_eq!(manager.serving_cert.not_ready_reason(), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_not_write_serves_with_what_there_is() {
-    let (cluster, clock) = (Cluster::new(), Clock::default());
+async fn a_replica_that_may_not_write_serves_with_what_there_is() {
+    let (cluster, clock) = (StubCluster::new(), Clock::default());
     let mut owner = manager_with(&cluster, &clock, builtin());
     settle_down(&mut owner).await;
     cluster.refuse("PUT", 403);
@@ -200,7 +200,7 @@ async fn whoever_may_not_write_serves_with_what_there_is() {
     let mut guest = manager_with(&cluster, &clock, builtin());
     settle_down(&mut guest).await;
     assert!(serves(&guest, &cluster));
-    // The CA is due, and nobody may replace it.
+    // The CA is due, and no replica may replace it.
     clock.shift(300 * DAY);
     let old = ca_of(&cluster);
     for _ in 0..3 {
@@ -219,7 +219,7 @@ async fn whoever_may_not_write_serves_with_what_there_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leaf_is_renewed_while_the_apiserver_is_away() {
-    let (cluster, clock) = (Cluster::new(), Clock::default());
+    let (cluster, clock) = (StubCluster::new(), Clock::default());
     let mut manager = manager_with(&cluster, &clock, builtin());
     settle_down(&mut manager).await;
     for method in ["GET", "PUT", "PATCH"] {
@@ -235,7 +235,7 @@ async fn a_leaf_is_renewed_while_the_apiserver_is_away() {
 
 #[tokio::test(start_paused = true)]
 async fn makes_no_second_ca_right_after_the_first() {
-    let (cluster, clock) = (Cluster::new(), Clock::default());
+    let (cluster, clock) = (StubCluster::new(), Clock::default());
     let mut manager = manager_with(&cluster, &clock, builtin());
     settle_down(&mut manager).await;
     clock.shift(400 * DAY);
@@ -249,7 +249,7 @@ async fn makes_no_second_ca_right_after_the_first() {
 
 #[tokio::test(start_paused = true)]
 async fn without_rights_on_the_configurations_it_serves_and_says_so() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     cluster.refuse("GET /apis/admissionregistration", 403);
     let mut manager = manager(&cluster);
     settle_down(&mut manager).await;
@@ -269,7 +269,7 @@ async fn without_rights_on_the_configurations_it_serves_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_it() {
     for refused in WebhookKind::ALL {
-        let cluster = Cluster::new();
+        let cluster = StubCluster::new();
         let mut manager = manager(&cluster);
         settle_down(&mut manager).await;
         sleep(MIN_CONFIG_WRITE_INTERVAL).await;
@@ -291,7 +291,7 @@ async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_i
 #[tokio::test(start_paused = true)]
 async fn two_clocks_fight_over_the_secret_once_a_minute_at_the_most() {
     for days in [400, -400] {
-        let (cluster, ahead) = (Cluster::new(), Clock::default());
+        let (cluster, ahead) = (StubCluster::new(), Clock::default());
         ahead.shift(days * DAY);
         let mut right = manager(&cluster);
         settle_down(&mut right).await;
@@ -314,7 +314,7 @@ async fn two_clocks_fight_over_the_secret_once_a_minute_at_the_most() {
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_is_not_there_is_no_lost_race() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     cluster.refuse("POST", 404);
     let mut manager = manager(&cluster);
     assert_eq!(round(&mut manager).await, Requeue::Backoff);
@@ -325,7 +325,7 @@ async fn a_namespace_that_is_not_there_is_no_lost_race() {
 
 #[tokio::test(start_paused = true)]
 async fn a_short_life_is_lived_by_the_same_rules() {
-    let (cluster, clock) = (Cluster::new(), Clock::default());
+    let (cluster, clock) = (StubCluster::new(), Clock::default());
     let policy =
         CertPolicy { ca: Duration::from_mins(1), leaf: Duration::from_secs(20), ..CertPolicy::default() };
     let mut manager = manager_with(&cluster, &clock, Builtin { policy, ..builtin() });

@@ -58,44 +58,44 @@ pub struct VerifyOptions<'a> {
     pub configuration: &'a str,
     /// Where to connect to instead of where an entry says: `host:port`.
     pub address: Option<&'a str>,
-    /// The certificate with its chain, instead of any that a server shows.
+    /// The certificate with its chain, instead of the one that the server presents.
     pub chain: Option<&'a Path>,
     /// The time at which certificates must be valid, in seconds since 1970.
     pub now: i64,
 }
 
-/// What was found out about one entry of a configuration.
+/// What was found out about one webhook of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct WebhookReport {
     /// `mutating` or `validating`.
     pub configuration: &'static str,
-    /// The name of the entry.
+    /// The name of the webhook.
     pub name: String,
     /// The name that the apiserver asks for.
     pub asks_for: String,
     /// What `caBundle` holds.
     pub bundle: Vec<CertInfo>,
-    /// What the server shows, its own certificate first; empty when nobody was asked.
+    /// The chain that the server presents, its own certificate first; empty when no server was asked.
     pub chain: Vec<CertInfo>,
     /// Whether the one trusts the other.
-    pub verdict: Verdict,
+    pub verdict: TrustVerdict,
 }
 
-/// Whether an apiserver would talk to the server of an entry.
+/// Whether an apiserver would trust the server of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustVerdict {
     /// It would.
     Trusted,
     /// It would not.
     Refused(String),
-    /// The server could not be asked, or what was found does not fit together.
+    /// The server did not answer, or what was found is contradictory.
     Unknown(String),
-    /// The server was not asked, as it cannot be from here. `caBundle` holds a CA that is valid, and
-    /// all entries that lead there trust the same ones.
+    /// The server cannot be reached from here, so it was not asked. `caBundle` holds a valid CA, and all
+    /// webhooks of this server trust the same ones.
     Unasked(String),
 }
 
-/// What a certificate says.
+/// The fields of a certificate that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertInfo {
     /// Whom it is for, in words.
@@ -113,18 +113,18 @@ pub struct CertInfo {
 /// The chains that servers have presented, by their address and the requested name.
 type ChainCache = BTreeMap<(String, String), Result<Vec<CertificateDer<'static>>, String>>;
 
-/// Where an entry leads.
+/// The server of a webhook.
 enum Target {
     Service { name: String },
     Url { host: String, port: u16 },
     Nowhere,
 }
 
-/// Looks at every entry of both configurations; none when there is no configuration.
+/// Verifies every webhook of both configurations; empty when there is no configuration.
 ///
 /// # Errors
 /// When the apiserver or a file cannot be read.
-pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<Entry>, Error> {
+pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<WebhookReport>, Error> {
     let given = options.chain.map(read_chain).transpose()?;
     let (mut entries, mut cache) = (Vec::new(), ChainCache::new());
     for kind in WebhookKind::ALL {
@@ -140,7 +140,7 @@ pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<
             entries.push(verify_entry(kind, webhook, given.as_deref(), options, &mut cache).await);
         }
     }
-    compare(&mut entries);
+    mark_contradictions(&mut entries);
     Ok(entries)
 }
 
@@ -150,7 +150,7 @@ async fn verify_entry(
     given: Option<&[CertificateDer<'static>]>,
     options: &VerifyOptions<'_>,
     cache: &mut ChainCache,
-) -> Entry {
+) -> WebhookReport {
     let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
     let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
     let bundle = ca_bundle::parse(&bundle.unwrap_or_default()).certs;
@@ -164,18 +164,18 @@ async fn verify_entry(
     };
     let is_valid = |cert_info: &CertInfo| (cert_info.not_before..cert_info.not_after).contains(&options.now);
     let verdict = match &chain {
-        _ if bundle.is_empty() => Verdict::Refused("caBundle holds no certificate".to_owned()),
+        _ if bundle.is_empty() => TrustVerdict::Refused("caBundle holds no certificate".to_owned()),
         Some(Ok(chain)) => verify_chain(&bundle, chain, &asks_for, options.now),
-        Some(Err(reason)) => Verdict::Unknown(reason.clone()),
+        Some(Err(reason)) => TrustVerdict::Unknown(reason.clone()),
         None if !bundle.iter().filter_map(cert_info).any(|cert_info| is_valid(&cert_info)) => {
-            Verdict::Refused("every CA in caBundle has expired, or is not valid yet".to_owned())
+            TrustVerdict::Refused("every CA in caBundle has expired, or is not valid yet".to_owned())
         }
-        None => Verdict::Unasked(
+        None => TrustVerdict::Unasked(
             "it is reached from with_timeout the cluster only; give --url or --cert".to_owned(),
         ),
     };
     let cert_info = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(cert_info).collect();
-    Entry {
+    WebhookReport {
         configuration: kind.name(),
         name: text("/name").unwrap_or_default().to_owned(),
         asks_for,
@@ -200,27 +200,28 @@ async fn server_chain(
     chain
 }
 
-/// Nothing is known of a server that was not asked when its entries do not trust the same CAs.
-fn compare(entries: &mut [Entry]) {
+/// Webhooks of one server that trust different CAs cannot all be right: if the server was not asked, which one
+/// is right is unknown.
+fn mark_contradictions(entries: &mut [WebhookReport]) {
     let mut bundles: BTreeMap<String, Vec<Vec<CertInfo>>> = BTreeMap::new();
     for entry in entries.iter() {
         let known = bundles.entry(entry.asks_for.clone()).or_default();
-        if !known.iter().any(|other| is_same(other, &entry.bundle)) {
+        if !known.iter().any(|other| have_same_certs(other, &entry.bundle)) {
             known.push(entry.bundle.clone());
         }
     }
     for entry in entries {
         let differ = bundles.get(&entry.asks_for).is_some_and(|known| known.len() > 1);
-        if differ && matches!(entry.verdict, Verdict::Unasked(_)) {
+        if differ && matches!(entry.verdict, TrustVerdict::Unasked(_)) {
             let reason = "the entries that lead there do not trust the same CAs; server_chain again in a moment, or \
                           give --url or --cert";
-            entry.verdict = Verdict::Unknown(reason.to_owned());
+            entry.verdict = TrustVerdict::Unknown(reason.to_owned());
         }
     }
 }
 
 /// Whether two bundles hold the same, in any order.
-fn is_same(one: &[CertInfo], other: &[CertInfo]) -> bool {
+fn have_same_certs(one: &[CertInfo], other: &[CertInfo]) -> bool {
     one.iter().all(|cert_info| other.contains(cert_info))
         && other.iter().all(|cert_info| one.contains(cert_info))
 }
@@ -231,21 +232,21 @@ fn verify_chain(
     chain: &[CertificateDer<'_>],
     name: &str,
     now: i64,
-) -> Verdict {
+) -> TrustVerdict {
     let Some((leaf, others)) = chain.split_first() else {
-        return Verdict::Refused("the server shows no certificate".to_owned());
+        return TrustVerdict::Refused("the server shows no certificate".to_owned());
     };
     let mut roots = RootCertStore::empty();
     let added = roots.add_parsable_certificates(bundle.iter().map(|der| der.clone().into_owned()));
     let provider = rustls::crypto::ring::default_provider().into();
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
     let (Ok(verifier), Ok(server), true) = (verifier, ServerName::try_from(name), added.0 > 0) else {
-        return Verdict::Refused("caBundle holds no certificate that can be used".to_owned());
+        return TrustVerdict::Refused("caBundle holds no certificate that can be used".to_owned());
     };
     let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now).unwrap_or_default()));
     match verifier.verify_server_cert(leaf, others, &server, &[], now) {
-        Ok(_) => Verdict::Trusted,
-        Err(error) => Verdict::Refused(reason(&error, name)),
+        Ok(_) => TrustVerdict::Trusted,
+        Err(error) => TrustVerdict::Refused(reason(&error, name)),
     }
 }
 
@@ -310,7 +311,7 @@ impl Target {
     }
 }
 
-/// What a certificate says; `None` when it cannot be read.
+/// The fields of a certificate; `None` when it cannot be parsed.
 fn cert_info(certificate: &CertificateDer<'_>) -> Option<CertInfo> {
     let (_, certificate) = parse_x509_certificate(certificate).ok()?;
     let names = certificate.subject_alternative_name().ok().flatten();

@@ -148,7 +148,7 @@ impl BatchSender {
         self.metrics.count_spans(if sent.is_ok() { SpanOutcome::Done } else { SpanOutcome::Failed }, count);
         match &sent {
             Err(error) if !self.unreachable => {
-                tracing::warn!(%error, "traces cannot be sent; they are dropped")
+                tracing::warn!(%error, "traces cannot be sent; they are dropped");
             }
             Ok(()) if self.unreachable => tracing::info!("traces can be sent again"),
             _ => {}

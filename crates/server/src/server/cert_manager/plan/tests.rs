@@ -85,7 +85,7 @@ fn a_ca_is_replaced_when_it_is_due_and_not_before() {
 }
 
 #[test]
-fn whoever_cannot_write_uses_what_is_there() {
+fn a_replica_that_cannot_write_uses_what_is_there() {
     let (first, data) = fresh();
     let due = plan(Some(&data), None, START + YEAR * 2 / 3);
     assert!(same(&due.fallback.expect("it is still valid"), &first));
@@ -172,7 +172,7 @@ fn a_damaged_secret_is_written_again_from_memory() {
 }
 
 #[test]
-fn whoever_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
+fn a_replica_that_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
     let (known, mut data, now) = rotated();
     data.remove(CA_KEY);
     let made = plan(Some(&data), None, now);

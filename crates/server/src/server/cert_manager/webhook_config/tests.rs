@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::server::certs::CertPolicy;
 use crate::server::certs::ca::Ca;
-use crate::server::stub_cluster::Cluster;
+use crate::server::stub_cluster::StubCluster;
 
 fn cert() -> CaCert {
     Ca::generate(2_000_000_000, &CertPolicy::default()).expect("a CA").cert
@@ -110,7 +110,7 @@ fn what_cannot_be_read_is_logged_once_and_so_is_its_end() {
 /// Real time: a loop that never waits would keep a paused clock where it is.
 #[tokio::test]
 async fn a_watch_that_ends_at_once_is_not_begun_again_at_once() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     cluster.end_watches();
     let (observed, _) = tokio::sync::watch::channel(Observed::default());
     let name = "memgate".to_owned();

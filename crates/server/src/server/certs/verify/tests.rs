@@ -6,12 +6,12 @@ use super::*;
 use crate::server::certs::CertPolicy;
 use crate::server::certs::ca::Ca;
 use crate::server::metrics::labels::WebhookKind;
-use crate::server::stub_cluster::{Cluster, path};
+use crate::server::stub_cluster::{StubCluster, path};
 
 const NOW: i64 = 2_000_000_000;
 
-fn refused(text: &str) -> Verdict {
-    Verdict::Refused(text.to_owned())
+fn refused(text: &str) -> TrustVerdict {
+    TrustVerdict::Refused(text.to_owned())
 }
 
 #[test]
@@ -23,8 +23,8 @@ fn verifies_as_an_apiserver_does() {
     let both = [bad[0].clone(), good[0].clone()];
     let week = 7 * 86400;
     for (bundle, name, now, expected) in [
-        (&good[..], "a.b.svc", NOW, Verdict::Trusted),
-        (&both, "a.b.svc", NOW, Verdict::Trusted),
+        (&good[..], "a.b.svc", NOW, TrustVerdict::Trusted),
+        (&both, "a.b.svc", NOW, TrustVerdict::Trusted),
         (&bad, "a.b.svc", NOW, refused("no CA in caBundle has signed it")),
         (&good, "c.b.svc", NOW, refused("it is not for c.b.svc")),
         (&good, "a.b.svc", NOW + week + 1, refused("it, or the CA that signed it, has expired")),
@@ -54,7 +54,7 @@ fn knows_where_an_entry_leads() {
 
 #[tokio::test]
 async fn tells_of_every_entry_and_reads_no_secret() {
-    let cluster = Cluster::new();
+    let cluster = StubCluster::new();
     cluster.refuse("GET /api/v1", 403);
     let policy = CertPolicy::default();
     let ca = Ca::generate(NOW, &policy).expect("a CA");
@@ -75,22 +75,22 @@ async fn tells_of_every_entry_and_reads_no_secret() {
     let entries = verify(&cluster.client(), &question).await.expect("entries");
     let verdicts: Vec<_> = entries.iter().map(|entry| &entry.verdict).collect();
     let empty = refused("caBundle holds no certificate");
-    assert_eq!(verdicts, [&Verdict::Trusted, &empty, &empty, &empty]);
+    assert_eq!(verdicts, [&TrustVerdict::Trusted, &empty, &empty, &empty]);
     assert_eq!(entries[0].chain[0].names, ["memgate.home.svc"]);
     assert_eq!(entries[0].chain[0].issuer, entries[0].bundle[0].subject);
     question.chain = None;
     let entries = verify(&cluster.client(), &question).await.expect("entries");
-    assert!(matches!(&entries[0].verdict, Verdict::Unasked(reason) if reason.contains("--url")));
+    assert!(matches!(&entries[0].verdict, TrustVerdict::Unasked(reason) if reason.contains("--url")));
     question.now = NOW + 366 * 86400;
     let entries = verify(&cluster.client(), &question).await.expect("entries");
-    assert!(matches!(&entries[0].verdict, Verdict::Refused(reason) if reason.contains("expired")));
+    assert!(matches!(&entries[0].verdict, TrustVerdict::Refused(reason) if reason.contains("expired")));
     question.configuration = "other";
     assert_eq!(verify(&cluster.client(), &question).await.expect("none"), []);
 }
 
 /// A cluster whose four entries lead to one Service and trust these.
-fn trusting(bundles: [&[&Ca]; 4]) -> Cluster {
-    let cluster = Cluster::new();
+fn trusting(bundles: [&[&Ca]; 4]) -> StubCluster {
+    let cluster = StubCluster::new();
     for (which, bundles) in WebhookKind::ALL.into_iter().zip(bundles.chunks(2)) {
         cluster.change(&path(which), |object| {
             for (index, bundle) in bundles.iter().enumerate() {
@@ -113,8 +113,8 @@ async fn entries_of_one_server_that_was_not_asked_must_trust_the_same() {
         let both = &[one, other][..];
         let cluster = trusting([both, both, both, last]);
         for entry in verify(&cluster.client(), &question).await.expect("entries") {
-            assert_eq!(matches!(entry.verdict, Verdict::Unasked(_)), agree, "{:?}", entry.verdict);
-            assert_eq!(matches!(entry.verdict, Verdict::Unknown(_)), !agree, "{:?}", entry.verdict);
+            assert_eq!(matches!(entry.verdict, TrustVerdict::Unasked(_)), agree, "{:?}", entry.verdict);
+            assert_eq!(matches!(entry.verdict, TrustVerdict::Unknown(_)), !agree, "{:?}", entry.verdict);
         }
     }
 }
@@ -143,6 +143,6 @@ async fn a_server_is_asked_once_for_all_entries_that_lead_to_it() {
         entries = verify(&client, &question) => entries.expect("entries"),
         () = answer_none => unreachable!("it never ends"),
     };
-    assert!(entries.iter().all(|entry| matches!(entry.verdict, Verdict::Unknown(_))), "{entries:?}");
+    assert!(entries.iter().all(|entry| matches!(entry.verdict, TrustVerdict::Unknown(_))), "{entries:?}");
     assert_eq!((entries.len(), calls), (4, 1));
 }
