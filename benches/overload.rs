@@ -1,4 +1,4 @@
-//! More reviews than can be decided, and more callers than there are places: what the others notice.
+//! More reviews than can be decided, and more callers than there are connections: what the others notice.
 //!
 //! ```text
 //! just soak overload [--seconds 60] [--times 5] [--cost 1000]
@@ -51,7 +51,8 @@ use tokio_rustls::client::TlsStream;
 /// What an entry for pods allows.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// The most connections of the load: below the places of the server, which is what bounds an apiserver.
+/// The most connections of the load: below the connection limit of the server, which is what bounds an
+/// apiserver.
 const CONNECTIONS: usize = 1_500;
 
 /// How much longer than usual a decision takes, in microseconds.

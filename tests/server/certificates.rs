@@ -191,7 +191,7 @@ async fn is_not_ready_with_a_certificate_that_has_expired() {
     until("a good certificate should make it ready", ready).await;
 }
 
-/// The clock of a machine is wrong for a while; nobody writes the files a second time for that.
+/// The clock of a machine is wrong for a while; the files are not written a second time for that.
 #[tokio::test]
 async fn a_pair_that_is_refused_for_its_dates_is_taken_when_they_are_right() {
     let year = 365 * 24 * 3600;

@@ -1,4 +1,4 @@
-//! What becomes of decisions: panics, open questions, a state that is not there yet.
+//! Decisions that panic, lack an object, or come before the state is synced.
 
 use axum::Router;
 use axum::routing::post as on_post;
@@ -36,10 +36,9 @@ async fn a_panic_is_an_answer_and_the_process_lives() {
     assert_eq!(server.health("/livez").await.status, 200);
 }
 
-/// Whatever a review takes while it is answered comes back with its panic, or the next ones of its sort
-/// would find no room.
+/// A panic gives back the permits of its review, or the next reviews would get none.
 #[tokio::test]
-async fn panics_hold_no_room() {
+async fn panics_hold_no_permits() {
     let server = Running::start(|options| {
         options.decide = panics_over_agents;
         options.limits.requests = 1;
@@ -63,7 +62,7 @@ fn open(required: bool) -> Decision {
 }
 
 #[tokio::test]
-async fn a_required_memory_that_nobody_knows_is_tried_again() {
+async fn a_required_memory_that_is_unknown_is_tried_again() {
     let server = Running::start(|options| options.decide = |_, _| open(true));
     let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
@@ -73,7 +72,7 @@ async fn a_required_memory_that_nobody_knows_is_tried_again() {
 }
 
 #[tokio::test]
-async fn nothing_is_decided_on_a_state_that_was_not_read() {
+async fn nothing_is_decided_on_a_state_that_is_not_synced() {
     let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = Client::try_from(nowhere).unwrap();
     let server = Running::start_with(State::Cluster { client, settings: Settings::default() }, |_| {});
@@ -84,7 +83,7 @@ async fn nothing_is_decided_on_a_state_that_was_not_read() {
     assert!(ready.text().contains("arkonis.dev/v1alpha1 ArkMemory"), "{}", ready.text());
     assert_eq!(server.health("/livez").await.status, 200);
     let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
-    assert_eq!(answer.review()["allowed"], true, "what is nobody's needs no state");
+    assert_eq!(answer.review()["allowed"], true, "a pod of no family needs no state");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::client::{Answer, Connection, plain};
 
 /// Longer than anything here takes, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that serves.
 pub(crate) struct Running {
@@ -95,7 +95,7 @@ impl Running {
         line.rsplit(' ').next().map(str::to_owned)
     }
 
-    /// Tells the server to end.
+    /// Shuts the server down.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -107,16 +107,16 @@ impl Running {
 
     /// Waits until the server has ended.
     pub(crate) async fn ended(self) {
-        timeout(PATIENCE, self.task).await.expect("the server should end").unwrap().unwrap();
+        timeout(TIMEOUT, self.task).await.expect("the server should end").unwrap().unwrap();
     }
 }
 
 /// Waits until something is so.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    let patient = async {
+    let polling = async {
         while !check().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, patient).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+    timeout(TIMEOUT, polling).await.unwrap_or_else(|_| panic!("timed out: {what}"));
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A server is made by [`Server::bind`] from [`options::Options`] and a [`State`], and serves in
-//! [`Server::run`]; [`router`] is the same without sockets, for tests.
+//! [`Server::run`]; [`router()`] is the same without sockets, for tests.
 //!
 //! Nothing here knows a single family; what to decide is the work of [`crate::decide`]. The server reads no
 //! Secret but the one of its own CA. It sends requests to the apiserver only, and spans to a collector of
@@ -255,7 +255,7 @@ impl Server {
             metrics,
             certificate,
             drain: Drain::default(),
-            watchdog: Watchdog::new(options.timers.stuck),
+            watchdog: Watchdog::new(options.timers.stall),
             connections: ConnectionLimiter::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
@@ -437,7 +437,7 @@ fn spawn_watches(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client
     let store = &health.app.handler.store;
     let Some(client) = client else { return };
     let (groups, known) = watch::channel(ApiGroups::Unknown);
-    tasks.spawn(discovery::poll(client.clone(), groups, timers.absent_kind));
+    tasks.spawn(discovery::poll(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {
         let (store, client, known) = (Arc::clone(store), client.clone(), known.clone());
         tasks.spawn(store::watch::follow(store, client, kind, known, Arc::clone(timers)));

@@ -148,7 +148,7 @@ impl CertManager {
     pub(super) async fn run(self) {
         let follow = |kind| {
             let (client, name) = (self.client.clone(), self.builtin.configuration.clone());
-            webhook_config::follow(client, kind, name, self.observed.clone(), self.timers.absent_kind)
+            webhook_config::follow(client, kind, name, self.observed.clone(), self.timers.discovery_interval)
         };
         let watches = futures::future::join(follow(WebhookKind::Mutating), follow(WebhookKind::Validating));
         tokio::join!(watches, self.run_rounds());
@@ -168,6 +168,7 @@ impl CertManager {
     async fn wait(&self, next: Requeue, failures: u32, changed: &mut Receiver<Observed>) {
         match next {
             Requeue::OnChange => {
+                // A configuration that changes all the time must not keep this loop busy.
                 sleep(MIN_ROUND_INTERVAL).await;
                 let _either_way = timeout(jitter(self.timers.ca_poll), changed.changed()).await;
             }
@@ -246,8 +247,8 @@ impl CertManager {
                 self.ca_state = Some(plan.state);
                 return true;
             };
-            // Replicas whose clocks differ, or a Secret that another tool keeps emptying, must not cause a new CA
-            // in every round.
+            // Replicas whose clocks differ, or a Secret that another tool keeps emptying, must not cause a new
+            // CA in every round.
             let last = match change {
                 _ if change.is_new_ca() => self.last_new_ca,
                 _ if change.is_contested() => self.last_contested,
@@ -279,7 +280,7 @@ impl CertManager {
         match self.secret.write(secret, &plan.state).await {
             Ok(WriteOutcome::Written) => {
                 self.failures.succeeded(WRITE_SECRET);
-                self.log_change(change);
+                self.record_change(change);
                 self.ca_state = Some(plan.state);
                 Some(true)
             }
@@ -305,7 +306,8 @@ impl CertManager {
         false
     }
 
-    fn log_change(&mut self, change: SecretChange) {
+    /// Logs and counts a change of the Secret, and remembers when it was.
+    fn record_change(&mut self, change: SecretChange) {
         match change {
             SecretChange::Made(error) => tracing::warn!(reason = %error, "made a new CA"),
             SecretChange::Rotated => tracing::info!("the CA was due; made a new one"),

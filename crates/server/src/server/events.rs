@@ -1,7 +1,7 @@
 //! Kubernetes Events about pods that are admitted without their memory, on the object that owns the pods.
 //!
 //! ```text
-//! review ──Notice──▶ EventRecorder (duplicate? queue full?) ──queue──▶ EventWriter (one a second) ──▶ apiserver
+//! review ──Notice──▶ EventRecorder (duplicate? full?) ──queue──▶ EventWriter (one a second) ──▶ apiserver
 //! ```
 //!
 //! Events are advice and no part of an admission: reviews do not wait for them, and one that is lost does no

@@ -124,6 +124,8 @@ impl Lookups {
             let lookup = latest.lookup.upgrade()?;
             Some((lookup, latest.sent.load(Ordering::Acquire)))
         });
+        // A request that waits for a permit can still be shared; one that was sent may have been answered
+        // before the object was written, so a new one is set up behind it.
         let previous = match previous {
             Some((lookup, false)) => return lookup,
             Some((lookup, true)) => Some(lookup),
@@ -157,7 +159,8 @@ impl Lookups {
                     let kind = reference.kind.kind;
                     if let Some(suppressed) = log_limiter.take(kind) {
                         let suppressed = (suppressed > 0).then_some(suppressed);
-                        tracing::warn!(kind, suppressed, error = %chain(&error), "a lookup at the apiserver failed");
+                        let error = chain(&error);
+                        tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
                     }
                     Err(LookupFailed)
                 }

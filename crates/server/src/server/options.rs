@@ -155,11 +155,11 @@ pub struct Timers {
     /// How long there must be no connection before a server that shuts down ends: it takes callers a
     /// moment to learn that they should connect to another replica.
     pub drain_quiet: Duration,
-    /// After how long without running any task the runtime counts as stuck, and `/livez` fails; a
+    /// After how long without running any task the runtime counts as stalled, and `/livez` fails; a
     /// review takes microseconds.
-    pub stuck: Duration,
-    /// How often the apiserver is asked again for a resource that it does not serve.
-    pub absent_kind: Duration,
+    pub stall: Duration,
+    /// How often the apiserver is asked for its API groups, and for objects that did not exist.
+    pub discovery_interval: Duration,
     /// How often the Secret of the CA and the dates of certificates are checked.
     pub ca_poll: Duration,
     /// How long webhook configurations must have trusted a CA before it signs: the time in which
@@ -182,8 +182,8 @@ impl Default for Timers {
             reload: Duration::from_secs(5),
             drain_grace: Duration::from_secs(100),
             drain_quiet: Duration::from_secs(5),
-            stuck: Duration::from_secs(10),
-            absent_kind: Duration::from_secs(3),
+            stall: Duration::from_secs(10),
+            discovery_interval: Duration::from_secs(3),
             ca_poll: Duration::from_secs(2),
             propagation: Duration::from_secs(10),
             watch_idle: Duration::from_secs(75),

@@ -13,13 +13,13 @@ use crate::server::metrics::labels::ShedCause;
 /// Why a request is rejected.
 #[derive(Debug, Error)]
 pub(super) enum Rejection {
-    /// Anything but a POST.
+    /// A method other than POST.
     #[error("reviews are sent with POST")]
     Method,
     /// A path that is not served.
     #[error("not found: reviews go to /mutate or /validate")]
     Path,
-    /// A body that is not said to be JSON.
+    /// A content type other than JSON.
     #[error("the content type must be application/json, in UTF-8")]
     ContentType,
     /// A compressed body.

@@ -114,7 +114,7 @@ impl ReviewHandler {
     ) -> Result<Decision, Rejection> {
         let mut snapshot = self.store.snapshot();
         let mut looked_up = BTreeSet::new();
-        let mut rounds = 1;
+        let mut decisions = 1;
         loop {
             let span = trace.child_span("decide");
             let decision = (self.decide)(&review.request, &snapshot);
@@ -123,15 +123,15 @@ impl ReviewHandler {
             let new: Vec<_> =
                 unresolved.iter().filter(|reference| !looked_up.contains(*reference)).cloned().collect();
             match &self.lookups {
-                Some(lookups) if !new.is_empty() && rounds < MAX_DECISIONS => {
+                Some(lookups) if !new.is_empty() && decisions < MAX_DECISIONS => {
                     looked_up.extend(new.iter().cloned());
                     let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
                     let answers = lookups.get_all(new, deadline.lookups).await;
                     snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
-                    rounds += 1;
+                    decisions += 1;
                 }
-                // A required pod must not be admitted without its memory, and the apiserver will send the review
-                // again. Without a cluster to ask, that would change nothing for a denial.
+                // A required pod must not be admitted without its memory, and the apiserver sends a rejected
+                // review again. Without a cluster to ask, that would change nothing about a denial.
                 _ if decision.required
                     && !unresolved.is_empty()
                     && (self.lookups.is_some() || decision.allowed()) =>

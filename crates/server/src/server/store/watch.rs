@@ -50,7 +50,7 @@ pub(in crate::server) async fn follow(
     mut groups: Receiver<ApiGroups>,
     timers: Arc<Timers>,
 ) {
-    let (idle_timeout, absent_kind) = (timers.watch_idle, timers.absent_kind);
+    let (idle_timeout, discovery_interval) = (timers.watch_idle, timers.discovery_interval);
     let mut failures = WatchFailureLog {
         last_logged: None,
         suppressed: 0,
@@ -61,7 +61,7 @@ pub(in crate::server) async fn follow(
         match follow_until_it_ends(&store, &client, kind, idle_timeout, &mut failures).await {
             WatchEnd::NotServed => {
                 not_installed(&store, kind);
-                tokio::time::sleep(jitter(absent_kind)).await;
+                tokio::time::sleep(jitter(discovery_interval)).await;
             }
             WatchEnd::Relist => tokio::time::sleep(jitter(RELIST_DELAY)).await,
         }
@@ -138,8 +138,8 @@ async fn follow_until_it_ends(
             {
                 return WatchEnd::Relist;
             }
-            // The resourceVersion has expired. The watcher lists again by itself; without the pause all replicas
-            // would list at the same moment.
+            // The resourceVersion has expired. The watcher lists again by itself; without the pause all
+            // replicas would list at the same moment.
             Err(watcher::Error::WatchError(status)) if status.code == HTTP_GONE => {
                 tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
                 tokio::time::sleep(jitter(RELIST_DELAY)).await;

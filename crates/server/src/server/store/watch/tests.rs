@@ -41,8 +41,8 @@ fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, Asked) {
 }
 
 fn timers() -> Arc<Timers> {
-    let (absent_kind, watch_idle) = (Duration::from_millis(20), Duration::from_millis(100));
-    Arc::new(Timers { absent_kind, watch_idle, ..Timers::default() })
+    let (discovery_interval, watch_idle) = (Duration::from_millis(20), Duration::from_millis(100));
+    Arc::new(Timers { discovery_interval, watch_idle, ..Timers::default() })
 }
 
 async fn until(check: impl Fn() -> bool) {
