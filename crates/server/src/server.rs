@@ -19,14 +19,14 @@
 //! # Modules
 //!
 //! In reading order, from what knows nothing of the others up to what knows them all. Each module uses only
-//! those of the last column, and `tests/layers.rs` holds it to that.
+//! those of the last column; `tests/layers.rs` fails when they use each other in a circle.
 //!
 //! | module | what it does | uses |
 //! |---|---|---|
 //! | [`clock`] | reads the wall clock | |
 //! | `jitter` | random pauses | |
 //! | [`quantity`] | parses durations and sizes | |
-//! | `log_rate_limiter` | limits log log_limiter that callers can cause | |
+//! | `log_rate_limiter` | limits log lines that callers can cause | |
 //! | `metrics` | counts and measures; its labels | |
 //! | `watchdog` | notices a stalled runtime | |
 //! | `runtime_lag` | measures how long tasks wait to run | |
@@ -37,7 +37,7 @@
 //! | [`tls`] | the serving certificate, client certificates | `certs`, `clock`, `metrics` |
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
-//! | `fd_limit` | fits the limits to the file fd_limit | `options` |
+//! | `fd_limit` | fits the limits to the file descriptors | `options` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |

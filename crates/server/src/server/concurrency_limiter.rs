@@ -98,6 +98,7 @@ impl ConcurrencyLimiter {
         if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(count) {
             return Some(permit);
         }
+        // Slow bodies learn of it before this request waits, so that it may still get what they give back.
         self.contended.notify_waiters();
         let waiting = Arc::clone(semaphore).acquire_many_owned(count);
         tokio::time::timeout(self.wait, waiting).await.ok()?.ok()

@@ -25,7 +25,7 @@ const USELESS_AFTER: Duration = Duration::from_secs(1);
 
 /// All connections of one listener.
 #[derive(Debug)]
-pub(in crate::server) struct ConnectionLimiter {
+pub(super) struct ConnectionLimiter {
     capacity: usize,
     next_number: AtomicU64,
     open: Mutex<OpenConnections>,
@@ -42,11 +42,11 @@ struct OpenConnections {
 
 /// One of the connections that may be open; free again when dropped.
 #[derive(Debug)]
-pub(in crate::server) struct ConnectionSlot {
+pub(super) struct ConnectionSlot {
     number: u64,
     limiter: Arc<ConnectionLimiter>,
     /// What its connection is doing.
-    pub(in crate::server) activity: Arc<Activity>,
+    pub(super) activity: Arc<Activity>,
 }
 
 /// What a connection is doing.
@@ -80,13 +80,13 @@ pub(super) enum ConnectionPhase {
 
 impl ConnectionLimiter {
     /// A limiter for `capacity` connections.
-    pub(in crate::server) fn new(capacity: usize) -> Arc<Self> {
+    pub(super) fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self { capacity: capacity.max(1), next_number: AtomicU64::new(0), open: Mutex::default() })
     }
 
     /// A slot for a connection from `peer`, and whether another connection is closed for it. `None` when the
     /// requests of all of them are being answered.
-    pub(in crate::server) fn acquire(self: &Arc<Self>, peer: IpAddr) -> Option<(ConnectionSlot, bool)> {
+    pub(super) fn acquire(self: &Arc<Self>, peer: IpAddr) -> Option<(ConnectionSlot, bool)> {
         let mut open = self.lock();
         let full = open.connections.len() >= self.capacity;
         if full && !open.evict(self.capacity) {
@@ -100,12 +100,12 @@ impl ConnectionLimiter {
     }
 
     /// Closes the least useful connection; whether there was one that may be closed.
-    pub(in crate::server) fn evict_one(&self) -> bool {
+    pub(super) fn evict_one(&self) -> bool {
         self.lock().evict(self.capacity)
     }
 
     /// How many connections are open.
-    pub(in crate::server) fn open(&self) -> usize {
+    pub(super) fn open(&self) -> usize {
         self.lock().connections.len()
     }
 

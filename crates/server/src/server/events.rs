@@ -139,6 +139,7 @@ impl EventRecorder {
         if is_full || self.queue.try_send(notice).is_err() {
             return Err(EventOutcome::Dropped);
         }
+        // Only now: one that was dropped may be recorded again at once.
         recent.insert(key, now);
         Ok(())
     }

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_away_is_no_queue() {
-        // Three seconds, and then all that last_request meanwhile.
+        // Three seconds, and then all that arrived meanwhile.
         assert_eq!(refused((0..50).chain(3_050..3_150)), [0; 0]);
     }
 

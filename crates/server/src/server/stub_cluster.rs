@@ -20,7 +20,7 @@ use crate::server::metrics::labels::WebhookKind;
 
 /// The whole cluster.
 #[derive(Clone, Default)]
-pub(in crate::server) struct StubCluster(Arc<Mutex<Inner>>);
+pub(super) struct StubCluster(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -35,15 +35,15 @@ struct Inner {
 }
 
 /// The path of the Secret.
-pub(in crate::server) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
+pub(super) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
 
 /// The path of a configuration.
-pub(in crate::server) fn path(kind: WebhookKind) -> String {
+pub(super) fn path(kind: WebhookKind) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", kind.name())
 }
 
 /// The options of a manager in this cluster.
-pub(in crate::server) fn builtin() -> Builtin {
+pub(super) fn builtin() -> Builtin {
     Builtin {
         namespace: "home".to_owned(),
         secret: "memgate-ca".to_owned(),
@@ -55,7 +55,7 @@ pub(in crate::server) fn builtin() -> Builtin {
 
 impl StubCluster {
     /// A cluster with both configurations, and no Secret.
-    pub(in crate::server) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let cluster = Self::default();
         for kind in WebhookKind::ALL {
             let webhooks: Vec<_> = ["a.memgate.dev", "b.memgate.dev"]
@@ -73,34 +73,34 @@ impl StubCluster {
     }
 
     /// Puts an object in place, as any client might.
-    pub(in crate::server) fn put(&self, path: &str, object: Value) {
+    pub(super) fn put(&self, path: &str, object: Value) {
         self.inner().put(path, object);
     }
 
     /// Takes an object away.
-    pub(in crate::server) fn remove(&self, path: &str) {
+    pub(super) fn remove(&self, path: &str) {
         self.inner().objects.remove(path);
     }
 
     /// An object.
-    pub(in crate::server) fn get(&self, path: &str) -> Option<Value> {
+    pub(super) fn get(&self, path: &str) -> Option<Value> {
         self.inner().objects.get(path).cloned()
     }
 
     /// Changes an object.
-    pub(in crate::server) fn change(&self, path: &str, change: impl FnOnce(&mut Value)) {
+    pub(super) fn change(&self, path: &str, change: impl FnOnce(&mut Value)) {
         let mut object = self.get(path).expect("an object");
         change(&mut object);
         self.put(path, object);
     }
 
     /// How many writes a path has had.
-    pub(in crate::server) fn writes(&self, path: &str) -> usize {
+    pub(super) fn writes(&self, path: &str) -> usize {
         self.inner().writes.get(path).copied().unwrap_or_default()
     }
 
     /// From now on what begins so is refused; a status of 0 takes that back.
-    pub(in crate::server) fn refuse(&self, beginning: &str, status: u16) {
+    pub(super) fn refuse(&self, beginning: &str, status: u16) {
         let refused = &mut self.inner().refused;
         refused.retain(|(other, _)| other != beginning);
         if status != 0 {
@@ -109,17 +109,17 @@ impl StubCluster {
     }
 
     /// From now on watches end as soon as they have begun.
-    pub(in crate::server) fn end_watches(&self) {
+    pub(super) fn end_watches(&self) {
         self.inner().watches.1 = true;
     }
 
     /// How many watches there were.
-    pub(in crate::server) fn watches(&self) -> usize {
+    pub(super) fn watches(&self) -> usize {
         self.inner().watches.0
     }
 
     /// The certificates that an entry of a configuration trusts.
-    pub(in crate::server) fn trusted(&self, kind: WebhookKind) -> Vec<ca_bundle::CaCert> {
+    pub(super) fn trusted(&self, kind: WebhookKind) -> Vec<ca_bundle::CaCert> {
         let object = self.get(&path(kind)).expect("a configuration");
         let bundle = |entry: &Value| {
             let text = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
@@ -134,7 +134,7 @@ impl StubCluster {
     }
 
     /// A client of it.
-    pub(in crate::server) fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         let cluster = self.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let cluster = cluster.clone();

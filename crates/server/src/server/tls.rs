@@ -181,14 +181,15 @@ impl ServingCert {
         let mut pending = None;
         loop {
             tokio::time::sleep(period).await;
-            let looked = tokio::task::spawn_blocking(move || {
+            // Files of a volume may hang for as long as its server does.
+            let reading = tokio::task::spawn_blocking(move || {
                 let pair = files.as_mut().and_then(CertFiles::read_if_changed);
                 let roots = verifier.as_mut().and_then(ClientVerifier::read_if_changed);
                 (files, pair, verifier, roots)
             });
-            let Ok(looked) = looked.await else { return };
+            let Ok(read) = reading.await else { return };
             let (pair, roots);
-            (files, pair, verifier, roots) = looked;
+            (files, pair, verifier, roots) = read;
             let is_valid_now = |pair: &mut CertKeyPair| pair.check_dates(self.clock.unix_now()).is_ok();
             if let Some(read) = pair.or_else(|| pending.take_if(is_valid_now).map(Ok)) {
                 metrics.count_cert_rotation(CertKind::Leaf, self.replace(read, &mut pending));

@@ -31,7 +31,7 @@ use crate::server::jitter::jitter;
 use crate::server::metrics::labels::WebhookKind;
 
 /// The field manager of `caBundle`.
-pub(in crate::server) const FIELD_MANAGER: &str = "memgate-cabundle";
+pub(super) const FIELD_MANAGER: &str = "memgate-cabundle";
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ const MIN_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is known of one configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::server) enum ConfigStatus {
+pub(super) enum ConfigStatus {
     /// Nothing yet.
     #[default]
     Unknown,
@@ -59,27 +59,27 @@ pub(in crate::server) enum ConfigStatus {
 
 /// What one configuration says about trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct WebhookConfig {
+pub(super) struct WebhookConfig {
     uid: String,
     resource_version: String,
     /// The name and `caBundle` of each entry, in order.
-    pub(in crate::server) entries: Vec<(String, CaBundle)>,
+    pub(super) entries: Vec<(String, CaBundle)>,
     /// The CAs that all entries trust, and since when this replica has seen that.
     trusted: BTreeMap<CaCert, Instant>,
 }
 
 /// What is known of both configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::server) struct Observed {
+pub(super) struct Observed {
     /// The configuration of the mutating calls.
-    pub(in crate::server) mutating: ConfigStatus,
+    pub(super) mutating: ConfigStatus,
     /// The configuration of the validating calls.
-    pub(in crate::server) validating: ConfigStatus,
+    pub(super) validating: ConfigStatus,
 }
 
 impl Observed {
     /// What is known of one of them.
-    pub(in crate::server) fn of(&self, kind: WebhookKind) -> &ConfigStatus {
+    pub(super) fn of(&self, kind: WebhookKind) -> &ConfigStatus {
         match kind {
             WebhookKind::Mutating => &self.mutating,
             WebhookKind::Validating => &self.validating,
@@ -134,7 +134,7 @@ impl Observed {
 
 impl ConfigStatus {
     /// The configuration, when it is there.
-    pub(in crate::server) fn config(&self) -> Option<&WebhookConfig> {
+    pub(super) fn config(&self) -> Option<&WebhookConfig> {
         match self {
             Self::Found(config) => Some(config),
             Self::Unknown | Self::Forbidden | Self::NotFound => None,
@@ -155,7 +155,7 @@ impl ConfigStatus {
 
 impl WebhookConfig {
     /// Reads an object; its CAs are trusted since now.
-    pub(in crate::server) fn read(object: &DynamicObject) -> Self {
+    pub(super) fn read(object: &DynamicObject) -> Self {
         let webhooks = object.data.get("webhooks").and_then(Value::as_array);
         let entries: Vec<_> = webhooks.into_iter().flatten().map(entry).collect();
         let sets: Vec<BTreeSet<&CaCert>> =
@@ -286,6 +286,7 @@ pub(super) async fn follow(
             tokio::time::sleep(jitter(pause)).await;
             continue;
         };
+        // From the version just read, so that no change in between is missed.
         let started = Instant::now();
         match watch(client.clone(), kind, &name, &config.resource_version, &observed).await {
             Ok(()) => tokio::time::sleep(MIN_WATCH_INTERVAL.saturating_sub(started.elapsed())).await,
