@@ -1,4 +1,4 @@
-//! More reviews than can be decided, and more callers than there are places: what the others notice.
+//! More reviews than can be decided, and more callers than there are connections: what the others notice.
 //!
 //! ```text
 //! just soak overload [--seconds 60] [--times 5] [--cost 1000]
@@ -36,8 +36,8 @@ use memgate::decide::decide;
 use memgate::model::decision::Decision;
 use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
-use memgate::server::options::{Options, Work};
-use memgate::server::tls::Source;
+use memgate::server::options::Options;
+use memgate::server::tls::CertSource;
 use memgate::server::{Server, State, runtime_builder};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -51,7 +51,8 @@ use tokio_rustls::client::TlsStream;
 /// What an entry for pods allows.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// The most connections of the load: below the places of the server, which is what bounds an apiserver.
+/// The most connections of the load: below the connection limit of the server, which is what bounds an
+/// apiserver.
 const CONNECTIONS: usize = 1_500;
 
 /// How much longer than usual a decision takes, in microseconds.
@@ -102,10 +103,10 @@ impl Served {
         let (tell, told) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
-        let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
+        let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
         options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
-        options.work = Work::Decide(dear);
+        options.decide = dear;
         std::thread::spawn(move || {
             let runtime = runtime_builder().worker_threads(1).build().expect("a runtime");
             runtime.block_on(async {

@@ -1,4 +1,5 @@
-//! Requests over TLS keep-alive, against the same server answering a constant.
+//! Requests over TLS keep-alive, against the same listener with a service that reads each body and answers a
+//! constant.
 //!
 //! `cargo bench --bench wire` on an otherwise idle machine. The server has one thread, the load
 //! another one, with 25 connections that each send the next request when the last one is answered.
@@ -16,9 +17,10 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use memgate::server::options::{Options, Work};
-use memgate::server::tls::Source;
+use axum::Router;
+use axum::body::Bytes;
+use memgate::server::options::Options;
+use memgate::server::tls::CertSource;
 use memgate::server::{Server, State};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -43,8 +45,8 @@ fn main() {
         "body", "constant/s", "memgate/s", "share", "CPU µs", "CPU µs"
     );
     for (name, body) in sizes {
-        let constant = Served::start(Work::Constant(Bytes::from(vec![b'x'; 1024])));
-        let real = Served::start(Work::default());
+        let constant = Served::start(|server| server.with_routes(constant()));
+        let real = Served::start(|server| server);
         let mut rounds = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             rounds.0.push(constant.load(&body));
@@ -56,6 +58,12 @@ fn main() {
             100.0 * real / constant
         );
     }
+}
+
+/// Reads the body, as any webhook has to, and answers as many bytes as a review takes.
+fn constant() -> Router {
+    let answer = Bytes::from(vec![b'x'; 1024]);
+    Router::new().fallback(move |_body: Bytes| std::future::ready(answer.clone()))
 }
 
 fn median(mut rounds: Vec<(f64, f64)>) -> (f64, f64) {
@@ -72,19 +80,19 @@ struct Served {
 }
 
 impl Served {
-    fn start(work: Work) -> Self {
+    fn start(change: impl FnOnce(Server) -> Server + Send + 'static) -> Self {
         let (tell, told) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
-        let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
+        let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
         options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
-        options.work = work;
         std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
-                let server = Server::bind(options, State::Fixed(common::snapshot())).expect("a server");
+                let server =
+                    change(Server::bind(options, State::Fixed(common::snapshot())).expect("a server"));
                 let thread = std::fs::read_link("/proc/thread-self").expect("Linux");
                 let statistics = format!("/proc/{}/schedstat", thread.display());
                 tell.send((server.addresses().expect("addresses").webhook, statistics)).expect("a listener");

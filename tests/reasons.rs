@@ -18,7 +18,7 @@ use memgate::manifest::document::values;
 use memgate::model::decision::Reason;
 use memgate::offline::collect::collect;
 use memgate::server::options::Options;
-use memgate::server::tls::Source;
+use memgate::server::tls::CertSource;
 use memgate::server::{State, counted_router};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -81,7 +81,7 @@ struct Told {
 
 async fn tell(case: &Case, webhook: &str, log: &Log) -> Told {
     let ca = std::env::temp_dir().join("unused");
-    let options = Options::new(Source::SelfSigned { names: Vec::new(), ca });
+    let options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca });
     let state = State::Fixed(request::state(case).expect("a state"));
     let (router, metrics) = counted_router(&options, state);
     log.0.lock().expect("no panic").clear();

@@ -136,7 +136,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::server::tls::Source;
+    use crate::server::tls::CertSource;
 
     #[derive(Debug, Parser)]
     struct TestArgs {
@@ -147,7 +147,7 @@ mod tests {
     fn options(flags: &[&str]) -> Result<Options, String> {
         let args =
             TestArgs::try_parse_from(["serve"].iter().chain(flags)).map_err(|error| error.to_string())?;
-        let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca: PathBuf::new() });
+        let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: PathBuf::new() });
         args.limits.apply(&mut options).map_err(|error| error.to_string())?;
         Ok(options)
     }

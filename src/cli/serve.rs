@@ -104,9 +104,9 @@ struct TraceArgs {
 }
 
 impl TraceArgs {
-    fn settings(&self) -> Option<traces::Settings> {
+    fn settings(&self) -> Option<traces::TraceOptions> {
         let endpoint = self.otlp_endpoint.clone()?;
-        Some(traces::Settings { endpoint, sampling: self.otlp_sampling })
+        Some(traces::TraceOptions { endpoint, sampling: self.otlp_sampling })
     }
 }
 
@@ -140,8 +140,8 @@ fn any_address(port: u16) -> SocketAddr {
 /// When the state cannot be read, there is no certificate, or an address is taken.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let format = match args.log_format {
-        LogFormat::Text => logs::Format::Text,
-        LogFormat::Json => logs::Format::Json,
+        LogFormat::Text => logs::LineFormat::Text,
+        LogFormat::Json => logs::LineFormat::Json,
     };
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = runtime().context("failed to start the runtime")?;
@@ -167,7 +167,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let traces = args.traces.settings();
     let (listen, health, events) = (args.listen, args.health, !args.no_events);
     let mut options = Options { listen, health, events, traces, ..Options::new(source) };
-    options.callers = args.certs.callers();
+    options.client_auth = args.certs.client_auth();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
@@ -181,8 +181,8 @@ fn options(args: &Args) -> anyhow::Result<Options> {
 
 async fn serve(options: Options, state: State, terminal: Terminal) -> anyhow::Result<()> {
     let self_signed = match &options.tls {
-        tls::Source::SelfSigned { ca, .. } => Some(ca.clone()),
-        tls::Source::Files { .. } | tls::Source::Builtin(_) => None,
+        tls::CertSource::SelfSigned { ca, .. } => Some(ca.clone()),
+        tls::CertSource::Files { .. } | tls::CertSource::Builtin(_) => None,
     };
     let server = Server::bind(options, state)?;
     let addresses = server.addresses().context("failed to learn the addresses")?;

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{Connection, post, review};
-use crate::running::{PATIENCE, Victim};
+use crate::running::{TIMEOUT, Victim};
 
 const FAILED: &str = "memgate_tls_handshakes_total{result=\"failed\"}";
 
@@ -43,7 +43,7 @@ async fn last_words(victim: &Victim, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(victim.address()).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     let mut said = Vec::new();
-    match timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("the server should hang up") {
+    match timeout(TIMEOUT, stream.read_to_end(&mut said)).await.expect("the server should hang up") {
         Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
         _ => said,
     }

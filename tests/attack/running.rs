@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::client::{Answer, Connection, plain, post};
 
 /// Longer than anything here takes, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts the program with its process id in a file and so many file descriptors, and ends it when
 /// standard input ends, which it does with any death of the test.
@@ -218,7 +218,7 @@ impl Victim {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(PATIENCE, patient).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+        timeout(TIMEOUT, patient).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
     }
 }
 

@@ -7,7 +7,7 @@ use memgate::casefile::Case;
 use memgate::casefile::compare::CaseOutcome;
 use memgate::casefile::request;
 use memgate::server::options::Options;
-use memgate::server::tls::Source;
+use memgate::server::tls::CertSource;
 use memgate::server::{State, router};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -21,7 +21,7 @@ pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
 /// validated afterwards, and a refusal ends it.
 async fn both_calls(case: &Case) -> Result<CaseOutcome> {
     let options =
-        Options::new(Source::SelfSigned { names: Vec::new(), ca: std::env::temp_dir().join("unused") });
+        Options::new(CertSource::SelfSigned { names: Vec::new(), ca: std::env::temp_dir().join("unused") });
     let router = router(&options, State::Fixed(request::state(case)?));
     let mut review = request::review(case);
     let mutated = call(&router, "/mutate", &review).await?;

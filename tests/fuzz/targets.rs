@@ -212,7 +212,7 @@ fn pem(input: &[u8]) -> Result<(), String> {
     let written = std::fs::write(&cert, &input[..middle])
         .and_then(|()| std::fs::write(&key, input.get(middle + 1..).unwrap_or_default()));
     written.map_err(|error| error.to_string())?;
-    let options = loopback(tls::Source::Files { cert, key });
+    let options = loopback(tls::CertSource::Files { cert, key });
     match Server::bind(options, State::Fixed(Snapshot::default())) {
         Ok(_) => Ok(()),
         Err(memgate::server::Error::Tls(error)) if !error.to_string().is_empty() => Ok(()),
@@ -220,7 +220,7 @@ fn pem(input: &[u8]) -> Result<(), String> {
     }
 }
 
-fn loopback(tls: tls::Source) -> Options {
+fn loopback(tls: tls::CertSource) -> Options {
     let mut options = Options::new(tls);
     options.listen = ([127, 0, 0, 1], 0).into();
     options.health = ([127, 0, 0, 1], 0).into();
@@ -247,7 +247,7 @@ fn requests() -> Vec<Vec<u8>> {
 static SERVER: LazyLock<(Runtime, SocketAddr, TempDir)> = LazyLock::new(|| {
     let directory = TempDir::new().expect("a directory");
     let ca = directory.path().join("ca.pem");
-    let options = loopback(tls::Source::SelfSigned { names: Vec::new(), ca });
+    let options = loopback(tls::CertSource::SelfSigned { names: Vec::new(), ca });
     let runtime = Runtime::new().expect("a runtime");
     let server = runtime.block_on(async { Server::bind(options, State::Fixed(Snapshot::default())) });
     let server = server.expect("a server");
@@ -295,7 +295,7 @@ fn timeout(input: &[u8]) -> Result<(), String> {
     let request = Request::post(uri).header("content-type", "application/json");
     // What no request line can hold is no request.
     let Ok(request) = request.body(Body::from(REVIEW.as_str())) else { return Ok(()) };
-    let options = Options::new(tls::Source::SelfSigned { names: Vec::new(), ca: "unused".into() });
+    let options = Options::new(tls::CertSource::SelfSigned { names: Vec::new(), ca: "unused".into() });
     let router = router(&options, State::Fixed(Snapshot::default()));
     let status = SERVER.0.block_on(router.oneshot(request)).map_err(|error| error.to_string())?.status();
     if [200, 400].contains(&status.as_u16()) || (status == 503 && text.contains('s')) {

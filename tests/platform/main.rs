@@ -27,7 +27,7 @@ use memgate::family;
 use memgate::model::settings::Settings;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
-use memgate::server::tls::Source;
+use memgate::server::tls::CertSource;
 use memgate::server::{Server, State, router};
 use memgate::state;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn pod(env: &Value) -> Value {
 }
 
 fn options(ca: std::path::PathBuf) -> Options {
-    let mut options = Options::new(Source::SelfSigned { names: Vec::new(), ca });
+    let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca });
     options.listen = ([127, 0, 0, 1], 0).into();
     options.health = ([127, 0, 0, 1], 0).into();
     options

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use memgate::model::snapshot::Snapshot;
-use memgate::server::tls::Callers;
+use memgate::server::tls::ClientAuth;
 use memgate::server::{Server, State, tls};
 use rcgen::{BasicConstraints, KeyUsagePurpose};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
@@ -47,7 +47,7 @@ fn start(directory: &TempDir, authority: &Authority, names: &[&str]) -> Running 
     fs::write(&ca, authority.0.pem()).unwrap();
     Running::start(|options| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        options.callers = Some(Callers { ca, names });
+        options.client_auth = Some(ClientAuth { ca, names });
         options.timers.reload = Duration::from_millis(20);
     })
 }
@@ -133,18 +133,18 @@ async fn does_not_start_without_the_client_ca() {
         if let Some(text) = text {
             fs::write(&ca, text).unwrap();
         }
-        options.callers = Some(Callers { ca, names: Vec::new() });
+        options.client_auth = Some(ClientAuth { ca, names: Vec::new() });
         let error = Server::bind(options.clone(), State::Fixed(Snapshot::default())).err().unwrap();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("client-ca.crt"), "{source}");
     }
-    options.callers = None;
-    options.tls = tls::Source::Builtin(memgate::server::certs::Builtin {
+    options.client_auth = None;
+    options.tls = tls::CertSource::Builtin(memgate::server::certs::Builtin {
         namespace: "x".to_owned(),
         secret: "x".to_owned(),
         configuration: "x".to_owned(),
         names: Vec::new(),
-        terms: memgate::server::certs::Terms::default(),
+        policy: memgate::server::certs::CertPolicy::default(),
     });
     let error = Server::bind(options, State::Fixed(Snapshot::default())).err().unwrap();
     let source = std::error::Error::source(&error).unwrap().to_string();

@@ -60,9 +60,9 @@ impl Mount {
         fs::rename(path.join("..data_tmp"), path.join("..data")).unwrap();
     }
 
-    fn source(&self) -> tls::Source {
+    fn source(&self) -> tls::CertSource {
         let path = self.0.path();
-        tls::Source::Files { cert: path.join("tls.crt"), key: path.join("tls.key") }
+        tls::CertSource::Files { cert: path.join("tls.crt"), key: path.join("tls.key") }
     }
 }
 
@@ -191,7 +191,7 @@ async fn is_not_ready_with_a_certificate_that_has_expired() {
     until("a good certificate should make it ready", ready).await;
 }
 
-/// The clock of a machine is wrong for a while; nobody writes the files a second time for that.
+/// The clock of a machine is wrong for a while; the files are not written a second time for that.
 #[tokio::test]
 async fn a_pair_that_is_refused_for_its_dates_is_taken_when_they_are_right() {
     let year = 365 * 24 * 3600;
@@ -243,7 +243,7 @@ async fn does_not_start_without_a_certificate() {
     let (mut options, _) = options(&directory);
     let (cert, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
     fs::write(&cert, &good.cert).unwrap();
-    options.tls = tls::Source::Files { cert, key: key.clone() };
+    options.tls = tls::CertSource::Files { cert, key: key.clone() };
     let error = |options: &memgate::server::options::Options| {
         let error = Server::bind(options.clone(), State::Fixed(Snapshot::default())).err().unwrap();
         let source = std::error::Error::source(&error).unwrap();

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::running::PATIENCE;
+use crate::running::TIMEOUT;
 
 /// A TLS connection.
 pub(crate) struct Connection {
@@ -61,7 +61,7 @@ impl Connection {
         Self::open_as(address, ca, protocols, None).await
     }
 
-    /// The same as somebody who shows a certificate.
+    /// The same with a client certificate.
     pub(crate) async fn open_as(
         address: SocketAddr,
         ca: &str,
@@ -109,7 +109,7 @@ impl Connection {
             }
         };
         let mut sending = std::pin::pin!(sending);
-        let mut reading = std::pin::pin!(timeout(PATIENCE, read_answer(&mut from, &mut self.read)));
+        let mut reading = std::pin::pin!(timeout(TIMEOUT, read_answer(&mut from, &mut self.read)));
         let answer = tokio::select! {
             biased;
             answer = &mut reading => answer,
@@ -126,20 +126,20 @@ impl Connection {
     /// The next response.
     pub(crate) async fn answer(&mut self) -> Answer {
         let reading = read_answer(&mut self.stream, &mut self.read);
-        timeout(PATIENCE, reading).await.expect("an answer should come").expect("an answer")
+        timeout(TIMEOUT, reading).await.expect("an answer should come").expect("an answer")
     }
 
     /// The next response, or `None` when the server hangs up without one.
     pub(crate) async fn answer_or_end(&mut self) -> Option<Answer> {
         let reading = read_answer(&mut self.stream, &mut self.read);
-        timeout(PATIENCE, reading).await.expect("an answer or an end should come").ok()
+        timeout(TIMEOUT, reading).await.expect("an answer or an end should come").ok()
     }
 
     /// Waits until the server has hung up; what it said before is lost.
     pub(crate) async fn closed(&mut self) {
         let mut scrap = [0; 1024];
         let reading = async { while self.stream.read(&mut scrap).await.is_ok_and(|count| count > 0) {} };
-        timeout(PATIENCE, reading).await.expect("the server should hang up");
+        timeout(TIMEOUT, reading).await.expect("the server should hang up");
     }
 }
 
@@ -172,7 +172,7 @@ pub(crate) async fn plain(address: SocketAddr, path: &str) -> Answer {
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut read = Vec::new();
-    timeout(PATIENCE, read_answer(&mut stream, &mut read)).await.expect("an answer").expect("an answer")
+    timeout(TIMEOUT, read_answer(&mut stream, &mut read)).await.expect("an answer").expect("an answer")
 }
 
 async fn read_answer<S: AsyncRead + Unpin>(stream: &mut S, read: &mut Vec<u8>) -> io::Result<Answer> {
@@ -226,7 +226,7 @@ pub(crate) fn head(target: &str, length: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A review of a pod that is nobody's, or of one that belongs to an arkonis agent.
+/// A review of a pod of no family, or of one that belongs to an arkonis agent.
 pub(crate) fn review(uid: &str, agent: Option<&str>) -> Vec<u8> {
     let labels = agent.map_or_else(String::new, |agent| format!(r#""arkonis.dev/deployment":"{agent}""#));
     let pod = format!(

@@ -1,6 +1,7 @@
-//! What becomes of decisions: panics, open questions, a state that is not there yet.
+//! Decisions that panic, lack an object, or come before the state is synced.
 
-use bytes::Bytes;
+use axum::Router;
+use axum::routing::post as on_post;
 use kube::{Client, Config};
 use memgate::decide::decide;
 use memgate::family;
@@ -9,7 +10,6 @@ use memgate::model::request::Request;
 use memgate::model::settings::Settings;
 use memgate::model::snapshot::{Reference, Snapshot};
 use memgate::server::State;
-use memgate::server::options::Work;
 
 use crate::client::{post, review};
 use crate::running::Running;
@@ -21,7 +21,7 @@ fn panics_over_agents(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 
 #[tokio::test]
 async fn a_panic_is_an_answer_and_the_process_lives() {
-    let server = Running::start(|options| options.work = Work::Decide(panics_over_agents));
+    let server = Running::start(|options| options.decide = panics_over_agents);
     let mut connection = server.connect().await;
     for _ in 0..3 {
         connection.send(&post("/mutate", &review("u-1", Some("a")))).await;
@@ -36,12 +36,11 @@ async fn a_panic_is_an_answer_and_the_process_lives() {
     assert_eq!(server.health("/livez").await.status, 200);
 }
 
-/// Whatever a review takes while it is answered comes back with its panic, or the next ones of its sort
-/// would find no room.
+/// A panic gives back the permits of its review, or the next reviews would get none.
 #[tokio::test]
-async fn panics_hold_no_room() {
+async fn panics_hold_no_permits() {
     let server = Running::start(|options| {
-        options.work = Work::Decide(panics_over_agents);
+        options.decide = panics_over_agents;
         options.limits.requests = 1;
         options.limits.body_bytes = 2 * review("u-1", Some("a")).len();
     });
@@ -63,17 +62,17 @@ fn open(required: bool) -> Decision {
 }
 
 #[tokio::test]
-async fn a_required_memory_that_nobody_knows_is_tried_again() {
-    let server = Running::start(|options| options.work = Work::Decide(|_, _| open(true)));
+async fn a_required_memory_that_is_unknown_is_tried_again() {
+    let server = Running::start(|options| options.decide = |_, _| open(true));
     let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
-    let server = Running::start(|options| options.work = Work::Decide(|_, _| open(false)));
+    let server = Running::start(|options| options.decide = |_, _| open(false));
     let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
     assert_eq!(answer.review()["allowed"], true);
 }
 
 #[tokio::test]
-async fn nothing_is_decided_on_a_state_that_was_not_read() {
+async fn nothing_is_decided_on_a_state_that_is_not_synced() {
     let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = Client::try_from(nowhere).unwrap();
     let server = Running::start_with(State::Cluster { client, settings: Settings::default() }, |_| {});
@@ -84,13 +83,13 @@ async fn nothing_is_decided_on_a_state_that_was_not_read() {
     assert!(ready.text().contains("arkonis.dev/v1alpha1 ArkMemory"), "{}", ready.text());
     assert_eq!(server.health("/livez").await.status, 200);
     let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
-    assert_eq!(answer.review()["allowed"], true, "what is nobody's needs no state");
+    assert_eq!(answer.review()["allowed"], true, "a pod of no family needs no state");
 }
 
 #[tokio::test]
 async fn answers_a_constant_for_benchmarks() {
-    let constant = Bytes::from_static(b"{\"response\":{\"uid\":\"constant\"}}");
-    let server = Running::start(|options| options.work = Work::Constant(constant));
+    let routes = Router::new().route("/mutate", on_post(async || r#"{"response":{"uid":"constant"}}"#));
+    let server = Running::start_routes(routes);
     assert_eq!(server.ask(&post("/mutate", b"hello")).await.review()["uid"], "constant");
 }
 

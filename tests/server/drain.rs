@@ -42,7 +42,7 @@ async fn serves_on_and_sends_callers_elsewhere() {
 }
 
 #[tokio::test]
-async fn ends_at_once_when_nobody_is_there() {
+async fn ends_at_once_without_connections() {
     let mut server = Running::start(|_| {});
     server.stop();
     server.ended().await;

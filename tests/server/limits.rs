@@ -1,10 +1,10 @@
-//! More than there is room for.
+//! Requests beyond the limits.
 
 use crate::client::{head, post, review};
 use crate::running::{Running, until};
 
 #[tokio::test]
-async fn a_body_without_room_is_refused_and_the_next_one_is_not() {
+async fn a_body_beyond_the_limit_is_refused_and_the_next_one_is_not() {
     let server = Running::start(|options| options.limits.body_bytes = 1 << 20);
     let answer = server.ask(&head("/mutate", 4 << 20)).await;
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));

@@ -18,8 +18,8 @@ use crate::running::Running;
 
 const DOCUMENTATION: &str = include_str!("../../docs/metrics.md");
 
-/// What a server may cost whoever stores its series.
-const MOST_SERIES: usize = 1_500;
+/// How many series one replica may have.
+const MAX_SERIES: usize = 1_500;
 
 fn cases() -> Vec<Case> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
@@ -70,7 +70,7 @@ async fn no_case_makes_a_label_that_is_not_from_a_list() {
     let text = server.health("/metrics").await.text();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let series: Vec<_> = lines.map(|line| line.rsplit_once(' ').unwrap().0).collect();
-    assert!(series.len() <= MOST_SERIES, "{} series", series.len());
+    assert!(series.len() <= MAX_SERIES, "{} series", series.len());
 
     let documented = documented();
     let mut seen: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();

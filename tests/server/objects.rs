@@ -1,4 +1,4 @@
-//! Reviews that are well-formed outside and hostile inside: depth, size, odd keys and odd values.
+//! Reviews that are well-formed outside and hostile inside: depth, size, unusual keys and values.
 
 use std::fmt::Write;
 

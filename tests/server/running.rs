@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use axum::Router;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
 use memgate::server::{Addresses, Error, Server, State, tls};
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use crate::client::{Answer, Connection, plain};
 
 /// Longer than anything here takes, also on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that serves.
 pub(crate) struct Running {
@@ -29,7 +30,7 @@ pub(crate) struct Running {
 /// Options for a server on free ports of loopback, and where it will write its CA.
 pub(crate) fn options(directory: &TempDir) -> (Options, PathBuf) {
     let ca = directory.path().join("ca.pem");
-    let mut options = Options::new(tls::Source::SelfSigned { names: Vec::new(), ca: ca.clone() });
+    let mut options = Options::new(tls::CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
     options.listen = ([127, 0, 0, 1], 0).into();
     options.health = ([127, 0, 0, 1], 0).into();
     options.timers.drain_quiet = Duration::from_millis(100);
@@ -44,10 +45,23 @@ impl Running {
 
     /// Starts a server with a state.
     pub(crate) fn start_with(state: State, change: impl FnOnce(&mut Options)) -> Self {
+        Self::start_changed(state, change, |server| server)
+    }
+
+    /// Starts a server that answers with other routes than the webhook's.
+    pub(crate) fn start_routes(routes: Router) -> Self {
+        Self::start_changed(State::Fixed(Snapshot::default()), |_| {}, |server| server.with_routes(routes))
+    }
+
+    fn start_changed(
+        state: State,
+        change: impl FnOnce(&mut Options),
+        finish: impl FnOnce(Server) -> Server,
+    ) -> Self {
         let directory = TempDir::new().unwrap();
         let (mut options, ca) = options(&directory);
         change(&mut options);
-        let server = Server::bind(options, state).unwrap();
+        let server = finish(Server::bind(options, state).unwrap());
         let addresses = server.addresses().unwrap();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
@@ -81,7 +95,7 @@ impl Running {
         line.rsplit(' ').next().map(str::to_owned)
     }
 
-    /// Tells the server to end.
+    /// Shuts the server down.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -93,16 +107,16 @@ impl Running {
 
     /// Waits until the server has ended.
     pub(crate) async fn ended(self) {
-        timeout(PATIENCE, self.task).await.expect("the server should end").unwrap().unwrap();
+        timeout(TIMEOUT, self.task).await.expect("the server should end").unwrap().unwrap();
     }
 }
 
 /// Waits until something is so.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    let patient = async {
+    let polling = async {
         while !check().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, patient).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+    timeout(TIMEOUT, polling).await.unwrap_or_else(|_| panic!("timed out: {what}"));
 }

@@ -1,4 +1,4 @@
-//! A runtime that no longer gets around to its tasks, or not in time.
+//! A runtime that stalls, or falls behind.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use memgate::decide::decide;
 use memgate::model::decision::Decision;
 use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Work;
+use memgate::server::options::Decide;
 use memgate::server::runtime_builder;
 use tokio::runtime::{Builder, Runtime};
 
@@ -25,29 +25,29 @@ fn blocks(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 }
 
 /// A server on the runtime that serves, of its own and with one thread, as in a pod of its own.
-fn start(work: Work) -> (Runtime, Running) {
+fn start(decide: Decide) -> (Runtime, Running) {
     let runtime = runtime_builder().worker_threads(1).build().unwrap();
     let server = {
         let _inside = runtime.enter();
         Running::start(|options| {
-            options.work = work;
-            options.timers.stuck = Duration::from_millis(500);
+            options.decide = decide;
+            options.timers.stall = Duration::from_millis(500);
         })
     };
     (runtime, server)
 }
 
 #[test]
-fn r15_probes_tell_that_a_runtime_is_stuck_and_others_go_on() {
-    let (stuck_runtime, stuck) = start(Work::Decide(blocks));
-    let (other_runtime, other) = start(Work::default());
+fn r15_probes_show_that_a_runtime_is_stalled_and_others_go_on() {
+    let (stuck_runtime, stuck) = start(blocks);
+    let (other_runtime, other) = start(decide);
     let test = Builder::new_current_thread().enable_all().build().unwrap();
     test.block_on(async {
         assert_eq!(stuck.health("/livez").await.status, 200);
         let mut caller = stuck.connect().await;
         caller.send(&post("/mutate", &review("u-1", Some("scout")))).await;
         let dead = || async { stuck.health("/livez").await.status == 500 };
-        until("the probe should tell that nothing runs any more", dead).await;
+        until("the probe should fail when no task runs", dead).await;
         assert!(stuck.health("/livez").await.text().starts_with("no task has run for"));
         let ready = stuck.health("/readyz").await;
         assert_eq!(ready.status, 503);
@@ -74,7 +74,7 @@ static RUSH: Mutex<bool> = Mutex::new(false);
 static RUSHED: Condvar = Condvar::new();
 
 /// Takes a hundred times as long as usual, from the moment on when all callers have asked.
-fn dawdles(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+fn is_slow(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     drop(RUSHED.wait_while(RUSH.lock().unwrap(), |begun| !*begun).unwrap());
     std::thread::sleep(Duration::from_millis(6));
     decide(request, snapshot)
@@ -82,7 +82,7 @@ fn dawdles(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 
 #[test]
 fn l8_what_would_come_too_late_is_refused_and_what_is_taken_is_answered() {
-    let (runtime, server) = start(Work::Decide(dawdles));
+    let (runtime, server) = start(is_slow);
     let test = Builder::new_current_thread().enable_all().build().unwrap();
     test.block_on(async {
         let mut callers = Vec::new();

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::client::{head, post, review};
-use crate::running::{PATIENCE, Running, until};
+use crate::running::{Running, TIMEOUT, until};
 
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_millis(150);
 async fn a_handshake_that_does_not_come_is_given_up() {
     let server = Running::start(|options| options.timers.handshake = SHORT);
     let mut silent = TcpStream::connect(server.addresses.webhook).await.unwrap();
-    let read = timeout(PATIENCE, silent.read(&mut [0; 64])).await.expect("the server should hang up");
+    let read = timeout(TIMEOUT, silent.read(&mut [0; 64])).await.expect("the server should hang up");
     assert_eq!(read.unwrap_or(0), 0);
     let timed_out = "memgate_tls_handshakes_total{result=\"timeout\"}";
     assert_eq!(server.metric(timed_out).await.as_deref(), Some("1"));

@@ -17,7 +17,7 @@ use axum::routing::post as posted;
 use kube::{Client, Config};
 use memgate::model::settings::Settings;
 use memgate::server::State;
-use memgate::server::traces::Settings as Traces;
+use memgate::server::traces::TraceOptions as Traces;
 use memgate::state;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
@@ -32,7 +32,7 @@ use crate::running::{Running, until};
 
 const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
 
-/// Words of a review that must not be in any byte that leaves: each stands in exactly one place.
+/// Words of a review that must not be in any byte that is sent; each occurs in it exactly once.
 const SECRETS: [&str; 12] = [
     "mallory-the-user",
     "wheel-the-group",
@@ -258,7 +258,7 @@ async fn empty_cluster(uri: Uri) -> Response {
 }
 
 #[tokio::test]
-async fn a_lookup_is_told_by_its_kind() {
+async fn a_lookup_is_traced_with_its_kind() {
     let collector = Collector::start().await;
     let apiserver = Router::new().fallback(empty_cluster);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -279,7 +279,7 @@ async fn a_lookup_is_told_by_its_kind() {
     assert_eq!(told, [kinds("ArkAgent,Namespace"), kinds("ArkonisDeployment")]);
 }
 
-/// A collector that takes connections and never answers: the queue fills, and nobody waits for it.
+/// A collector that takes connections and never answers: the queue fills, and no request waits for it.
 #[tokio::test]
 async fn a_collector_that_hangs_costs_spans_and_no_answers() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();

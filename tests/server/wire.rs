@@ -166,7 +166,7 @@ async fn a_chunked_body_is_read_and_one_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn lengths_that_lie_hurt_nobody() {
+async fn wrong_lengths_hurt_no_other_request() {
     let server = Running::start(|_| {});
     let good = review("u-1", None);
 

@@ -1,44 +1,101 @@
-//! The webhook: HTTP, TLS, the state of the cluster, and a good end.
+//! The webhook: HTTP over TLS, the state of the cluster, and a graceful shutdown.
 //!
 //! ```text
 //! socket ─▶ listener ─▶ connection ─▶ router ─▶ review ─▶ admission, decide
-//!                (tls, guard, seats)   (limits,      ▲
-//!                                       body)        ├── store ◀── watches
-//!                                                    └── lookup ──▶ apiserver
+//!           (connection_limiter, tls)  (body,      ▲
+//!                                       limits)    ├── store ◀── watches
+//!                                                  └── lookup ──▶ apiserver
 //! health (own thread and port): /livez /readyz /metrics
 //! ```
 //!
-//! This module knows nothing of any family; what to decide it leaves to [`crate::decide`]. It
-//! reads no Secret but the one that [`certs`] keeps its own CA in, and calls nobody but the
-//! apiserver, and a collector of traces if it is told to. It writes that Secret, the `caBundle` of its
-//! own webhook configurations, and Events (`events`).
+//! A server is made by [`Server::bind`] from [`options::Options`] and a [`State`], and serves in
+//! [`Server::run`]; [`router()`] is the same without sockets, for tests.
+//!
+//! Nothing here knows a single family; what to decide is the work of [`crate::decide`]. The server reads no
+//! Secret but the one of its own CA. It sends requests to the apiserver only, and spans to a collector of
+//! traces if one is configured. It writes the Secret of its CA, `caBundle` in its own webhook configurations,
+//! and Events.
+//!
+//! # Modules
+//!
+//! In reading order, from what knows nothing of the others up to what knows them all. Each module uses only
+//! those of the last column; `tests/layers.rs` fails when they use each other in a circle.
+//!
+//! | module | what it does | uses |
+//! |---|---|---|
+//! | [`clock`] | reads the wall clock | |
+//! | `jitter` | random pauses | |
+//! | [`quantity`] | parses durations and sizes | |
+//! | `log_rate_limiter` | limits log lines that callers can cause | |
+//! | `metrics` | counts and measures; its labels | |
+//! | `watchdog` | notices a stalled runtime | |
+//! | `runtime_lag` | measures how long tasks wait to run | |
+//! | `connection_limiter` | bounds open connections | |
+//! | `deadline` | reads `?timeout=` | `quantity` |
+//! | [`logs`] | sets up logging | `log_rate_limiter` |
+//! | [`certs`] | CAs, bundles, verification | `clock`, `metrics` |
+//! | [`tls`] | the serving certificate, client certificates | `certs`, `clock`, `metrics` |
+//! | [`traces`] | spans for a collector | `metrics` |
+//! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
+//! | `fd_limit` | fits the limits to the file descriptors | `options` |
+//! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
+//! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
+//! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
+//! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
+//! | `store` | watches, and the state they make | `jitter`, `log_rate_limiter`, `options` |
+//! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
+//! | `events` | writes Kubernetes Events | `clock`, `metrics` |
+//! | `cert_manager` | the CA Secret, leaves, `caBundle` | `certs`, `clock`, `jitter`, `metrics`, `options`, `tls` |
+//! | `rejection` | errors and their HTTP status | `metrics` |
+//! | `body` | reads a request body | `concurrency_limiter`, `metrics`, `rejection` |
+//! | `review` | answers one AdmissionReview | `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
+//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
 
-mod body;
-pub mod certs;
 pub mod clock;
-mod connection;
-mod deadline;
-mod descriptors;
-mod drain;
-mod events;
-mod health;
-mod lag;
-mod limits;
-mod listener;
-pub mod logs;
-mod lookup;
-mod metrics;
-pub mod options;
+mod jitter;
 pub mod quantity;
-mod ration;
-mod refusal;
-mod review;
-mod router;
-mod store;
-#[cfg(test)]
-mod stub;
+
+mod log_rate_limiter;
+mod metrics;
+
+mod connection_limiter;
+mod runtime_lag;
+mod watchdog;
+
+mod deadline;
+pub mod logs;
+
+pub mod certs;
 pub mod tls;
 pub mod traces;
+
+pub mod options;
+
+mod concurrency_limiter;
+mod fd_limit;
+
+mod drain;
+
+mod connection;
+mod listener;
+
+mod events;
+mod lookup;
+mod store;
+
+mod cert_manager;
+
+mod body;
+mod rejection;
+mod review;
+mod router;
+
+mod health;
+#[cfg(test)]
+mod stub;
+#[cfg(test)]
+mod stub_cluster;
 
 use std::io;
 use std::net::SocketAddr;
@@ -56,48 +113,48 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::server::certs::keeper::Keeper;
-use crate::server::connection::House;
-use crate::server::connection::seats::Seats;
-use crate::server::drain::{Drain, Signals, drained};
-use crate::server::events::Delivery;
-use crate::server::health::{Health, Heart};
-use crate::server::lag::Lag;
-use crate::server::limits::Gate;
+use crate::server::cert_manager::CertManager;
+use crate::server::concurrency_limiter::ConcurrencyLimiter;
+use crate::server::connection::ListenerContext;
+use crate::server::connection_limiter::ConnectionLimiter;
+use crate::server::drain::{Drain, Signals, wait_drained};
+use crate::server::events::EventWriter;
+use crate::server::health::Health;
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::options::{Limits, Options, Timers};
-use crate::server::ration::{Rate, Ration};
-use crate::server::review::Desk;
-use crate::server::router::App;
+use crate::server::review::ReviewHandler;
+use crate::server::router::AppState;
+use crate::server::runtime_lag::LagMonitor;
 use crate::server::store::Store;
-use crate::server::store::groups::Groups;
-use crate::server::tls::Certificate;
+use crate::server::store::discovery::{self, ApiGroups};
+use crate::server::tls::ServingCert;
 use crate::server::traces::Tracer;
-use crate::server::traces::export::Export;
+use crate::server::traces::export::SpanExport;
+use crate::server::watchdog::Watchdog;
 
-/// The most connections to the health port: a kubelet, a few scrapers, a person.
-const HEALTH_CONNECTIONS: usize = 64;
+/// How many connections the health port accepts: a kubelet, a few scrapers, a person.
+const MAX_HEALTH_CONNECTIONS: usize = 64;
 
-/// After how many tasks the runtime looks at sockets and timers. A look costs about a microsecond.
-const EVENT_INTERVAL: u32 = 8;
+/// After how many tasks the runtime polls sockets and timers, which costs about a microsecond.
+const EVENT_INTERVAL_TASKS: u32 = 8;
 
-/// How many lines a second each kind of refusal may log: enough to see what is wrong.
-const REFUSALS: Rate = Rate { burst: 20, per_second: 1 };
+/// How many rejections of each reason are logged: enough to see what is wrong.
+const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
 
-/// How many decisions a second are logged: all of a roll-out of a thousand pods, and no more than
-/// 50 KB a second of a flood.
-const DECISIONS: Rate = Rate { burst: 5_000, per_second: 100 };
+/// How many decisions are logged: all of a rollout of a thousand pods, and at most 50 KB a second of a flood.
+const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, per_second: 100 };
 
-/// What decisions are made on.
+/// The state that decisions are made on.
 pub enum State {
     /// Objects that are known from the start and never change.
     Fixed(Snapshot),
     /// The objects of a cluster.
     Cluster {
-        /// The way to its apiserver.
+        /// A client of its apiserver.
         client: Client,
-        /// What whoever runs memgate chose.
+        /// The settings of families.
         settings: Settings,
     },
 }
@@ -105,10 +162,10 @@ pub enum State {
 /// Why the server cannot serve.
 #[derive(Debug, ThisError)]
 pub enum Error {
-    /// There is no certificate.
+    /// The certificate cannot be used.
     #[error("failed to get a certificate")]
     Tls(#[from] tls::Error),
-    /// There are no traces.
+    /// Traces cannot be set up.
     #[error("failed to set up traces")]
     Traces(#[from] traces::Error),
     /// An address cannot be listened on.
@@ -126,20 +183,21 @@ pub enum Error {
     /// The health port cannot be served.
     #[error("failed to serve the health port")]
     Health(#[source] io::Error),
-    /// A task that should never end has ended.
+    /// A task that never ends has ended.
     #[error("a part of the server has stopped")]
     Stopped(#[source] Option<JoinError>),
 }
 
-/// A server that has its sockets and its certificate, and does not serve yet.
+/// A server that has its sockets and its certificate, but does not serve yet.
 pub struct Server {
     options: Options,
     client: Option<Client>,
-    delivery: Option<Delivery>,
+    event_writer: Option<EventWriter>,
+    routes: Router,
     listener: std::net::TcpListener,
     health_listener: std::net::TcpListener,
     health: Arc<Health>,
-    export: Option<Export>,
+    export: Option<SpanExport>,
 }
 
 /// Where a server can be reached.
@@ -159,12 +217,12 @@ pub fn runtime() -> io::Result<Runtime> {
     runtime_builder().build()
 }
 
-/// What makes it: it looks for what has arrived, and at its timers, after every few tasks. The usual 61
-/// are many when each is a decision on a large object.
+/// The builder of that runtime. It polls sockets and timers after every few tasks; the default of 61 is too
+/// many when each task decides about a large object.
 #[must_use]
 pub fn runtime_builder() -> Builder {
     let mut builder = Builder::new_multi_thread();
-    builder.enable_all().event_interval(EVENT_INTERVAL);
+    builder.enable_all().event_interval(EVENT_INTERVAL_TASKS);
     builder
 }
 
@@ -172,38 +230,46 @@ impl Server {
     /// Binds both sockets and gets a certificate.
     ///
     /// # Errors
-    /// When the certificate is no good or an address is taken.
+    /// When the certificate cannot be used or an address is taken.
     pub fn bind(mut options: Options, state: State) -> Result<Self, Error> {
-        if let (tls::Source::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
+        if let (tls::CertSource::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
             return Err(Error::Tls(tls::Error::NoCluster));
         }
-        options.limits = descriptors::fitted(&options.limits);
-        let callers = options.callers.as_ref();
+        options.limits = fd_limit::fit_to_fd_limit(&options.limits);
+        let client_auth = options.client_auth.as_ref();
         let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);
-        // Who gets no port may be one too many, and must not write over the CA of another.
-        let certificate = Arc::new(Certificate::obtain(&options.tls, callers, &options.clock)?);
+        // Only after binding: a second server that gets no port must not overwrite the CA of the first one.
+        let certificate = Arc::new(ServingCert::load(&options.tls, client_auth, &options.clock)?);
         let client = match &state {
             State::Fixed(_) => None,
             State::Cluster { client, .. } => Some(client.clone()),
         };
         let metrics = Arc::new(Metrics::new());
-        let traces = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
-        let (made, export) = traces.transpose()?.unzip();
-        let (app, delivery) = app(&options, state, made, &metrics);
+        let exporting = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
+        let (tracer, export) = exporting.transpose()?.unzip();
+        let (app, event_writer) = app_state(&options, state, tracer, &metrics);
+        let routes = router::router(Arc::clone(&app));
         let health = Arc::new(Health {
             app,
             metrics,
             certificate,
             drain: Drain::default(),
-            heart: Heart::new(options.timers.stuck),
-            seats: Seats::new(options.limits.connections),
+            watchdog: Watchdog::new(options.timers.stall),
+            connections: ConnectionLimiter::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
-        Ok(Self { options, client, delivery, listener, health_listener, health, export })
+        Ok(Self { options, client, event_writer, routes, listener, health_listener, health, export })
     }
 
-    /// Where it will be reached; tells which port it got if it asked for any.
+    /// Answers with these routes instead of the webhook's, behind the same listener, TLS and connection limit:
+    /// a benchmark measures what those cost alone.
+    #[must_use]
+    pub fn with_routes(self, routes: Router) -> Self {
+        Self { routes, ..self }
+    }
+
+    /// Where it will be reached; with port 0 this shows the port that the system chose.
     ///
     /// # Errors
     /// When the operating system does not say.
@@ -218,17 +284,17 @@ impl Server {
     pub async fn run_until_signalled(self) -> Result<(), Error> {
         let listen = || Signals::listen().map_err(Error::Signals);
         let (mut first, mut second) = (listen()?, listen()?);
-        let hurry = async {
+        let signalled_twice = async {
             second.next().await;
             second.next().await;
         };
         tokio::select! {
             ended = self.run(first.next()) => ended,
-            () = hurry => Ok(()),
+            () = signalled_twice => Ok(()),
         }
     }
 
-    /// Serves until `shutdown` is ready, then until everybody has left or the grace time is over.
+    /// Serves until `shutdown` is ready, then until all connections are closed or the grace time is over.
     ///
     /// # Errors
     /// When a part of the server stops that never should.
@@ -236,31 +302,31 @@ impl Server {
         let _health = serve_health(self.health_listener, &self.health, &self.options)?;
         let timers = Arc::new(self.options.timers.clone());
         let mut tasks = JoinSet::new();
-        beat(&mut tasks, &self.health);
-        keep_certificate(&mut tasks, &self.health, &timers);
-        if let Some(delivery) = self.delivery {
-            tasks.spawn(delivery.run());
+        spawn_monitors(&mut tasks, &self.health);
+        spawn_certificate_reload(&mut tasks, &self.health, &timers);
+        if let Some(event_writer) = self.event_writer {
+            tasks.spawn(event_writer.run());
         }
-        keep_own(&mut tasks, &self.health, self.client.clone(), &self.options);
-        watch_cluster(&mut tasks, &self.health, self.client, &timers);
-        accept(&mut tasks, self.listener, &self.health, &self.options.limits, &timers)?;
+        spawn_cert_manager(&mut tasks, &self.health, self.client.clone(), &self.options);
+        spawn_watches(&mut tasks, &self.health, self.client, &timers);
+        spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
             () = shutdown => {}
             ended = tasks.join_next() => return Err(Error::Stopped(ended.and_then(Result::err))),
         }
         tracing::info!("shutting down: no longer ready, still serving");
         self.health.drain.begin();
-        let all_left = drained(&self.health.seats, timers.drain_quiet, timers.drain_grace).await;
+        let drained = wait_drained(&self.health.connections, timers.drain_quiet, timers.drain_grace).await;
         if let Some(export) = self.export {
-            export.finish().await;
+            export.flush().await;
         }
-        tracing::info!(all_left, "stopped");
+        tracing::info!(drained, "stopped");
         Ok(())
     }
 }
 
-/// The routes of the webhook with a state of its own, for callers that need no socket. Nothing
-/// watches a cluster for them: with [`State::Cluster`] its state stays unread; nor are there traces.
+/// The routes of the webhook with a state of its own, for callers that need no socket. There are no watches
+/// (with [`State::Cluster`] no kind is ever synced) and no traces.
 pub fn router(options: &Options, state: State) -> Router {
     counted_router(options, state).0
 }
@@ -268,45 +334,52 @@ pub fn router(options: &Options, state: State) -> Router {
 /// The same, with a way to read what it has counted, in the OpenMetrics text format.
 pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
     let metrics = Arc::new(Metrics::new());
-    let (app, _) = app(options, state, None, &metrics);
+    let (app, _) = app_state(options, state, None, &metrics);
     (router::router(app), move || metrics.text().unwrap_or_default())
 }
 
-/// What answers reviews, and what delivers their notices.
-fn app(
+/// The state of the routes, and the writer of their Events.
+fn app_state(
     options: &Options,
     state: State,
     tracer: Option<Tracer>,
     metrics: &Arc<Metrics>,
-) -> (Arc<App>, Option<Delivery>) {
-    let (mut outbox, mut delivery) = (None, None);
+) -> (Arc<AppState>, Option<EventWriter>) {
+    let (mut event_recorder, mut event_writer) = (None, None);
     let (store, lookups) = match state {
         State::Fixed(snapshot) => (Store::fixed(snapshot), None),
         State::Cluster { client, settings } => {
             if options.events {
-                let (clock, trusting) = (options.clock.clone(), options.callers.is_some());
-                let (to, from) = events::outbox(client.clone(), clock, Arc::clone(metrics), trusting);
-                (outbox, delivery) = (Some(to), Some(from));
+                let (clock, trust_pods) = (options.clock.clone(), options.client_auth.is_some());
+                let (to, from) = events::recorder(client.clone(), clock, Arc::clone(metrics), trust_pods);
+                (event_recorder, event_writer) = (Some(to), Some(from));
             }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
             (Store::watching(settings), Some(lookups))
         }
     };
-    let work = options.work.clone();
-    let lines = Ration::new(DECISIONS);
-    let desk = Desk { store: Arc::new(store), lookups, metrics: Arc::clone(metrics), work, outbox, lines };
-    let app = App {
-        desk,
-        gate: Gate::new(&options.limits),
-        lag: Lag::new(),
+    let decide = options.decide;
+    let log_limiter = LogRateLimiter::new(DECISION_LOG_RATE);
+    let handler = ReviewHandler {
+        store: Arc::new(store),
+        lookups,
+        metrics: Arc::clone(metrics),
+        decide,
+        event_recorder,
+        log_limiter,
+    };
+    let app = AppState {
+        handler,
+        concurrency: ConcurrencyLimiter::new(&options.limits),
+        lag: LagMonitor::new(),
         metrics: Arc::clone(metrics),
         tracer,
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,
-        refusals: Ration::new(REFUSALS),
+        rejection_log: LogRateLimiter::new(REJECTION_LOG_RATE),
     };
-    (Arc::new(app), delivery)
+    (Arc::new(app), event_writer)
 }
 
 /// Serves the health port on a thread of its own, until the sender is dropped.
@@ -315,7 +388,7 @@ fn serve_health(
     health: &Arc<Health>,
     options: &Options,
 ) -> Result<oneshot::Sender<()>, Error> {
-    let house = House {
+    let context = ListenerContext {
         router: health::router(Arc::clone(health)),
         tls: None,
         head: options.limits.head,
@@ -328,9 +401,9 @@ fn serve_health(
     let serve = move || {
         runtime.block_on(async move {
             let Ok(listener) = TcpListener::from_std(listener) else { return };
-            let seats = Seats::new(HEALTH_CONNECTIONS);
+            let connections = ConnectionLimiter::new(MAX_HEALTH_CONNECTIONS);
             tokio::select! {
-                () = listener::run(listener, Arc::new(house), seats) => {}
+                () = listener::run(listener, Arc::new(context), connections) => {}
                 _ = stopped => {}
             }
         });
@@ -339,57 +412,58 @@ fn serve_health(
     Ok(stop)
 }
 
-fn beat(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
+fn spawn_monitors(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
     let health = Arc::clone(health);
     let app = Arc::clone(&health.app);
-    tasks.spawn(async move { health.heart.beat().await });
-    tasks.spawn(async move { app.lag.mark().await });
+    tasks.spawn(async move { health.watchdog.run().await });
+    tasks.spawn(async move { app.lag.run().await });
 }
 
-fn keep_certificate(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
+fn spawn_certificate_reload(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
     let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
-    tasks.spawn(certificate.keep_current(timers.reload, metrics));
+    tasks.spawn(certificate.reload_files(timers.reload, metrics));
 }
 
-/// Keeps certificates of memgate's own making, if that is what is served.
-fn keep_own(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
-    let (tls::Source::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
+/// Starts the certificate manager, if memgate manages its own certificates.
+fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
+    let (tls::CertSource::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
     let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
     let (builtin, clock) = (builtin.clone(), options.clock.clone());
-    let keeper = Keeper::new(builtin, client, clock, &options.timers, metrics, certificate);
-    tasks.spawn(Box::pin(keeper.keep()));
+    let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate);
+    tasks.spawn(Box::pin(manager.run()));
 }
 
-fn watch_cluster(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {
-    let store = &health.app.desk.store;
+fn spawn_watches(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {
+    let store = &health.app.handler.store;
     let Some(client) = client else { return };
-    let (groups, known) = watch::channel(Groups::Unknown);
-    tasks.spawn(store::groups::follow_groups(client.clone(), groups, timers.absent_kind));
+    let (groups, known) = watch::channel(ApiGroups::Unknown);
+    tasks.spawn(discovery::poll(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {
         let (store, client, known) = (Arc::clone(store), client.clone(), known.clone());
         tasks.spawn(store::watch::follow(store, client, kind, known, Arc::clone(timers)));
     }
 }
 
-fn accept(
+fn spawn_listener(
     tasks: &mut JoinSet<()>,
     listener: std::net::TcpListener,
+    router: Router,
     health: &Health,
     limits: &Limits,
     timers: &Arc<Timers>,
 ) -> Result<(), Error> {
     let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
     let listener = TcpListener::from_std(listener).map_err(|source| Error::Bind { address, source })?;
-    let config = Arc::clone(&health.certificate).config()?;
-    let house = House {
-        router: router::router(Arc::clone(&health.app)),
+    let config = Arc::clone(&health.certificate).server_config()?;
+    let context = ListenerContext {
+        router,
         tls: Some(TlsAcceptor::from(Arc::new(config))),
         head: limits.head,
         timers: Arc::clone(timers),
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };
-    tasks.spawn(listener::run(listener, Arc::new(house), Arc::clone(&health.seats)));
+    tasks.spawn(listener::run(listener, Arc::new(context), Arc::clone(&health.connections)));
     health.listening.store(true, Ordering::Release);
     Ok(())
 }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::server::certs::made;
+use crate::server::certs::self_signed;
 use crate::server::clock::Clock;
 
 /// Write a CA of your own and a server certificate that it signs
@@ -44,7 +44,7 @@ const USUAL_NAMES: [&str; 5] = [
 pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let names = USUAL_NAMES.into_iter().chain(dev.names.iter().map(String::as_str));
     let names: Vec<_> = names.map(str::to_owned).collect();
-    let pair = made::pair(&names, &Clock::default()).context("failed to make certificates")?;
+    let pair = self_signed::generate_pem(&names, &Clock::default()).context("failed to make certificates")?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::cli::ExitStatus;
 use crate::cli::cluster::Cluster;
 use crate::cli::terminal::Terminal;
-use crate::server::certs::verify::{Entry, Facts, Question, Verdict, verify};
+use crate::server::certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
 use crate::server::clock::Clock;
 
 /// So many seconds before a certificate expires it is warned about: a week, but no more than a fifth
@@ -73,7 +73,7 @@ enum Format {
 /// What is to be said, and how it ends.
 struct Outcome<'a> {
     configuration: &'a str,
-    entries: Vec<Entry>,
+    entries: Vec<WebhookReport>,
     now: i64,
 }
 
@@ -81,7 +81,7 @@ struct Outcome<'a> {
 pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let now = Clock::default().unix_now();
-    let question = Question {
+    let question = VerifyOptions {
         configuration: &args.webhook_configuration,
         address: args.url.as_deref(),
         chain: args.cert.as_deref(),
@@ -109,16 +109,16 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
 impl Outcome<'_> {
     /// Whether every certificate is trusted; `None` when that was not found out.
     fn is_good(&self) -> Option<bool> {
-        let has = |wanted: fn(&Verdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
+        let has = |wanted: fn(&TrustVerdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
         match () {
-            () if has(|verdict| matches!(verdict, Verdict::Refused(_))) => Some(false),
-            () if has(|verdict| !matches!(verdict, Verdict::Trusted)) => None,
+            () if has(|verdict| matches!(verdict, TrustVerdict::Refused(_))) => Some(false),
+            () if has(|verdict| !matches!(verdict, TrustVerdict::Trusted)) => None,
             () => Some(true),
         }
     }
 
     fn status(&self) -> ExitStatus {
-        let is_open = |entry: &Entry| matches!(entry.verdict, Verdict::Unknown(_));
+        let is_open = |entry: &WebhookReport| matches!(entry.verdict, TrustVerdict::Unknown(_));
         match self.is_good() {
             Some(false) => ExitStatus::Denied,
             None if self.entries.iter().any(is_open) => ExitStatus::Failed,
@@ -128,7 +128,7 @@ impl Outcome<'_> {
 }
 
 /// What is to be said of a certificate's dates, if anything.
-fn warning(facts: &Facts, now: i64) -> Option<&'static str> {
+fn warning(facts: &CertInfo, now: i64) -> Option<&'static str> {
     match facts.not_after - now {
         left if left <= 0 => Some("expired"),
         left if left < SOON.min((facts.not_after - facts.not_before) / 5) => Some("expires soon"),
@@ -148,8 +148,8 @@ fn date(seconds: i64) -> String {
 mod tests {
     use super::*;
 
-    fn facts(subject: &str, not_after: i64) -> Facts {
-        Facts {
+    fn facts(subject: &str, not_after: i64) -> CertInfo {
+        CertInfo {
             subject: subject.to_owned(),
             issuer: "CN=memgate CA 1".to_owned(),
             names: vec!["memgate.memgate-system.svc".to_owned()],
@@ -160,7 +160,7 @@ mod tests {
 
     fn outcome() -> Outcome<'static> {
         let now = 1_800_000_000;
-        let entry = |name: &str, chain, verdict| Entry {
+        let entry = |name: &str, chain, verdict| WebhookReport {
             configuration: "mutating",
             name: name.to_owned(),
             asks_for: "memgate.memgate-system.svc".to_owned(),
@@ -169,13 +169,13 @@ mod tests {
             verdict,
         };
         let entries = vec![
-            entry("a.memgate.dev", vec![facts("CN=memgate", now + 3600)], Verdict::Trusted),
-            entry("b.memgate.dev", vec![facts("CN=memgate", now + 3600)], Verdict::Trusted),
-            entry("c.memgate.dev", Vec::new(), Verdict::Unknown("nobody there".to_owned())),
+            entry("a.memgate.dev", vec![facts("CN=memgate", now + 3600)], TrustVerdict::Trusted),
+            entry("b.memgate.dev", vec![facts("CN=memgate", now + 3600)], TrustVerdict::Trusted),
+            entry("c.memgate.dev", Vec::new(), TrustVerdict::Unknown("nobody there".to_owned())),
             entry(
                 "d.memgate.dev",
                 vec![facts("CN=memgate", now)],
-                Verdict::Refused("it has expired".to_owned()),
+                TrustVerdict::Refused("it has expired".to_owned()),
             ),
         ];
         Outcome { configuration: "memgate", entries, now }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn warns_of_what_should_have_been_replaced() {
         let day = 24 * 3600;
-        let lives = |from: i64, to: i64| Facts { not_before: from * day, ..facts("CN=x", to * day) };
+        let lives = |from: i64, to: i64| CertInfo { not_before: from * day, ..facts("CN=x", to * day) };
         for (facts, expected) in [
             (lives(-1, 6), None),
             (lives(-6, 1), Some("expires soon")),
@@ -220,20 +220,22 @@ mutating memgate
 
     #[test]
     fn says_good_only_of_what_it_has_seen() {
-        let (unknown, refused) = (Verdict::Unknown(String::new()), Verdict::Refused(String::new()));
-        let unasked = Verdict::Unasked(String::new());
+        let (unknown, refused) = (TrustVerdict::Unknown(String::new()), TrustVerdict::Refused(String::new()));
+        let unasked = TrustVerdict::Unasked(String::new());
         for (verdicts, good, status) in [
-            (vec![Verdict::Trusted, Verdict::Trusted], Some(true), ExitStatus::Clean),
-            (vec![Verdict::Trusted, unasked.clone()], None, ExitStatus::Clean),
+            (vec![TrustVerdict::Trusted, TrustVerdict::Trusted], Some(true), ExitStatus::Clean),
+            (vec![TrustVerdict::Trusted, unasked.clone()], None, ExitStatus::Clean),
             (vec![unasked.clone()], None, ExitStatus::Clean),
-            (vec![Verdict::Trusted, unknown.clone(), unasked.clone()], None, ExitStatus::Failed),
+            (vec![TrustVerdict::Trusted, unknown.clone(), unasked.clone()], None, ExitStatus::Failed),
             (vec![unknown.clone()], None, ExitStatus::Failed),
             (vec![unknown, unasked, refused], Some(false), ExitStatus::Denied),
         ] {
             let mut outcome = outcome();
             let entry = outcome.entries[0].clone();
-            outcome.entries =
-                verdicts.iter().map(|verdict| Entry { verdict: verdict.clone(), ..entry.clone() }).collect();
+            outcome.entries = verdicts
+                .iter()
+                .map(|verdict| WebhookReport { verdict: verdict.clone(), ..entry.clone() })
+                .collect();
             assert_eq!((outcome.is_good(), outcome.status()), (good, status), "{verdicts:?}");
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cli::cluster::own_namespace;
 use crate::cli::duration;
-use crate::server::certs::{Builtin, KeyKind, Terms, service_names};
-use crate::server::tls::{Callers, Source};
+use crate::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
+use crate::server::tls::{CertSource, ClientAuth};
 
 /// Where `memgate manifests` mounts the certificate.
 const MOUNTED_CERT: &str = "/etc/memgate/tls/tls.crt";
@@ -103,7 +103,7 @@ impl CertArgs {
     ///
     /// # Errors
     /// When the arguments contradict each other.
-    pub(super) fn source(&self, state_from_files: bool) -> anyhow::Result<Source> {
+    pub(super) fn source(&self, state_from_files: bool) -> anyhow::Result<CertSource> {
         let mode = self.certs.unwrap_or(match (&self.tls_cert, state_from_files) {
             (Some(_), _) => CertMode::Files,
             (None, true) => CertMode::SelfSigned,
@@ -115,22 +115,22 @@ impl CertArgs {
             "this certificate is made, not read; leave out --tls-cert and --tls-key, or give --certs files"
         );
         Ok(match mode {
-            CertMode::Files | CertMode::CertManager => Source::Files {
+            CertMode::Files | CertMode::CertManager => CertSource::Files {
                 cert: self.tls_cert.clone().unwrap_or_else(|| MOUNTED_CERT.into()),
                 key: self.tls_key.clone().unwrap_or_else(|| MOUNTED_KEY.into()),
             },
             CertMode::SelfSigned => {
-                Source::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
+                CertSource::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
             }
-            CertMode::Builtin => Source::Builtin(self.builtin()?),
+            CertMode::Builtin => CertSource::Builtin(self.builtin()?),
         })
     }
 
     /// Which callers are answered; `None` for all.
     #[must_use]
-    pub(super) fn callers(&self) -> Option<Callers> {
+    pub(super) fn client_auth(&self) -> Option<ClientAuth> {
         let ca = self.client_ca.clone()?;
-        Some(Callers { ca, names: self.client_names.clone() })
+        Some(ClientAuth { ca, names: self.client_names.clone() })
     }
 
     fn builtin(&self) -> anyhow::Result<Builtin> {
@@ -146,7 +146,7 @@ impl CertArgs {
             secret: self.ca_secret.clone(),
             configuration: self.webhook_configuration.clone(),
             names,
-            terms: Terms {
+            policy: CertPolicy {
                 ca: self.ca_validity,
                 leaf: self.leaf_validity,
                 renew_percent: self.renew_fraction,

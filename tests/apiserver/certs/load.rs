@@ -15,9 +15,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::{Api, Client, Config};
 use memgate::model::settings::Settings;
-use memgate::server::certs::{Builtin, Terms, service_names};
+use memgate::server::certs::{Builtin, CertPolicy, service_names};
 use memgate::server::options::Options;
-use memgate::server::{Server, State, tls::Source};
+use memgate::server::{Server, State, tls::CertSource};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is to happen.
 pub(crate) struct Plan {
-    pub(crate) terms: Terms,
+    pub(crate) policy: CertPolicy,
     pub(crate) replicas: usize,
     /// Reviews a second, all replicas together.
     pub(crate) per_second: u32,
@@ -163,12 +163,12 @@ fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<
     let _within = runtime.enter();
     let mut names = service_names("memgate", home);
     names.push("127.0.0.1".to_owned());
-    let mut options = Options::new(Source::Builtin(Builtin {
+    let mut options = Options::new(CertSource::Builtin(Builtin {
         namespace: home.to_owned(),
         secret: SECRET.to_owned(),
         configuration: home.to_owned(),
         names,
-        terms: plan.terms.clone(),
+        policy: plan.policy.clone(),
     }));
     (options.listen, options.health) = (([127, 0, 0, 1], 0).into(), ([127, 0, 0, 1], 0).into());
     options.timers.ca_poll = Duration::from_millis(300);

@@ -1,7 +1,7 @@
 //! One replica, two of them, and everybody who is in their way.
 
 use anyhow::{Context, Result, ensure};
-use memgate::server::certs::{KeyKind, Terms};
+use memgate::server::certs::{CertPolicy, KeyKind};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -260,14 +260,14 @@ fn without_rights(world: &World) -> Result<()> {
 
 /// Two CAs and several leaves later no caller has noticed.
 fn rotations(world: &World) -> Result<()> {
-    let terms = Terms {
+    let policy = CertPolicy {
         ca: Duration::from_secs(30),
         leaf: Duration::from_secs(12),
         renew_percent: 50,
         key: KeyKind::P256,
     };
     let plan = Plan {
-        terms,
+        policy,
         replicas: 2,
         per_second: 50,
         cas: 2,
@@ -282,7 +282,7 @@ fn rotations(world: &World) -> Result<()> {
 
 /// 1,000 leaves and 50 CAs at 500 reviews a second, in about ten minutes.
 fn soak_rotations(world: &World) -> Result<()> {
-    let terms = Terms {
+    let policy = CertPolicy {
         ca: Duration::from_secs(90),
         leaf: Duration::from_secs(12),
         renew_percent: 20,
@@ -290,7 +290,7 @@ fn soak_rotations(world: &World) -> Result<()> {
     };
     let longest = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
     let plan = Plan {
-        terms,
+        policy,
         replicas: 3,
         per_second: 500,
         cas: 50,

@@ -1,6 +1,6 @@
 //! Reads the body of a request within its limits.
 //!
-//! Time is the caller's business; this module looks after bytes only.
+//! It limits bytes only; the timeout is the caller's.
 
 use std::pin::pin;
 
@@ -8,61 +8,67 @@ use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use crate::server::limits::{Claim, Gate, SMALL, Shed};
-use crate::server::refusal::Refusal;
+use crate::server::concurrency_limiter::{BodyPermit, ConcurrencyLimiter, SMALL_BODY_BYTES};
+use crate::server::metrics::labels::ShedCause;
+use crate::server::rejection::Rejection;
 
-/// A whole body, with the room that it takes.
+/// A whole body, with the permit for its bytes.
 #[derive(Debug)]
-pub(super) struct Received<'g> {
+pub(super) struct ReceivedBody<'l> {
     /// The bytes.
     pub(super) bytes: Bytes,
-    _claim: Claim<'g>,
+    _permit: BodyPermit<'l>,
 }
 
-/// How many bytes the head announces; `None` when the body is chunked.
-pub(super) fn announced(body: &Body) -> Option<usize> {
+/// The `Content-Length`; `None` when the body is chunked.
+pub(super) fn content_length(body: &Body) -> Option<usize> {
     body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX))
 }
 
 /// Reads the body to its end.
-pub(super) async fn read<'g>(body: &mut Body, limit: usize, gate: &'g Gate) -> Result<Received<'g>, Refusal> {
-    let length = announced(body);
-    let mut claim = gate.claim(length).await.map_err(Refusal::Overloaded)?;
-    // Room for a large body was claimed as a whole; a small one gets memory as it arrives.
-    let mut whole = Vec::with_capacity(length.filter(|length| *length > SMALL).unwrap_or_default());
+pub(super) async fn read<'l>(
+    body: &mut Body,
+    limit: usize,
+    limiter: &'l ConcurrencyLimiter,
+) -> Result<ReceivedBody<'l>, Rejection> {
+    let length = content_length(body);
+    let mut permit = limiter.acquire_body(length).await.map_err(Rejection::Overloaded)?;
+    // A large body has its permit as a whole, so one allocation will do; a small one gets memory as it arrives.
+    let mut whole =
+        Vec::with_capacity(length.filter(|length| *length > SMALL_BODY_BYTES).unwrap_or_default());
     let start = Instant::now();
-    let mut wanted = pin!(gate.wanted_back(start));
+    let mut reclaim = pin!(limiter.reclaim_requested(start));
     loop {
         let frame = tokio::select! {
             biased;
             frame = body.frame() => frame,
-            () = &mut wanted => {
-                if gate.is_slow(whole.len(), start) {
-                    return Err(Refusal::Overloaded(Shed::Slow));
+            () = &mut reclaim => {
+                if limiter.is_slow(whole.len(), start) {
+                    return Err(Rejection::Overloaded(ShedCause::Slow));
                 }
-                wanted.set(gate.wanted_back(start));
+                reclaim.set(limiter.reclaim_requested(start));
                 continue;
             }
         };
         let Some(frame) = frame else { break };
-        let Ok(data) = frame.map_err(Refusal::BodyBroken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();
         if total > limit {
-            return Err(Refusal::TooLarge { limit });
+            return Err(Rejection::TooLarge { limit });
         }
-        claim.cover(total).await.map_err(Refusal::Overloaded)?;
+        permit.grow_to(total).await.map_err(Rejection::Overloaded)?;
         if whole.is_empty() && length == Some(data.len()) {
-            return Ok(Received { bytes: data, _claim: claim });
+            return Ok(ReceivedBody { bytes: data, _permit: permit });
         }
         whole.extend_from_slice(&data);
     }
-    Ok(Received { bytes: whole.into(), _claim: claim })
+    Ok(ReceivedBody { bytes: whole.into(), _permit: permit })
 }
 
-/// Reads a small body that nobody wants to its end, so that the connection can be used again.
-/// Whether it got there.
-pub(super) async fn skip(body: &mut Body) -> bool {
-    if announced(body).is_none_or(|length| length > SMALL) {
+/// Reads a small body to its end without keeping it, so that the connection can be used again; whether it got
+/// there.
+pub(super) async fn discard(body: &mut Body) -> bool {
+    if content_length(body).is_none_or(|length| length > SMALL_BODY_BYTES) {
         return body.is_end_stream();
     }
     while let Some(frame) = body.frame().await {

@@ -1,60 +1,44 @@
-//! Certificates that memgate makes for itself in a cluster, without a leader.
+//! Certificates: CAs and what they sign, bundles of CAs, and checks from outside.
 //!
-//! ```text
-//! Secret ◀──secret──▶ plan (pure) ◀──registration── live webhook configurations
-//!                       │                 ▲
-//!                       ▼                 │ caBundle
-//!                 ca: a leaf ─▶ tls     keeper
-//! ```
-//!
-//! One Secret holds the CA, the one before it and the bundle of all that may still have signed a
-//! leaf; each replica signs a leaf of its own and keeps it in memory. `plan` decides what is to be
-//! written and who signs, from values alone; `keeper` carries it out. Nothing in here reads any
-//! other Secret, or makes a webhook configuration.
+//! Keeping them up to date in a cluster is the work of `cert_manager`.
 
-pub(super) mod anchor;
 pub(super) mod ca;
-pub(super) mod keeper;
-pub mod made;
-pub(super) mod plan;
-pub(super) mod registration;
-pub(super) mod secret;
-#[cfg(test)]
-mod stub;
-mod troubles;
+pub(super) mod ca_bundle;
+pub(super) mod kube_api;
+pub mod self_signed;
 pub mod verify;
 
 use std::time::Duration;
 
-/// What certificates of memgate's own making need to know.
+/// How memgate manages its own certificates in a cluster.
 #[derive(Debug, Clone)]
 pub struct Builtin {
     /// The namespace of the Secret.
     pub namespace: String,
     /// The name of the Secret.
     pub secret: String,
-    /// The name that both webhook configurations bear.
+    /// The name of both webhook configurations.
     pub configuration: String,
-    /// The names and addresses that callers ask for.
+    /// The DNS names and IP addresses in the certificate.
     pub names: Vec<String>,
     /// How long certificates are valid, and what keys they have.
-    pub terms: Terms,
+    pub policy: CertPolicy,
 }
 
 /// How long certificates are valid, and what keys they have.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct CertPolicy {
     /// How long a CA is valid.
     pub ca: Duration,
     /// How long the certificate of a replica is valid.
     pub leaf: Duration,
-    /// After which part of its life a certificate is replaced, in hundredths.
+    /// After which part of its life a certificate is replaced, in percent.
     pub renew_percent: u8,
     /// The kind of all keys.
     pub key: KeyKind,
 }
 
-impl Default for Terms {
+impl Default for CertPolicy {
     fn default() -> Self {
         Self {
             ca: Duration::from_hours(365 * 24),
@@ -72,23 +56,6 @@ pub enum KeyKind {
     P256,
     /// ECDSA over P-384.
     P384,
-}
-
-/// The answer of an apiserver, or an error when it does not come in time.
-async fn within<T>(
-    time: Duration,
-    answer: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, kube::Error> {
-    let late = |_| kube::Error::Service(format!("no answer within {} s", time.as_secs()).into());
-    tokio::time::timeout(time, answer).await.map_err(late)?
-}
-
-/// What an apiserver said, or why it did not say anything.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// The names by which a Service is called from within a cluster.

@@ -1,7 +1,6 @@
-//! One connection from its first byte to its last.
+//! Serves one connection: TLS, then HTTP/1.1 requests until one side closes it.
 
-mod guard;
-pub(super) mod seats;
+mod timeout_stream;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,25 +22,26 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::server::connection::guard::Guarded;
-use crate::server::connection::seats::Seat;
+use crate::server::connection::timeout_stream::TimeoutStream;
+use crate::server::connection_limiter::ConnectionSlot;
 use crate::server::drain::Drain;
-use crate::server::metrics::{Handshake, Metrics};
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::HandshakeOutcome;
 use crate::server::options::Timers;
 
-/// The most that is read from a connection that was closed before its peer had sent everything:
-/// twice the largest body.
-const LINGER_BYTES: usize = 16 << 20;
+/// How much is read from a connection that was closed before its peer had sent everything: twice the
+/// largest body.
+const MAX_LINGER_BYTES: usize = 16 << 20;
 
 /// The largest read buffer of a connection. hyper would let it grow to 400 KiB and keep it while
 /// the connection is idle; TLS delivers 16 KiB at a time anyway.
-const BUFFER: usize = 64 << 10;
+const MAX_READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// What all connections of one listener have in common.
-pub(super) struct House {
-    /// What answers requests.
+/// What all connections of one listener share.
+pub(super) struct ListenerContext {
+    /// Answers the requests.
     pub(super) router: Router,
-    /// The way into TLS; `None` for plain HTTP.
+    /// Accepts TLS; `None` for plain HTTP.
     pub(super) tls: Option<TlsAcceptor>,
     /// The largest head of a request, in bytes.
     pub(super) head: usize,
@@ -50,82 +50,94 @@ pub(super) struct House {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Serves a connection until it ends or must go.
-pub(super) async fn serve(house: Arc<House>, stream: TcpStream, seat: Seat) {
-    let activity = Arc::clone(&seat.activity);
+/// Serves a connection until it ends, or is closed for another one.
+pub(super) async fn serve(context: Arc<ListenerContext>, stream: TcpStream, slot: ConnectionSlot) {
+    let activity = Arc::clone(&slot.activity);
     tokio::select! {
-        () = shake_hands_and_serve(&house, stream, &seat) => {}
-        () = activity.evicted() => tracing::debug!("a connection had to go for another one"),
+        () = serve_tls(&context, stream, &slot) => {}
+        () = activity.evicted() => tracing::debug!("a connection was closed for another one"),
     }
 }
 
-async fn shake_hands_and_serve(house: &House, stream: TcpStream, seat: &Seat) {
-    let Some(acceptor) = &house.tls else {
-        return serve_http(house, stream, seat).await;
+async fn serve_tls(context: &ListenerContext, stream: TcpStream, slot: &ConnectionSlot) {
+    let Some(acceptor) = &context.tls else {
+        return serve_http(context, stream, slot).await;
     };
-    let handshake = match timeout(house.timers.handshake, acceptor.accept(stream)).await {
+    let handshake = match timeout(context.timers.handshake, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => {
-            house.metrics.shook_hands(Handshake::Done);
-            return Box::pin(serve_http(house, stream, seat)).await;
+            context.metrics.count_handshake(HandshakeOutcome::Done);
+            return Box::pin(serve_http(context, stream, slot)).await;
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, "a TLS handshake failed");
-            if is_refusal(&error) { Handshake::ClientRefused } else { Handshake::Failed }
+            if is_client_rejected(&error) {
+                HandshakeOutcome::ClientRefused
+            } else {
+                HandshakeOutcome::Failed
+            }
         }
-        Err(_) => Handshake::TimedOut,
+        Err(_) => HandshakeOutcome::TimedOut,
     };
-    house.metrics.shook_hands(handshake);
+    context.metrics.count_handshake(handshake);
 }
 
-/// Whether a handshake failed of what the caller showed, or did not show.
-fn is_refusal(error: &std::io::Error) -> bool {
+/// Whether a handshake failed because of the client certificate, or for want of one.
+fn is_client_rejected(error: &std::io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     matches!(error, Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
 }
 
-async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(house: &House, stream: S, seat: &Seat) {
-    let stream = Guarded::new(stream, Arc::clone(&seat.activity), Arc::clone(&house.timers));
-    let answer = |request| answer(house, seat, request);
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
+    context: &ListenerContext,
+    stream: S,
+    slot: &ConnectionSlot,
+) {
+    let stream = TimeoutStream::new(stream, Arc::clone(&slot.activity), Arc::clone(&context.timers));
+    let respond = |request| respond(context, slot, request);
     let connection = http1::Builder::new()
-        .max_header_size(house.head)
-        .max_buf_size(BUFFER.max(house.head))
-        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .max_header_size(context.head)
+        .max_buf_size(MAX_READ_BUFFER_BYTES.max(context.head))
+        .serve_connection(TokioIo::new(stream), service_fn(respond))
         .without_shutdown();
     match connection.await {
-        Ok(parts) => linger(parts.io.into_inner().into_inner(), house.timers.linger).await,
+        Ok(parts) => linger(parts.io.into_inner().into_inner(), context.timers.linger).await,
         Err(error) => tracing::debug!(%error, "a connection ended early"),
     }
 }
 
-async fn answer(house: &House, seat: &Seat, request: Request<Incoming>) -> Result<Response, Infallible> {
-    seat.activity.busy();
-    let mut response = house.router.clone().oneshot(request.map(Body::new)).await?;
-    if house.drain.has_begun() {
+async fn respond(
+    context: &ListenerContext,
+    slot: &ConnectionSlot,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    slot.activity.request_received();
+    let mut response = context.router.clone().oneshot(request.map(Body::new)).await?;
+    if context.drain.has_begun() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    seat.activity.answered(in_earnest(response.status()));
+    slot.activity.response_sent(is_review(response.status()));
     Ok(response)
 }
 
-/// Whether an answer is one that only a caller with a review gets.
-fn in_earnest(status: StatusCode) -> bool {
+/// Whether only a caller that sent a review gets an answer with this status.
+fn is_review(status: StatusCode) -> bool {
     !status.is_client_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// Says goodbye, and reads what the peer was still sending: closing before that would reset the
-/// connection, and the last answer could be lost with it.
+/// Closes the sending side, and reads what the peer still sends: closing a socket with unread bytes resets
+/// the connection, and the peer could lose the last answer with it.
 async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, time: Duration) {
     let reading = async {
         stream.shutdown().await?;
-        let mut scrap = vec![0; 8 << 10];
-        let mut left = LINGER_BYTES;
-        while left > 0 {
-            match stream.read(&mut scrap).await? {
+        let mut discarded = vec![0; 8 << 10];
+        let mut remaining = MAX_LINGER_BYTES;
+        while remaining > 0 {
+            match stream.read(&mut discarded).await? {
                 0 => break,
-                count => left = left.saturating_sub(count),
+                count => remaining = remaining.saturating_sub(count),
             }
         }
         Ok::<_, std::io::Error>(())
     };
-    let _whatever_came = timeout(time, reading).await;
+    let _either_way = timeout(time, reading).await;
 }

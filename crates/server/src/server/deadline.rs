@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use crate::server::quantity;
 
-/// The longest that Kubernetes lets a webhook take; more than this is cut to it.
-const LONGEST: Duration = Duration::from_secs(30);
+/// The longest `timeoutSeconds` of a webhook in Kubernetes; longer ones are cut to it.
+const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The times by which parts of one request must be done.
+/// The points in time by which parts of one request must be done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     /// When the answer must be ready.
@@ -20,30 +20,29 @@ pub(super) struct Deadline {
 
 impl Deadline {
     /// The deadline of a request that came in at `start` and may take `timeout`. A second of it is
-    /// left for the way there and back, as the apiserver rounds the value up; of a second or less,
-    /// two fifths.
+    /// left for the network, as the apiserver rounds the value up; of a second or less, two fifths.
     pub(super) fn new(start: Instant, timeout: Duration) -> Self {
         const SECOND: Duration = Duration::from_secs(1);
-        let timeout = timeout.min(LONGEST);
-        let ours = timeout.checked_sub(SECOND).filter(|left| !left.is_zero()).unwrap_or(timeout * 3 / 5);
-        Self { answer: start + ours, lookups: start + ours * 4 / 5 }
+        let timeout = timeout.min(MAX_TIMEOUT);
+        let budget = timeout.checked_sub(SECOND).filter(|left| !left.is_zero()).unwrap_or(timeout * 3 / 5);
+        Self { answer: start + budget, lookups: start + budget * 4 / 5 }
     }
 }
 
 /// The value of `timeout` in a query string; `None` without one, an error when it is no duration
 /// above zero. Durations never need percent-escapes, so none are undone.
-pub(super) fn timeout(query: Option<&str>) -> Result<Option<Duration>, NotADuration> {
+pub(super) fn timeout(query: Option<&str>) -> Result<Option<Duration>, InvalidTimeout> {
     let mut pairs = query.unwrap_or_default().split('&');
     let Some(value) = pairs.find_map(|pair| pair.strip_prefix("timeout=")) else {
         return Ok(None);
     };
-    let duration = quantity::duration(value).filter(|duration| !duration.is_zero()).ok_or(NotADuration)?;
+    let duration = quantity::duration(value).filter(|duration| !duration.is_zero()).ok_or(InvalidTimeout)?;
     Ok(Some(duration))
 }
 
 /// A `timeout` that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotADuration;
+pub(super) struct InvalidTimeout;
 
 #[cfg(test)]
 mod tests {
@@ -66,17 +65,18 @@ mod tests {
     #[test]
     fn refuses_what_is_no_duration() {
         for query in ["timeout=", "timeout=10", "timeout=s", "timeout=-1s", "timeout=0s", "timeout=1..2s"] {
-            assert_eq!(timeout(Some(query)), Err(NotADuration), "{query}");
+            assert_eq!(timeout(Some(query)), Err(InvalidTimeout), "{query}");
         }
-        assert_eq!(timeout(Some(&format!("timeout={}s", "9".repeat(30)))), Err(NotADuration));
+        assert_eq!(timeout(Some(&format!("timeout={}s", "9".repeat(30)))), Err(InvalidTimeout));
     }
 
     #[test]
     fn leaves_the_caller_time_to_hear_the_answer() {
         let start = Instant::now();
-        for (timeout, ours) in [(10_000, 9_000), (2_000, 1_000), (1_000, 600), (500, 300), (99_000, 29_000)] {
+        for (timeout, budget) in [(10_000, 9_000), (2_000, 1_000), (1_000, 600), (500, 300), (99_000, 29_000)]
+        {
             let deadline = Deadline::new(start, Duration::from_millis(timeout));
-            assert_eq!(deadline.answer - start, Duration::from_millis(ours));
+            assert_eq!(deadline.answer - start, Duration::from_millis(budget));
             assert!(deadline.lookups < deadline.answer);
         }
     }

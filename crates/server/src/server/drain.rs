@@ -1,10 +1,10 @@
 //! How a server ends without losing a review.
 //!
-//! An apiserver never repeats a review whose connection breaks, and it goes on using the
-//! connections it has for a while after a pod is taken from the Service. So from the first signal
-//! on the server is not ready but serves as before, tells each caller with `Connection: close` to
-//! go elsewhere next time, and leaves idle connections to be closed by the other side. It ends
-//! when none has been left for a moment, or when the grace time is over.
+//! An apiserver never repeats a review whose connection breaks, and it goes on using its connections
+//! for a while after a pod is removed from the Service. So after the first signal the server is no
+//! longer ready but serves as before, answers with `Connection: close`, so that callers connect to
+//! another replica next time, and leaves it to them to close idle connections. It ends when no
+//! connection has been open for a moment, or when the grace time is over.
 
 use std::io;
 use std::sync::Arc;
@@ -14,43 +14,44 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
-use crate::server::connection::seats::Seats;
+use crate::server::connection_limiter::ConnectionLimiter;
 
-/// How often it is looked whether connections are left.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often open connections are counted.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whether the server is about to end.
+/// Whether the server is shutting down.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Drain(Arc<AtomicBool>);
 
 impl Drain {
-    /// From now on it is.
+    /// Starts shutting down.
     pub(super) fn begin(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether it is.
+    /// Whether the server is shutting down.
     pub(super) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// Waits until there has been no connection for `quiet`, at most for `grace`. Whether there is
-/// none.
-pub(super) async fn drained(seats: &Seats, quiet: Duration, grace: Duration) -> bool {
+/// Waits until no connection has been open for `quiet`, at most for `grace`; whether none is open then.
+pub(super) async fn wait_drained(connections: &ConnectionLimiter, quiet: Duration, grace: Duration) -> bool {
     let end = Instant::now() + grace;
     let mut empty_since = None;
     loop {
         let now = Instant::now();
-        if seats.taken() > 0 {
+        // A caller that was told to close may open one more before it learns of the other replicas: only a
+        // pause without any connection says that all have left.
+        if connections.open() > 0 {
             empty_since = None;
         } else if now - *empty_since.get_or_insert(now) >= quiet {
             return true;
         }
         if now >= end {
-            return seats.taken() == 0;
+            return connections.open() == 0;
         }
-        sleep(LOOK.min(end - now)).await;
+        sleep(POLL_INTERVAL.min(end - now)).await;
     }
 }
 

@@ -1,16 +1,16 @@
-//! Events about pods that are admitted without their memory, on the object whose pods they are.
+//! Kubernetes Events about pods that are admitted without their memory, on the object that owns the pods.
 //!
 //! ```text
-//! review ──PodEvent──▶ Outbox (told a moment ago? room?) ──queue──▶ Delivery (one a second) ──▶ apiserver
+//! review ──PodEvent──▶ EventRecorder (duplicate? full?) ──queue──▶ EventWriter (one a second) ──▶ apiserver
 //! ```
 //!
-//! Advice and no part of an admission: nobody waits for an Event, and one that is lost is not missed.
-//! A notice that was told in the last ten minutes is not told again, neither by this replica nor, since
-//! all give the Event the same name, by another one.
+//! Events are advice and no part of an admission: reviews do not wait for them, and one that is lost does no
+//! harm. An Event that was recorded in the last ten minutes is not written again, neither by this replica nor
+//! by another one, since all give it the same name.
 //!
-//! Anybody who reaches the port can send a review. So Events are about objects that memgate itself knows;
-//! about what only a pod speaks of (its Job) just where callers show that they are the apiserver. Each
-//! namespace has a share of the room, and none has any in which memgate is asked about nothing.
+//! Any client that reaches the port can send a review. So Events are written about objects that memgate itself
+//! watches; about an owner that only the pod names (its Job), only if client certificates show that reviews
+//! come from the apiserver. Each namespace has a share of the queue, and system namespaces have none.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,45 +31,46 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::server::clock::Clock;
-use crate::server::metrics::{Metrics, Told};
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::EventOutcome;
 
-/// After so long the same is told again.
-const QUIET: Duration = Duration::from_mins(10);
+/// For how long an equal Event is a duplicate.
+const DEDUPLICATION_WINDOW: Duration = Duration::from_mins(10);
 
-/// The least time from one Event to the next.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The least time between two writes.
+const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The longest that writing one may take.
-const LONGEST: Duration = Duration::from_secs(10);
+/// The timeout of one write.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many notices wait at most: what is written in a minute.
-const WAITING: usize = 64;
+/// How many Events the queue holds: what is written in a minute.
+const QUEUE_CAPACITY: usize = 64;
 
-/// How many notices are remembered at most: all that can be written while they are.
-const REMEMBERED: usize = 600;
+/// How many recent Events are remembered: all that can be written in the deduplication window.
+const MAX_RECENT: usize = 600;
 
-/// How many of those may be about one namespace: no more than half of what can wait.
-const REMEMBERED_OF_ONE: usize = WAITING / 2;
+/// How many of those may be about one namespace: half of the queue.
+const MAX_RECENT_PER_NAMESPACE: usize = QUEUE_CAPACITY / 2;
 
-/// The longest note. Source: k8s.io/api/events/v1, Event.
-const NOTE_BYTES: usize = 1024;
+/// The longest `note` of an Event. Source: k8s.io/api/events/v1, Event.
+const MAX_NOTE_BYTES: usize = 1024;
 
-/// The longest part of a referrer's name in that of an Event, which has 253 characters.
-const NAME_BYTES: usize = 200;
+/// How much of the owner's name goes into the name of the Event, which may have 253 bytes.
+const MAX_NAME_BYTES: usize = 200;
 
-/// Who tells it.
-const REPORTER: &str = "memgate";
+/// The reporting controller and instance of the Events.
+const REPORTING_CONTROLLER: &str = "memgate";
 
-/// What was told: about whom, and which code. Without the uid, of which a caller can make up any number.
+/// What makes two Events equal: the object and the code. Not its uid: a caller can invent any number of those.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Topic {
+struct EventKey {
     namespace: String,
     kind: Cow<'static, str>,
     name: String,
     code: &'static str,
 }
 
-impl Topic {
+impl EventKey {
     fn of(notice: &PodEvent) -> Self {
         let InvolvedObject { kind, namespace, name, .. } = &notice.regarding;
         let (namespace, name) = (namespace.clone(), name.clone());
@@ -77,75 +78,75 @@ impl Topic {
     }
 }
 
-/// What was told, and when.
-type Topics = Mutex<BTreeMap<Topic, Instant>>;
+/// What was recorded, and when.
+type RecentEvents = Mutex<BTreeMap<EventKey, Instant>>;
 
-/// Where reviews leave their notices.
+/// Queues Events; never waits.
 #[derive(Debug)]
-pub(super) struct Outbox {
-    /// Whether what only a pod speaks of is believed.
-    trusting: bool,
-    told: Arc<Topics>,
+pub(super) struct EventRecorder {
+    /// Whether owners that only the pod names are believed.
+    trust_pods: bool,
+    recent: Arc<RecentEvents>,
     queue: Sender<PodEvent>,
     metrics: Arc<Metrics>,
 }
 
-/// What takes notices out of an [`Outbox`] and writes them.
-pub(super) struct Delivery {
+/// Writes the Events that an [`EventRecorder`] has queued.
+pub(super) struct EventWriter {
     client: Client,
     clock: Clock,
     notices: Receiver<PodEvent>,
-    told: Arc<Topics>,
+    recent: Arc<RecentEvents>,
     metrics: Arc<Metrics>,
 }
 
-/// An outbox, and the way from it to the apiserver. It is `trusting` when all reviews come from the
-/// apiserver.
-pub(super) fn outbox(
+/// A recorder and its writer. `trust_pods` when all reviews come from the apiserver.
+pub(super) fn recorder(
     client: Client,
     clock: Clock,
     metrics: Arc<Metrics>,
-    trusting: bool,
-) -> (Outbox, Delivery) {
-    let (queue, notices) = channel(WAITING);
-    let told = Arc::<Topics>::default();
-    let delivery =
-        Delivery { client, clock, notices, told: Arc::clone(&told), metrics: Arc::clone(&metrics) };
-    (Outbox { trusting, told, queue, metrics }, delivery)
+    trust_pods: bool,
+) -> (EventRecorder, EventWriter) {
+    let (queue, notices) = channel(QUEUE_CAPACITY);
+    let recent = Arc::<RecentEvents>::default();
+    let writer =
+        EventWriter { client, clock, notices, recent: Arc::clone(&recent), metrics: Arc::clone(&metrics) };
+    (EventRecorder { trust_pods, recent, queue, metrics }, writer)
 }
 
-impl Outbox {
-    /// Takes a notice, unless nobody is to be told, or was a short while ago, or there is no room.
-    pub(super) fn put(&self, notice: PodEvent, now: Instant) {
+impl EventRecorder {
+    /// Queues an Event, unless it must not be written, is a duplicate, or the queue is full.
+    pub(super) fn record(&self, notice: PodEvent, now: Instant) {
         let InvolvedObject { namespace, known, .. } = &notice.regarding;
-        if !(*known || self.trusting) || SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
+        if !(*known || self.trust_pods) || SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
             return;
         }
-        if let Some(lost) = self.take(notice, now).err() {
-            self.metrics.told(lost);
+        if let Some(reason) = self.enqueue(notice, now).err() {
+            self.metrics.count_event(reason);
         }
     }
 
-    fn take(&self, notice: PodEvent, now: Instant) -> Result<(), Told> {
-        let topic = Topic::of(&notice);
-        let mut told = lock(&self.told);
-        let is_recent = |at: &Instant| now.saturating_duration_since(*at) < QUIET;
-        if told.get(&topic).is_some_and(is_recent) {
-            return Err(Told::Duplicate);
+    fn enqueue(&self, notice: PodEvent, now: Instant) -> Result<(), EventOutcome> {
+        let key = EventKey::of(&notice);
+        let mut recent = lock(&self.recent);
+        let is_recent = |at: &Instant| now.saturating_duration_since(*at) < DEDUPLICATION_WINDOW;
+        if recent.get(&key).is_some_and(is_recent) {
+            return Err(EventOutcome::Duplicate);
         }
-        told.retain(|_, at| is_recent(at));
-        let of_namespace = told.keys().filter(|other| other.namespace == topic.namespace).count();
-        let is_full = told.len() >= REMEMBERED || of_namespace >= REMEMBERED_OF_ONE;
+        recent.retain(|_, at| is_recent(at));
+        let of_namespace = recent.keys().filter(|other| other.namespace == key.namespace).count();
+        let is_full = recent.len() >= MAX_RECENT || of_namespace >= MAX_RECENT_PER_NAMESPACE;
         if is_full || self.queue.try_send(notice).is_err() {
-            return Err(Told::Dropped);
+            return Err(EventOutcome::Dropped);
         }
-        told.insert(topic, now);
+        // Only now: one that was dropped may be recorded again at once.
+        recent.insert(key, now);
         Ok(())
     }
 }
 
-fn lock(topics: &Topics) -> MutexGuard<'_, BTreeMap<Topic, Instant>> {
-    topics.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(recent: &RecentEvents) -> MutexGuard<'_, BTreeMap<EventKey, Instant>> {
+    recent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why an Event was not written.
@@ -159,28 +160,28 @@ enum Error {
     Late,
 }
 
-impl Delivery {
-    /// Writes an Event for each notice, with pauses; never ends. What cannot be written is lost, and may
-    /// be told again at once.
+impl EventWriter {
+    /// Writes an Event for each notice, with pauses; never ends. One that cannot be written is dropped, and
+    /// may be recorded again at once.
     pub(super) async fn run(mut self) {
         let mut failing = false;
         while let Some(notice) = self.notices.recv().await {
             let start = Instant::now();
-            let told = write(&self.client, &notice, self.clock.unix_now()).await;
-            if let Err(error) = &told {
+            let written = write(&self.client, &notice, self.clock.unix_now()).await;
+            if let Err(error) = &written {
                 warn(error, failing);
-                lock(&self.told).remove(&Topic::of(&notice));
+                lock(&self.recent).remove(&EventKey::of(&notice));
             }
-            failing = told.is_err();
-            self.metrics.told(told.unwrap_or(Told::Failed));
-            sleep_until(start + PAUSE).await;
+            failing = written.is_err();
+            self.metrics.count_event(written.unwrap_or(EventOutcome::Failed));
+            sleep_until(start + MIN_WRITE_INTERVAL).await;
         }
-        // Nobody has anything to tell any more: the server is about to end.
+        // All recorders are gone: the server is about to end.
         std::future::pending::<()>().await;
     }
 }
 
-/// The first failure in a row is worth a line; whoever looks for the others finds them in the metric.
+/// Logs the first failure in a row as a warning; the metric counts the others.
 fn warn(error: &Error, again: bool) {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     if again {
@@ -194,12 +195,12 @@ fn warn(error: &Error, again: bool) {
     }
 }
 
-async fn write(client: &Client, notice: &PodEvent, now: i64) -> Result<Told, Error> {
+async fn write(client: &Client, notice: &PodEvent, now: i64) -> Result<EventOutcome, Error> {
     let event = event(notice, now);
     let events: Api<Event> = Api::namespaced(client.clone(), &notice.regarding.namespace);
-    match timeout(LONGEST, events.create(&PostParams::default(), &event)).await {
-        Ok(Ok(_)) => Ok(Told::Written),
-        Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(Told::Duplicate),
+    match timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
+        Ok(Ok(_)) => Ok(EventOutcome::Written),
+        Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(EventOutcome::Duplicate),
         Ok(Err(kube::Error::Api(status))) => Err(Error::Refused(status.message)),
         Ok(Err(error)) => Err(Error::Api(error)),
         Err(_) => Err(Error::Late),
@@ -229,20 +230,21 @@ fn event(notice: &PodEvent, now: i64) -> Event {
         action: Some("Inject".to_owned()),
         note: Some(note(notice)),
         regarding: Some(regarding),
-        reporting_controller: Some(REPORTER.to_owned()),
-        reporting_instance: Some(REPORTER.to_owned()),
+        reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
+        reporting_instance: Some(REPORTING_CONTROLLER.to_owned()),
         ..Event::default()
     }
 }
 
-/// The same for all replicas that tell the same within the same ten minutes of the clock.
+/// Equal for all replicas within the same ten minutes of the clock: the second one to create it gets a 409.
 fn event_name(notice: &PodEvent, now: i64) -> String {
     let InvolvedObject { api_version, kind, name, uid, .. } = &notice.regarding;
-    let window = now.div_euclid(i64::try_from(QUIET.as_secs()).unwrap_or(i64::MAX)).to_string();
+    let window =
+        now.div_euclid(i64::try_from(DEDUPLICATION_WINDOW.as_secs()).unwrap_or(i64::MAX)).to_string();
     let parts = [api_version, kind.as_ref(), name, uid, notice.finding.code.name, &window];
     let hash = digest(&SHA256, parts.join("\n").as_bytes());
     let hash = u64::from_be_bytes(hash.as_ref().first_chunk().copied().unwrap_or_default());
-    format!("{}.{hash:016x}", cut(name, NAME_BYTES).trim_end_matches(['.', '-']))
+    format!("{}.{hash:016x}", truncate(name, MAX_NAME_BYTES).trim_end_matches(['.', '-']))
 }
 
 fn note(notice: &PodEvent) -> String {
@@ -254,11 +256,11 @@ fn note(notice: &PodEvent) -> String {
         "a pod starts without {part}: {message}{advice} [{code}]; see \"memgate explain {code}\", \
          and make the pod anew when it is mended"
     );
-    cut(&note, NOTE_BYTES).to_owned()
+    truncate(&note, MAX_NOTE_BYTES).to_owned()
 }
 
-/// As much of a text as fits into so many bytes.
-fn cut(text: &str, bytes: usize) -> &str {
+/// The beginning of a text, at most so many bytes long.
+fn truncate(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 

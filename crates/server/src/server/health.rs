@@ -1,14 +1,13 @@
 //! `/livez`, `/readyz` and `/metrics`, on a port of their own and without TLS.
 //!
-//! They are served from a thread and a runtime of their own: the main runtime's heartbeat can be
-//! judged only from outside, and no amount of reviews keeps a probe waiting. Alive means that the
-//! main runtime still gets around to its tasks, not that the apiserver can be reached: a restart
-//! mends only the former.
+//! They are served by a thread with a runtime of its own: a stalled main runtime can be seen only from
+//! outside, and probes do not wait behind reviews. Alive means that the main runtime still runs its
+//! tasks, not that the apiserver can be reached: a restart helps only with the former.
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -18,63 +17,29 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::model::kind::Kind;
-use crate::server::connection::seats::Seats;
+use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::Drain;
-use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, CertKind, Metrics};
-use crate::server::router::App;
-use crate::server::tls::Certificate;
+use crate::server::metrics::labels::CertKind;
+use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
+use crate::server::router::AppState;
+use crate::server::tls::ServingCert;
+use crate::server::watchdog::Watchdog;
 
-/// How often the heart beats.
-const BEAT: Duration = Duration::from_secs(1);
+/// How many stale kinds are listed by name: often it is all of them.
+const MAX_STALE_KINDS_LISTED: usize = 3;
 
-/// How many kinds are named of which nothing was heard: often it is all of them.
-const TOLD: usize = 3;
-
-/// What the state of health is read from.
+/// What the answers of the health port are read from.
 #[derive(Debug)]
 pub(super) struct Health {
-    pub(super) app: Arc<App>,
+    pub(super) app: Arc<AppState>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) certificate: Arc<Certificate>,
+    pub(super) certificate: Arc<ServingCert>,
     pub(super) drain: Drain,
-    pub(super) heart: Heart,
+    pub(super) watchdog: Watchdog,
     /// The connections of the webhook.
-    pub(super) seats: Arc<Seats>,
+    pub(super) connections: Arc<ConnectionLimiter>,
     /// Whether connections are being accepted.
     pub(super) listening: AtomicBool,
-}
-
-/// When the main runtime was last known to be running its tasks.
-#[derive(Debug)]
-pub(super) struct Heart {
-    born: Instant,
-    /// After so long without a beat it has stopped.
-    stuck: Duration,
-    /// Milliseconds after `born`.
-    last: AtomicU64,
-}
-
-impl Heart {
-    /// A heart that beats now.
-    pub(super) fn new(stuck: Duration) -> Self {
-        Self { born: Instant::now(), stuck, last: AtomicU64::new(0) }
-    }
-
-    /// Beats for as long as the runtime runs it.
-    pub(super) async fn beat(&self) {
-        loop {
-            let millis = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.last.store(millis, Ordering::Release);
-            tokio::time::sleep(BEAT.min(self.stuck / 4)).await;
-        }
-    }
-
-    /// For how long it has not beaten, in words; `None` while it is well.
-    fn stopped(&self) -> Option<String> {
-        let last = Duration::from_millis(self.last.load(Ordering::Acquire));
-        let since = self.born.elapsed().saturating_sub(last);
-        (since > self.stuck).then(|| format!("no task has run for {} s", since.as_secs()))
-    }
 }
 
 /// The routes.
@@ -87,27 +52,27 @@ pub(super) fn router(health: Arc<Health>) -> Router {
 }
 
 async fn live(State(health): State<Arc<Health>>) -> Response {
-    match health.heart.stopped() {
+    match health.watchdog.stalled() {
         Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n")).into_response(),
         None => "ok\n".into_response(),
     }
 }
 
 async fn ready(State(health): State<Arc<Health>>) -> Response {
-    let missing = health.missing();
-    let (status, mut text) = if missing.is_empty() {
+    let reasons = health.not_ready_reasons();
+    let (status, mut text) = if reasons.is_empty() {
         (StatusCode::OK, "ok\n".to_owned())
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned())
     };
-    for line in missing.into_iter().chain(silent(&health.app.desk.store.stale())) {
+    for line in reasons.into_iter().chain(stale_lines(&health.app.handler.store.stale())) {
         let _infallible = writeln!(text, "- {line}");
     }
     (status, text).into_response()
 }
 
 async fn metrics(State(health): State<Arc<Health>>) -> Response {
-    health.measure();
+    health.update_gauges();
     match health.metrics.text() {
         Ok(text) => ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -115,49 +80,50 @@ async fn metrics(State(health): State<Arc<Health>>) -> Response {
 }
 
 impl Health {
-    /// What is missing before reviews should be sent here.
-    fn missing(&self) -> Vec<String> {
-        let mut missing = Vec::new();
+    /// Why reviews should not be sent here; empty when ready.
+    fn not_ready_reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
         if !self.listening.load(Ordering::Acquire) {
-            missing.push("no connections are accepted yet".to_owned());
+            reasons.push("no connections are accepted yet".to_owned());
         }
-        missing.extend(self.heart.stopped());
+        reasons.extend(self.watchdog.stalled());
         if self.drain.has_begun() {
-            missing.push("shutting down".to_owned());
+            reasons.push("shutting down".to_owned());
         }
-        missing.extend(self.certificate.missing().map(str::to_owned));
-        let cold = self.app.desk.store.cold();
-        missing.extend(cold.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)));
-        missing
+        reasons.extend(self.certificate.not_ready_reason().map(str::to_owned));
+        let not_synced = self.app.handler.store.not_synced();
+        reasons.extend(
+            not_synced.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)),
+        );
+        reasons
     }
 
-    /// Sets the series that are measured only when somebody asks.
-    fn measure(&self) {
-        self.metrics.set_ready(self.missing().is_empty());
-        self.metrics.set_bytes_in_flight(self.app.gate.bytes());
-        self.metrics.connections.set(i64::try_from(self.seats.taken()).unwrap_or(i64::MAX));
+    /// Sets the gauges that are measured at each scrape.
+    fn update_gauges(&self) {
+        self.metrics.set_ready(self.not_ready_reasons().is_empty());
+        self.metrics.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
+        self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
         if let Some(not_after) = self.certificate.not_after() {
             self.metrics.set_not_after(CertKind::Leaf, not_after);
         }
-        if let Some(not_after) = self.certificate.callers_not_after() {
+        if let Some(not_after) = self.certificate.client_ca_not_after() {
             self.metrics.set_not_after(CertKind::ClientCa, not_after);
         }
-        for (family, objects, age) in self.app.desk.store.measure() {
+        for (family, objects, age) in self.app.handler.store.stats() {
             self.metrics.set_store(family, objects, age);
         }
     }
 }
 
-/// What is worth knowing of kinds of which nothing was heard, but no reason to go elsewhere: every
-/// replica sees the same apiserver, and an answer from what was true a while ago is better than none,
-/// however long that while.
-fn silent(kinds: &[(&Kind, Duration)]) -> Vec<String> {
+/// Lines about stale kinds. They do not make a replica unready: every replica watches the same apiserver, and
+/// an answer from an old state is better than none, however old it is.
+fn stale_lines(kinds: &[(&Kind, Duration)]) -> Vec<String> {
     let line = |(kind, age): &(&Kind, Duration)| {
         format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)
     };
-    let mut lines: Vec<String> = kinds.iter().take(TOLD).map(line).collect();
-    if kinds.len() > TOLD {
-        lines.push(format!("nothing heard for long: {} more kinds", kinds.len() - TOLD));
+    let mut lines: Vec<String> = kinds.iter().take(MAX_STALE_KINDS_LISTED).map(line).collect();
+    if kinds.len() > MAX_STALE_KINDS_LISTED {
+        lines.push(format!("nothing heard for long: {} more kinds", kinds.len() - MAX_STALE_KINDS_LISTED));
     }
     lines
 }
@@ -170,10 +136,10 @@ mod tests {
     #[test]
     fn a_few_silent_kinds_are_named_and_the_others_counted() {
         let kind = (&NAMESPACE, Duration::from_millis(300_900));
-        assert!(silent(&[]).is_empty());
-        assert_eq!(silent(&[kind]), ["nothing heard for 300 s: v1 Namespace"]);
-        let many = silent(&[kind; TOLD + 2]);
-        assert_eq!(many.len(), TOLD + 1);
-        assert_eq!(many[TOLD], "nothing heard for long: 2 more kinds");
+        assert!(stale_lines(&[]).is_empty());
+        assert_eq!(stale_lines(&[kind]), ["nothing heard for 300 s: v1 Namespace"]);
+        let many = stale_lines(&[kind; MAX_STALE_KINDS_LISTED + 2]);
+        assert_eq!(many.len(), MAX_STALE_KINDS_LISTED + 1);
+        assert_eq!(many[MAX_STALE_KINDS_LISTED], "nothing heard for long: 2 more kinds");
     }
 }

@@ -9,24 +9,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::server::connection::seats::{Seat, Seats};
-use crate::server::connection::{House, serve};
-use crate::server::limits::Shed;
-use crate::server::ration::{Rate, Ration};
+use crate::server::connection::{ListenerContext, serve};
+use crate::server::connection_limiter::{ConnectionLimiter, ConnectionSlot};
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::server::metrics::labels::ShedCause;
 
-/// How long nothing is accepted when file descriptors or memory have run out: a connection has to end
+/// How long nothing is accepted after file descriptors or memory have run out: a connection has to end
 /// first.
-const PAUSE: Duration = Duration::from_millis(50);
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-/// The errors that say so: ENOMEM, ENFILE, EMFILE and ENOBUFS. Source: Linux, errno(3) and accept(2). All
-/// others are about the one connection that could not be accepted.
-const EXHAUSTED: [i32; 4] = [12, 23, 24, 105];
+/// The errors that say that they have: ENOMEM, ENFILE, EMFILE and ENOBUFS. Source: Linux, errno(3) and
+/// accept(2). All others concern only the one connection that could not be accepted.
+const EXHAUSTED_ERRNOS: [i32; 4] = [12, 23, 24, 105];
 
-/// How many lines a second may tell of that.
-const FAILURES: Rate = Rate { burst: 5, per_second: 1 };
+/// How many lines about failed accepts are logged.
+const ACCEPT_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 
-/// Binds a socket. Where the machine knows no IPv6, all addresses of both families are those of
-/// IPv4.
+/// Binds a socket. On a machine without IPv6, `[::]` becomes `0.0.0.0`.
 pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let bound = match std::net::TcpListener::bind(address) {
         Err(error) if address.is_ipv6() && address.ip().is_unspecified() => {
@@ -38,28 +37,34 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(bound)
 }
 
-/// Accepts connections for as long as it is polled; all of them end with it.
-pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Seats>) {
+/// Accepts connections for as long as it is polled; dropping it closes all of them.
+pub(super) async fn run(
+    listener: TcpListener,
+    context: Arc<ListenerContext>,
+    limiter: Arc<ConnectionLimiter>,
+) {
     let mut connections = JoinSet::new();
-    let lines = Ration::new(FAILURES);
+    let log_limiter = LogRateLimiter::new(ACCEPT_LOG_RATE);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    if let Some(seat) = seat(&house, &seats, &stream, peer) {
-                        connections.spawn(serve(Arc::clone(&house), stream, seat));
+                    if let Some(slot) = slot_for(&context, &limiter, &stream, peer) {
+                        connections.spawn(serve(Arc::clone(&context), stream, slot));
                     }
                 }
                 Err(error) => {
-                    if let Some(withheld) = lines.take("accept") {
-                        let withheld = (withheld > 0).then_some(withheld);
-                        tracing::warn!(%error, withheld, "no connection can be accepted");
+                    if let Some(suppressed) = log_limiter.take("accept") {
+                        let suppressed = (suppressed > 0).then_some(suppressed);
+                        tracing::warn!(%error, suppressed, "no connection can be accepted");
                     }
+                    // `accept` would fail again at once, and the queue of the kernel stays full: closing the
+                    // least useful connection frees what the next one needs.
                     if is_exhausted(&error) {
-                        if seats.make_room() {
-                            house.metrics.shed(Shed::Connections);
+                        if limiter.evict_one() {
+                            context.metrics.count_shed(ShedCause::Connections);
                         }
-                        sleep(PAUSE).await;
+                        sleep(EXHAUSTED_PAUSE).await;
                     }
                 }
             },
@@ -69,20 +74,26 @@ pub(super) async fn run(listener: TcpListener, house: Arc<House>, seats: Arc<Sea
 }
 
 fn is_exhausted(error: &io::Error) -> bool {
-    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
+    error.raw_os_error().is_some_and(|code| EXHAUSTED_ERRNOS.contains(&code))
 }
 
-fn seat(house: &House, seats: &Arc<Seats>, stream: &TcpStream, peer: SocketAddr) -> Option<Seat> {
+/// A slot for a new connection; `None` when it is dropped, for want of a slot or because it has ended.
+fn slot_for(
+    context: &ListenerContext,
+    limiter: &Arc<ConnectionLimiter>,
+    stream: &TcpStream,
+    peer: SocketAddr,
+) -> Option<ConnectionSlot> {
     // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection ended before it began");
+        tracing::debug!(%error, "a connection ended before it was served");
         return None;
     }
-    let taken = seats.take(peer.ip());
-    if !matches!(taken, Some((_, false))) {
-        house.metrics.shed(Shed::Connections);
+    let acquired = limiter.acquire(peer.ip());
+    if !matches!(acquired, Some((_, false))) {
+        context.metrics.count_shed(ShedCause::Connections);
     }
-    taken.map(|(seat, _)| seat)
+    acquired.map(|(slot, _)| slot)
 }
 
 #[cfg(test)]
@@ -90,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_ended_too_soon_costs_no_other_one() {
+    fn a_connection_that_ended_too_soon_closes_no_other_one() {
         let [too_many_files, aborted] = [24, 103].map(io::Error::from_raw_os_error);
         assert_eq!(aborted.kind(), io::ErrorKind::ConnectionAborted);
         assert!(!is_exhausted(&aborted));

@@ -1,4 +1,4 @@
-//! Where the log goes and what it looks like.
+//! Sets up logging to standard error, as text or JSON.
 
 use std::io::IsTerminal;
 
@@ -8,14 +8,14 @@ use tracing_subscriber::util::TryInitError;
 
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::server::ration::{Rate, Ration};
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
-/// How many panics a second are told: a review that causes one is sent again and again.
-const PANICS: Rate = Rate { burst: 20, per_second: 1 };
+/// How many panics are logged: a review that causes one is sent again and again.
+const PANIC_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
 
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
+pub enum LineFormat {
     /// For people.
     #[default]
     Text,
@@ -23,26 +23,26 @@ pub enum Format {
     Json,
 }
 
-/// Why there is no log.
+/// Why logging cannot start.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// The filter cannot be read.
     #[error("the log filter cannot be read")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    /// Somebody else was faster.
+    /// The process has a log already.
     #[error("there is a log already")]
-    Twice(#[from] TryInitError),
+    AlreadySet(#[from] TryInitError),
 }
 
 /// Sends the log to standard error, and panics into the log. `filter` is a level or directives as
 /// in `RUST_LOG`.
 ///
-/// The Kubernetes client is not heard: in its warnings it prints answers that it cannot read, and
-/// those are objects. What fails there is told by whoever asked.
+/// The Kubernetes client does not log: in its warnings it prints answers that it cannot read, and those are
+/// objects. Its callers log what fails.
 ///
 /// # Errors
 /// When `filter` cannot be read, or there is a log already.
-pub fn init(format: Format, filter: &str) -> Result<(), Error> {
+pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     let mut levels = EnvFilter::try_new(filter)?;
     for library in ["kube_client=off", "kube_runtime=off"] {
         levels = levels.add_directive(library.parse()?);
@@ -50,21 +50,22 @@ pub fn init(format: Format, filter: &str) -> Result<(), Error> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(levels)
         .with_writer(std::io::stderr)
-        // Where no line can be written, neither can a complaint about it, and trying ends the thread.
+        // If a line cannot be written, an error about that cannot be either, and trying panics.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     match format {
-        Format::Text => log.finish().try_init()?,
-        Format::Json => log.json().flatten_event(true).finish().try_init()?,
+        LineFormat::Text => log.finish().try_init()?,
+        LineFormat::Json => log.json().flatten_event(true).finish().try_init()?,
     }
-    let lines = Ration::new(PANICS);
+    let limiter = LogRateLimiter::new(PANIC_LOG_RATE);
     std::panic::set_hook(Box::new(move |panic| {
-        let Some(withheld) = lines.take("panic").map(|withheld| (withheld > 0).then_some(withheld)) else {
+        let Some(suppressed) = limiter.take("panic").map(|suppressed| (suppressed > 0).then_some(suppressed))
+        else {
             return;
         };
         let place = panic.location().map(ToString::to_string);
         let text = panic.payload_as_str().unwrap_or("no message");
-        tracing::error!(place, panic = text, withheld, "panicked");
+        tracing::error!(place, panic = text, suppressed, "panicked");
     }));
     Ok(())
 }

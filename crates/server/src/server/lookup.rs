@@ -1,10 +1,10 @@
-//! Asks the apiserver for single objects that the watches have not delivered (yet).
+//! Gets single objects from the apiserver that the watches have not delivered yet.
 //!
-//! Only for kinds that a family's tables name, and never for a Secret. Names come from users and become part of a URL,
-//! so one that no object can have is answered without asking.
+//! Only of kinds that a family names, and never a Secret. Names come from users and become part of a URL, so
+//! for one that no object can have no request is sent.
 //!
-//! Bounded: so many requests at a time, and equal questions share one. A question never shares a
-//! request that was sent before it was asked: the answer could be older than the object.
+//! Requests at a time are limited, and lookups of one object share a request. But a lookup never shares a
+//! request that was sent before the lookup began: its answer could be older than the object.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,30 +23,31 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::model::kind::SECRET;
 use crate::model::name::is_dns_subdomain;
 use crate::model::snapshot::{Object, Reference};
-use crate::server::metrics::{LookedUp, Metrics};
-use crate::server::ration::{Rate, Ration};
-use crate::server::store::fold::Raw;
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::LookupOutcome;
+use crate::server::store::apply_event::RawObject;
 
-/// The longest that a request waits for the one before it about the same object, which may hang.
-const BEFORE: Duration = Duration::from_millis(200);
+/// How long a request waits for the previous one about the same object, which may hang.
+const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
 
-/// How many lines a second may tell of lookups of one kind that failed.
-const FAILURES: Rate = Rate { burst: 5, per_second: 1 };
+/// How many lines about failed lookups of one kind are logged.
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 
-/// The longest that one request may take; also frees its place when nobody waits any more.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The timeout of one request; also ends one that no review waits for any more.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most questions of one review that are asked; a pod of good will has one or two.
-const MOST: usize = 16;
+/// How many lookups one review may cause; an honest pod needs one or two.
+const MAX_LOOKUPS_PER_REVIEW: usize = 16;
 
-/// What came of a question; the object, or `None` when there is none.
-type Answer = Result<Option<Object>, Unanswered>;
+/// The object, or `None` when there is none.
+type LookupResult = Result<Option<Object>, LookupFailed>;
 
-type Flight = Shared<BoxFuture<'static, Answer>>;
+type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 
-/// A question without an answer; the log has the cause.
+/// A lookup failed; the log has the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Unanswered;
+struct LookupFailed;
 
 #[derive(Debug, Error)]
 enum Error {
@@ -60,106 +61,110 @@ enum Error {
     NoObject,
 }
 
-/// The way to the apiserver.
+/// Looks up objects at the apiserver.
 pub(super) struct Lookups {
     client: Client,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     latest: Mutex<BTreeMap<Reference, Latest>>,
     metrics: Arc<Metrics>,
-    lines: Arc<Ration>,
+    log_limiter: Arc<LogRateLimiter>,
 }
 
-/// The last request for an object that was set up.
+/// The last request for an object, and whether it was sent already.
 struct Latest {
-    flight: WeakShared<BoxFuture<'static, Answer>>,
+    lookup: WeakShared<BoxFuture<'static, LookupResult>>,
     sent: Arc<AtomicBool>,
 }
 
 impl Lookups {
-    /// At most `most` requests at a time.
-    pub(super) fn new(client: Client, most: usize, metrics: Arc<Metrics>) -> Self {
-        let room = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
-        let lines = Arc::new(Ration::new(FAILURES));
-        Self { client, room, latest: Mutex::default(), metrics, lines }
+    /// Sends at most `max_requests` requests at a time.
+    pub(super) fn new(client: Client, max_requests: usize, metrics: Arc<Metrics>) -> Self {
+        let permits = Arc::new(Semaphore::new(max_requests.clamp(1, Semaphore::MAX_PERMITS)));
+        let log_limiter = Arc::new(LogRateLimiter::new(FAILURE_LOG_RATE));
+        Self { client, permits, latest: Mutex::default(), metrics, log_limiter }
     }
 
-    /// Whether this can be asked at all: one object, and never a Secret, whatever a table says.
-    pub(super) fn can_ask(reference: &Reference) -> bool {
+    /// Whether this can be looked up: it has a name, and it is not a Secret, whatever a family says.
+    pub(super) fn is_supported(reference: &Reference) -> bool {
         *reference.kind != SECRET && !reference.name.is_empty()
     }
 
-    /// The answers that came in time.
-    pub(super) async fn ask(
+    /// The objects whose lookups ended by `until`; `None` for one that does not exist.
+    pub(super) async fn get_all(
         &self,
         references: Vec<Reference>,
         until: Instant,
     ) -> Vec<(Reference, Option<Object>)> {
-        let questions = references.into_iter().take(MOST).map(|reference| async {
-            let answer = self.ask_one(&reference, until).await.ok()?;
+        let lookups = references.into_iter().take(MAX_LOOKUPS_PER_REVIEW).map(|reference| async {
+            let answer = self.get_one(&reference, until).await.ok()?;
             Some((reference, answer))
         });
-        join_all(questions).await.into_iter().flatten().collect()
+        join_all(lookups).await.into_iter().flatten().collect()
     }
 
-    async fn ask_one(&self, reference: &Reference, until: Instant) -> Answer {
+    async fn get_one(&self, reference: &Reference, until: Instant) -> LookupResult {
         if !is_possible(reference) {
             return Ok(None);
         }
-        let answer = timeout_at(until, self.flight(reference)).await;
-        self.metrics.looked_up(match &answer {
-            Ok(Ok(Some(_))) => LookedUp::Found,
-            Ok(Ok(None)) => LookedUp::Absent,
-            Ok(Err(Unanswered)) => LookedUp::Failed,
-            Err(_) => LookedUp::TimedOut,
+        let answer = timeout_at(until, self.lookup(reference)).await;
+        self.metrics.count_lookup(match &answer {
+            Ok(Ok(Some(_))) => LookupOutcome::Found,
+            Ok(Ok(None)) => LookupOutcome::Absent,
+            Ok(Err(LookupFailed)) => LookupOutcome::Failed,
+            Err(_) => LookupOutcome::TimedOut,
         });
-        answer.unwrap_or(Err(Unanswered))
+        answer.unwrap_or(Err(LookupFailed))
     }
 
-    /// A request for the object that has not been sent yet; it waits for the one before it, briefly.
-    fn flight(&self, reference: &Reference) -> Flight {
+    /// A request for the object that has not been sent yet. It waits for the previous one, briefly.
+    fn lookup(&self, reference: &Reference) -> SharedLookup {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.retain(|_, flight| flight.flight.upgrade().is_some());
-        let before = latest.get(reference).and_then(|latest| {
-            let flight = latest.flight.upgrade()?;
-            Some((flight, latest.sent.load(Ordering::Acquire)))
+        latest.retain(|_, latest| latest.lookup.upgrade().is_some());
+        let previous = latest.get(reference).and_then(|latest| {
+            let lookup = latest.lookup.upgrade()?;
+            Some((lookup, latest.sent.load(Ordering::Acquire)))
         });
-        let before = match before {
-            Some((flight, false)) => return flight,
-            Some((flight, true)) => Some(flight),
+        // A request that waits for a permit can still be shared; one that was sent may have been answered
+        // before the object was written, so a new one is set up behind it.
+        let previous = match previous {
+            Some((lookup, false)) => return lookup,
+            Some((lookup, true)) => Some(lookup),
             None => None,
         };
         let sent = Arc::new(AtomicBool::new(false));
-        let flight = self.fly(reference.clone(), before, Arc::clone(&sent)).boxed().shared();
-        if let Some(weak) = flight.downgrade() {
-            latest.insert(reference.clone(), Latest { flight: weak, sent });
+        let lookup = self.start(reference.clone(), previous, Arc::clone(&sent)).boxed().shared();
+        if let Some(weak) = lookup.downgrade() {
+            latest.insert(reference.clone(), Latest { lookup: weak, sent });
         }
-        flight
+        lookup
     }
 
-    fn fly(
+    fn start(
         &self,
         reference: Reference,
-        before: Option<Flight>,
+        previous: Option<SharedLookup>,
         sent: Arc<AtomicBool>,
-    ) -> impl Future<Output = Answer> + use<> {
-        let (client, room, lines) = (self.client.clone(), Arc::clone(&self.room), Arc::clone(&self.lines));
+    ) -> impl Future<Output = LookupResult> + use<> {
+        let (client, permits, log_limiter) =
+            (self.client.clone(), Arc::clone(&self.permits), Arc::clone(&self.log_limiter));
         async move {
-            if let Some(before) = before {
-                let _earlier = timeout(BEFORE, before).await;
+            if let Some(previous) = previous {
+                let _either_way = timeout(PREVIOUS_LOOKUP_WAIT, previous).await;
             }
-            let _place = room.acquire().await;
+            let _permit = permits.acquire().await;
             sent.store(true, Ordering::Release);
-            match timeout(LONGEST, get(&client, &reference)).await {
+            match timeout(REQUEST_TIMEOUT, get(&client, &reference)).await {
                 Ok(Ok(object)) => Ok(object),
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
-                    if let Some(withheld) = lines.take(kind) {
-                        let withheld = (withheld > 0).then_some(withheld);
-                        tracing::warn!(kind, withheld, error = %chain(&error), "a lookup at the apiserver failed");
+                    if let Some(suppressed) = log_limiter.take(kind) {
+                        let suppressed = (suppressed > 0).then_some(suppressed);
+                        let error = chain(&error);
+                        tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
                     }
-                    Err(Unanswered)
+                    Err(LookupFailed)
                 }
-                Err(_) => Err(Unanswered),
+                Err(_) => Err(LookupFailed),
             }
         }
     }
@@ -167,7 +172,7 @@ impl Lookups {
 
 async fn get(client: &Client, reference: &Reference) -> Result<Option<Object>, Error> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let request = Request::new(Raw::url_path(&reference.kind, namespace))
+    let request = Request::new(RawObject::url_path(&reference.kind, namespace))
         .get(&reference.name, &GetParams::default())
         .map_err(Error::Build)?;
     let text = match client.request_text(request).await {

@@ -1,10 +1,7 @@
 //! What can be set about a server, with defaults that suit a webhook in a cluster.
 
-use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
-
-use bytes::Bytes;
 
 use crate::decide::decide;
 use crate::model::decision::Decision;
@@ -20,9 +17,9 @@ pub const PORT: u16 = 10250;
 /// The port of health and metrics.
 pub const HEALTH_PORT: u16 = 8081;
 
-/// What bytes of bodies are counted in; a semaphore cannot count 64 MiB of single bytes for each of
-/// many waiters, and pages are what memory comes in.
-pub const PAGE: usize = 4 << 10;
+/// The unit in which bytes of bodies are counted. A semaphore cannot count 64 MiB of single bytes for each
+/// of many waiters, and memory is allocated in pages anyway.
+pub const PAGE_BYTES: usize = 4 << 10;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -33,70 +30,46 @@ pub struct Options {
     /// [`HEALTH_PORT`] on all addresses of both families.
     pub health: SocketAddr,
     /// Where the certificate comes from.
-    pub tls: tls::Source,
-    /// Whose calls are answered. Default: everybody's.
-    pub callers: Option<tls::Callers>,
-    /// What tells the date. Default: the machine's clock.
+    pub tls: tls::CertSource,
+    /// Which client certificates are required. Default: none.
+    pub client_auth: Option<tls::ClientAuth>,
+    /// The wall clock. Default: the machine's.
     pub clock: Clock,
-    /// How much is taken in at once.
+    /// How much is accepted at once.
     pub limits: Limits,
     /// How long things may take.
     pub timers: Timers,
-    /// What is done with a review. Default: decide.
-    pub work: Work,
+    /// Decides reviews. Default: [`decide`]; tests put in functions that panic or take long.
+    pub decide: Decide,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
     /// Where traces go. Default: there are none.
-    pub traces: Option<traces::Settings>,
+    pub traces: Option<traces::TraceOptions>,
 }
 
 impl Options {
     /// The defaults, with a certificate from `tls`.
     #[must_use]
-    pub fn new(tls: tls::Source) -> Self {
+    pub fn new(tls: tls::CertSource) -> Self {
         Self {
             listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)),
             health: SocketAddr::from((Ipv6Addr::UNSPECIFIED, HEALTH_PORT)),
             tls,
-            callers: None,
+            client_auth: None,
             clock: Clock::default(),
             limits: Limits::default(),
             timers: Timers::default(),
-            work: Work::default(),
+            decide,
             events: true,
             traces: None,
         }
     }
 }
 
-/// A function that decides; [`decide`] is the one that is served.
+/// The type of [`decide`].
 pub type Decide = fn(&Request<'_>, &Snapshot) -> Decision;
 
-/// What is done with a review that was read.
-#[derive(Clone)]
-pub enum Work {
-    /// It is parsed, decided by this function and answered.
-    Decide(Decide),
-    /// It is not looked at, and this is the answer: what the server itself costs, for benchmarks.
-    Constant(Bytes),
-}
-
-impl Default for Work {
-    fn default() -> Self {
-        Self::Decide(decide)
-    }
-}
-
-impl fmt::Debug for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Decide(_) => "Decide",
-            Self::Constant(_) => "Constant",
-        })
-    }
-}
-
-/// How much is taken in at once; what is beyond is refused with 413, 429 or 431.
+/// How much is accepted at once; what exceeds a limit is rejected with 413, 429 or 431.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The largest body, in bytes. A review holds two objects of up to 1.5 MiB each in etcd, 3 MiB
@@ -113,10 +86,10 @@ pub struct Limits {
     pub connections: usize,
     /// The largest head of a request, in bytes; an apiserver sends less than 1 KiB.
     pub head: usize,
-    /// How long a request waits for room before it is refused with 429. The refusal is promised
-    /// within 10 ms.
+    /// How long a request waits for a permit before it is rejected with 429, which is promised within
+    /// 10 ms.
     pub wait: Duration,
-    /// After how long a body that comes slowly is given up when others wait for its room.
+    /// After how long a body that arrives slowly is rejected when other requests wait for permits.
     pub slow: Duration,
     /// The most lookups at the apiserver at once.
     pub lookups: usize,
@@ -138,7 +111,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The part of [`Limits::body_bytes`] that is kept for bodies of the usual size.
+    /// The part of [`Limits::body_bytes`] that is reserved for bodies of the usual size.
     #[must_use]
     pub const fn kept_for_small(&self) -> usize {
         whole_pages(self.body_bytes / 8)
@@ -153,7 +126,7 @@ impl Limits {
 
 /// As many whole pages as so many bytes hold, and at least one.
 const fn whole_pages(bytes: usize) -> usize {
-    if bytes < PAGE { PAGE } else { bytes / PAGE * PAGE }
+    if bytes < PAGE_BYTES { PAGE_BYTES } else { bytes / PAGE_BYTES * PAGE_BYTES }
 }
 
 /// How long things may take.
@@ -165,11 +138,10 @@ pub struct Timers {
     pub head: Duration,
     /// The body of a request, from the end of its head.
     pub body: Duration,
-    /// How long a connection is kept between requests. An apiserver drops its side after 90 s:
-    /// whoever closes earlier than that can lose a review that is just being sent.
+    /// How long a connection is kept between requests. An apiserver closes its side after 90 s; a
+    /// server that closes earlier than that can lose a review that is just being sent.
     pub idle: Duration,
-    /// The time that the caller allows when it does not say so in `?timeout=`: the default
-    /// `timeoutSeconds` of Kubernetes.
+    /// The timeout of a request without `?timeout=`: the default `timeoutSeconds` of Kubernetes.
     pub request: Duration,
     /// How long a closed connection is read to its end, so that the last answer is not lost to a
     /// reset.
@@ -177,25 +149,25 @@ pub struct Timers {
     /// How often certificate files are read again. The kubelet itself needs up to a minute to
     /// update a mounted Secret.
     pub reload: Duration,
-    /// How long a server that is to end goes on serving. Longer than the 90 s after which an
-    /// apiserver leaves an idle connection.
+    /// How long a server that shuts down goes on serving. Longer than the 90 s after which an
+    /// apiserver closes an idle connection.
     pub drain_grace: Duration,
-    /// How long there must be no connection before a server that is to end does end: it takes
-    /// callers a moment to learn that they shall not open new ones.
+    /// How long there must be no connection before a server that shuts down ends: it takes callers a
+    /// moment to learn that they should connect to another replica.
     pub drain_quiet: Duration,
-    /// After how long without running any task the runtime counts as stuck, and `/livez` fails; a
+    /// After how long without running any task the runtime counts as stalled, and `/livez` fails; a
     /// review takes microseconds.
-    pub stuck: Duration,
-    /// How often a resource that the apiserver does not serve is asked for again.
-    pub absent_kind: Duration,
-    /// How often the Secret of the CA is looked at, and the date.
+    pub stall: Duration,
+    /// How often the apiserver is asked for its API groups, and for objects that did not exist.
+    pub discovery_interval: Duration,
+    /// How often the Secret of the CA and the dates of certificates are checked.
     pub ca_poll: Duration,
     /// How long webhook configurations must have trusted a CA before it signs: the time in which
     /// every apiserver learns of a change.
     pub propagation: Duration,
-    /// How long a watch may say nothing before it is taken up on another connection. An apiserver
-    /// sends bookmarks every 60 s, give or take a few, on the watches of kinds that change.
-    pub silent_watch: Duration,
+    /// How long a watch may be silent before it is resumed on another connection. An apiserver sends
+    /// bookmarks about every 60 s on the watches of kinds that change.
+    pub watch_idle: Duration,
 }
 
 impl Default for Timers {
@@ -210,11 +182,11 @@ impl Default for Timers {
             reload: Duration::from_secs(5),
             drain_grace: Duration::from_secs(100),
             drain_quiet: Duration::from_secs(5),
-            stuck: Duration::from_secs(10),
-            absent_kind: Duration::from_secs(3),
+            stall: Duration::from_secs(10),
+            discovery_interval: Duration::from_secs(3),
             ca_poll: Duration::from_secs(2),
             propagation: Duration::from_secs(10),
-            silent_watch: Duration::from_secs(75),
+            watch_idle: Duration::from_secs(75),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Longer than anything that is written in earnest.
-const LONGEST_TEXT: usize = 32;
+/// The longest text that is read as a duration: any sensible one is shorter.
+const MAX_DURATION_BYTES: usize = 32;
 
 /// The binary multiples of a Kubernetes quantity, and the decimal ones.
 const MULTIPLES: [(&str, usize); 6] =
@@ -14,7 +14,7 @@ const MULTIPLES: [(&str, usize); 6] =
 pub fn duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;
-    if rest.is_empty() || rest.len() > LONGEST_TEXT {
+    if rest.is_empty() || rest.len() > MAX_DURATION_BYTES {
         return None;
     }
     while !rest.is_empty() {

@@ -1,7 +1,7 @@
-//! One review from its body to its answer: parse, decide, look up what stayed open, decide again.
+//! Answers one AdmissionReview: parse, decide, look up what the decision did not know, decide again.
 //!
-//! Parsing and deciding are pure computing of microseconds and happen right here on the worker;
-//! only lookups wait.
+//! Parsing and deciding take microseconds of CPU and run right here on the worker thread; only lookups
+//! wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,35 +15,37 @@ use crate::model::decision::{Decision, Reason};
 use crate::model::finding::{Finding, Phase, Severity, codes};
 use crate::model::snapshot::{Reference, Snapshot};
 use crate::server::deadline::Deadline;
-use crate::server::events::Outbox;
+use crate::server::events::EventRecorder;
+use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::Lookups;
-use crate::server::metrics::{Metrics, Outcome};
-use crate::server::options::{Decide, Work};
-use crate::server::ration::{Ration, clip};
-use crate::server::refusal::Refusal;
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::RequestLabels;
+use crate::server::options::Decide;
+use crate::server::rejection::Rejection;
 use crate::server::store::Store;
 use crate::server::traces::Trace;
 
-/// How often a review is decided at most. Answers can raise new questions: a Query leads to its
-/// memory, a memory to what it names. No family goes deeper than this.
-const ROUNDS: usize = 6;
+/// How often a review is decided at most. An object that was looked up can refer to another one: a Query
+/// leads to its memory, a memory to what it names. No family goes deeper than this.
+const MAX_DECISIONS: usize = 6;
 
-/// What reviews are answered from.
+/// Answers reviews.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ReviewHandler {
     pub(super) store: Arc<Store>,
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) work: Work,
-    /// Where notices go; nowhere without a cluster.
-    pub(super) outbox: Option<Outbox>,
-    /// The lines that decisions may log.
-    pub(super) lines: Ration,
+    /// Decides a review.
+    pub(super) decide: Decide,
+    /// Records Events; `None` without a cluster.
+    pub(super) event_recorder: Option<EventRecorder>,
+    /// Limits the log lines about decisions.
+    pub(super) log_limiter: LogRateLimiter,
 }
 
-/// An answer, and how it is counted.
+/// The answer to a review, and how it is counted and logged.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ReviewResponse {
     /// The response review as JSON.
     pub(super) body: Bytes,
     /// The operation under review.
@@ -52,19 +54,19 @@ pub(super) struct Answer {
     pub(super) verdict: &'static str,
     /// The reason of the decision.
     pub(super) reason: &'static str,
-    /// Whether the object was any of memgate's business.
+    /// Whether the object belongs to a family.
     is_ours: bool,
 }
 
-impl Answer {
+impl ReviewResponse {
     /// The labels to count it under.
-    pub(super) const fn outcome(&self, webhook: &'static str) -> Outcome {
+    pub(super) const fn labels(&self, webhook: &'static str) -> RequestLabels {
         let Self { operation, verdict, reason, .. } = *self;
-        Outcome { webhook, operation, verdict, reason }
+        RequestLabels { webhook, operation, verdict, reason }
     }
 }
 
-impl Desk {
+impl ReviewHandler {
     /// The answer to the review in `body`.
     pub(super) async fn answer(
         &self,
@@ -73,117 +75,117 @@ impl Desk {
         start: Instant,
         deadline: Deadline,
         trace: &Trace,
-    ) -> Result<Answer, Refusal> {
-        let decide = match &self.work {
-            Work::Decide(decide) => *decide,
-            Work::Constant(answer) => return Ok(constant(answer)),
-        };
-        let text = str::from_utf8(body).map_err(Refusal::NotUtf8)?;
-        let review = admission::parse(text).map_err(Refusal::Malformed)?;
-        trace.about(&review);
-        let mut decision = self.settle(decide, &review, deadline, trace).await?;
-        let step = trace.step("answer");
+    ) -> Result<ReviewResponse, Rejection> {
+        let text = str::from_utf8(body).map_err(Rejection::NotUtf8)?;
+        let review = admission::parse(text).map_err(Rejection::Malformed)?;
+        trace.set_review(&review);
+        let mut decision = self.decide_with_lookups(&review, deadline, trace).await?;
+        let span = trace.child_span("answer");
         let body = admission::respond(phase, &review, &decision)?;
-        let told = decision.findings_for(phase);
-        let allowed = told.iter().all(|finding| finding.severity == Severity::Warn);
+        let findings = decision.findings_for(phase);
+        let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
         let family = decision.family.filter(|_| phase == Phase::Mutate && allowed);
         if let Some(family) = family.filter(|_| !decision.edits.is_empty()) {
-            self.metrics.patched(family, decision.edits.len());
+            self.metrics.observe_patch(family, decision.edits.len());
         }
-        drop(step);
-        let answer = Answer {
+        drop(span);
+        let answer = ReviewResponse {
             body: body.into(),
             operation: review.request.operation.name(),
             verdict: if allowed { "allowed" } else { "denied" },
             reason: decision.reason.name(),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
-        log(&self.lines, &review, &told, &answer, start.elapsed());
-        if let (Some(outbox), Some(notice), false) = (&self.outbox, decision.event.take(), review.dry_run) {
-            outbox.put(notice, Instant::now());
+        log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
+        if let (Some(event_recorder), Some(notice), false) =
+            (&self.event_recorder, decision.event.take(), review.dry_run)
+        {
+            event_recorder.record(notice, Instant::now());
         }
         Ok(answer)
     }
 
-    /// Decides until no question is open that somebody could answer.
-    async fn settle(
+    /// Decides until every reference is known that a lookup can find.
+    async fn decide_with_lookups(
         &self,
-        decide: Decide,
         review: &Review<'_>,
         deadline: Deadline,
         trace: &Trace,
-    ) -> Result<Decision, Refusal> {
+    ) -> Result<Decision, Rejection> {
         let mut snapshot = self.store.snapshot();
-        let mut asked = BTreeSet::new();
-        let mut rounds = 1;
+        let mut looked_up = BTreeSet::new();
+        let mut decisions = 1;
         loop {
-            let step = trace.step("decide");
-            let decision = decide(&review.request, &snapshot);
-            drop(step);
-            let open = self.open(&decision)?;
-            let new: Vec<_> = open.iter().filter(|reference| !asked.contains(*reference)).cloned().collect();
+            let span = trace.child_span("decide");
+            let decision = (self.decide)(&review.request, &snapshot);
+            drop(span);
+            let unresolved = self.unresolved(&decision)?;
+            let new: Vec<_> =
+                unresolved.iter().filter(|reference| !looked_up.contains(*reference)).cloned().collect();
             match &self.lookups {
-                Some(lookups) if !new.is_empty() && rounds < ROUNDS => {
-                    asked.extend(new.iter().cloned());
-                    let _step = trace.lookup(new.iter().map(|reference| reference.kind.kind));
-                    let answers = lookups.ask(new, deadline.lookups).await;
+                Some(lookups) if !new.is_empty() && decisions < MAX_DECISIONS => {
+                    looked_up.extend(new.iter().cloned());
+                    let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
+                    let answers = lookups.get_all(new, deadline.lookups).await;
                     snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
-                    rounds += 1;
+                    decisions += 1;
                 }
-                // Trying again may help where somebody can be asked, and is better than a silent yes.
+                // A required pod must not be admitted without its memory, and the apiserver sends a rejected
+                // review again. Without a cluster to ask, that would change nothing about a denial.
                 _ if decision.required
-                    && !open.is_empty()
+                    && !unresolved.is_empty()
                     && (self.lookups.is_some() || decision.allowed()) =>
                 {
-                    return Err(Refusal::LookupFailed);
+                    return Err(Rejection::LookupFailed);
                 }
                 _ => return Ok(decision),
             }
         }
     }
 
-    /// The questions of a decision that a lookup could answer; a refusal when it asked for what is
-    /// still being read.
-    fn open(&self, decision: &Decision) -> Result<Vec<Reference>, Refusal> {
+    /// The references of a decision that a lookup could find; a rejection when one is of a kind that is not
+    /// synced yet.
+    fn unresolved(&self, decision: &Decision) -> Result<Vec<Reference>, Rejection> {
         let unknown = &decision.unknown;
-        if unknown.iter().any(|reference| self.store.is_cold(reference.kind)) {
-            return Err(Refusal::Cold);
+        if unknown.iter().any(|reference| !self.store.is_synced(reference.kind)) {
+            return Err(Rejection::NotSynced);
         }
         let known = |reference: &&Reference| self.store.can_look_up(reference.kind);
-        let open = unknown.iter().filter(known).filter(|reference| Lookups::can_ask(reference));
-        Ok(open.cloned().collect())
+        let unresolved = unknown.iter().filter(known).filter(|reference| Lookups::is_supported(reference));
+        Ok(unresolved.cloned().collect())
     }
 }
 
-fn constant(answer: &Bytes) -> Answer {
-    let body = answer.clone();
-    Answer { body, operation: "none", verdict: "allowed", reason: "constant", is_ours: false }
-}
-
-/// One line for each decision: what was asked and what came of it, never what the object says.
-fn log(lines: &Ration, review: &Review<'_>, findings: &[&Finding], answer: &Answer, took: Duration) {
+/// Logs a decision: about which object, and what was decided, never what the object holds.
+fn log(
+    log_limiter: &LogRateLimiter,
+    review: &Review<'_>,
+    findings: &[&Finding],
+    answer: &ReviewResponse,
+    took: Duration,
+) {
     let request = &review.request;
     macro_rules! line {
-        ($level:ident, $withheld:expr) => {
+        ($level:ident, $suppressed:expr) => {
             tracing::$level!(
-                uid = clip(&review.uid),
-                kind = clip(&request.kind),
-                namespace = clip(&request.namespace),
-                name = clip(&request.name),
+                uid = truncate(&review.uid),
+                kind = truncate(&request.kind),
+                namespace = truncate(&request.namespace),
+                name = truncate(&request.name),
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
                 codes = codes(findings),
                 micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 dry_run = review.dry_run,
-                withheld = $withheld,
+                suppressed = $suppressed,
                 "decided"
             )
         };
     }
     if !answer.is_ours {
         line!(debug, None::<u64>);
-    } else if let Some(withheld) = lines.take("decided") {
-        line!(info, (withheld > 0).then_some(withheld));
+    } else if let Some(suppressed) = log_limiter.take("decided") {
+        line!(info, (suppressed > 0).then_some(suppressed));
     }
 }

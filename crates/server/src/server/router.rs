@@ -1,8 +1,8 @@
-//! The webhook's HTTP face: checks a request from the outside in, and turns what came of it into a
+//! The routes of the webhook: checks a request from the outside in, has it answered, and makes the
 //! response.
 //!
-//! The order is method, path, content type, encoding, length, room, body: what is cheap to refuse
-//! is refused before it costs anything. Nothing of a body is ever sent back in an error.
+//! The order is method, path, content type, encoding, length, permits, body: what is cheap to reject is
+//! rejected before it costs anything. Nothing of a body is ever sent back in an error.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,43 +20,44 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::model::finding::Phase;
 use crate::server::body;
+use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::deadline::{self, Deadline};
-use crate::server::lag::Lag;
-use crate::server::limits::{Gate, Shed};
-use crate::server::metrics::{Metrics, Outcome};
-use crate::server::ration::Ration;
-use crate::server::refusal::Refusal;
-use crate::server::review::{Answer, Desk};
+use crate::server::log_rate_limiter::LogRateLimiter;
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::{RequestLabels, ShedCause};
+use crate::server::rejection::Rejection;
+use crate::server::review::{ReviewHandler, ReviewResponse};
+use crate::server::runtime_lag::LagMonitor;
 use crate::server::traces::{Trace, Tracer};
 
-/// How long the rest of a small body is waited for, so that its connection can be used again.
-const SKIP: Duration = Duration::from_millis(4);
+/// How long to wait for the rest of a small body, so that its connection can be used again.
+const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 
-/// Everything that answering takes.
+/// The state that all requests share.
 #[derive(Debug)]
-pub(super) struct App {
-    pub(super) desk: Desk,
-    pub(super) gate: Gate,
-    pub(super) lag: Lag,
+pub(super) struct AppState {
+    pub(super) handler: ReviewHandler,
+    pub(super) concurrency: ConcurrencyLimiter,
+    pub(super) lag: LagMonitor,
     pub(super) metrics: Arc<Metrics>,
-    /// Makes traces, when somebody wants them.
+    /// Makes traces, if a collector is configured.
     pub(super) tracer: Option<Tracer>,
     /// The largest body, in bytes.
     pub(super) body_limit: usize,
     /// The longest that a body may take to arrive.
     pub(super) body_time: Duration,
-    /// The time that a caller allows who does not say.
+    /// The timeout of a request without `?timeout=`.
     pub(super) request_time: Duration,
-    /// The lines that refusals may log.
-    pub(super) refusals: Ration,
+    /// Limits the log lines about rejections.
+    pub(super) rejection_log: LogRateLimiter,
 }
 
 /// The routes of the webhook.
-pub(super) fn router(app: Arc<App>) -> Router {
+pub(super) fn router(app: Arc<AppState>) -> Router {
     Router::new().fallback(respond).with_state(app)
 }
 
-async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
+async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response {
     let start = Instant::now();
     let _counted = InFlight::new(&app.metrics);
     let (head, mut body) = request.into_parts();
@@ -64,60 +65,61 @@ async fn respond(State(app): State<Arc<App>>, request: Request) -> Response {
     let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
     let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start, &trace)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| Err(panicked(&app.metrics)));
-    let (outcome, response) = match answered {
-        Ok(answer) => (answer.outcome(webhook), accepted(answer)),
-        Err(refusal) => {
-            log(&app.refusals, &refusal, webhook);
-            if let Refusal::Overloaded(shed) = refusal {
-                app.metrics.shed(shed);
+    let (labels, response) = match answered {
+        Ok(answer) => (answer.labels(webhook), review_response(answer)),
+        Err(rejection) => {
+            log(&app.rejection_log, &rejection, webhook);
+            if let Rejection::Overloaded(cause) = rejection {
+                app.metrics.count_shed(cause);
             }
-            let outcome = Outcome { webhook, operation: "none", verdict: "error", reason: refusal.reason() };
-            (outcome, refused(&refusal, body).await)
+            let labels =
+                RequestLabels { webhook, operation: "none", verdict: "error", reason: rejection.reason() };
+            (labels, reject(&rejection, body).await)
         }
     };
-    app.metrics.answered(outcome, start.elapsed());
-    trace.end(&outcome);
+    app.metrics.count_request(labels, start.elapsed());
+    trace.end(&labels);
     response
 }
 
-/// Checks the head, takes the body in, and has it answered, all in the time there is.
+/// Checks the head, reads the body and answers the review, all before the deadline.
 async fn answer(
-    app: &App,
+    app: &AppState,
     head: &Parts,
     body: &mut Body,
     start: Instant,
     trace: &Trace,
-) -> Result<Answer, Refusal> {
+) -> Result<ReviewResponse, Rejection> {
     let phase = check(head, body, app.body_limit)?;
-    let allowed = deadline::timeout(head.uri.query()).map_err(|_| Refusal::Timeout)?;
+    let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
-    if app.lag.is_too_much(deadline.answer) {
-        return Err(Refusal::Overloaded(Shed::Lag));
+    if app.lag.is_too_long(deadline.answer) {
+        return Err(Rejection::Overloaded(ShedCause::Lag));
     }
     let work = async {
-        let _place = app.gate.enter().await.map_err(Refusal::Overloaded)?;
-        let step = trace.step("read");
-        let reading = body::read(body, app.body_limit, &app.gate);
-        let received = timeout(app.body_time, reading).await.unwrap_or(Err(Refusal::BodyLate))?;
-        drop(step);
-        app.desk.answer(phase, &received.bytes, start, deadline, trace).await
+        let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
+        let span = trace.child_span("read");
+        let reading = body::read(body, app.body_limit, &app.concurrency);
+        let received = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
+        drop(span);
+        app.handler.answer(phase, &received.bytes, start, deadline, trace).await
     };
-    timeout_at(deadline.answer, work).await.unwrap_or(Err(Refusal::Late))
+    timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }
 
-fn check(head: &Parts, body: &Body, limit: usize) -> Result<Phase, Refusal> {
+fn check(head: &Parts, body: &Body, limit: usize) -> Result<Phase, Rejection> {
     if head.method != Method::POST {
-        return Err(Refusal::Method);
+        return Err(Rejection::Method);
     }
-    let phase = phase(&head.uri).ok_or(Refusal::Path)?;
+    let phase = phase(&head.uri).ok_or(Rejection::Path)?;
     if !is_json(&head.headers) {
-        return Err(Refusal::ContentType);
+        return Err(Rejection::ContentType);
     }
-    if !is_plain(&head.headers) {
-        return Err(Refusal::ContentEncoding);
+    if !is_uncompressed(&head.headers) {
+        return Err(Rejection::ContentEncoding);
     }
-    if body::announced(body).is_some_and(|length| length > limit) {
-        return Err(Refusal::TooLarge { limit });
+    if body::content_length(body).is_some_and(|length| length > limit) {
+        return Err(Rejection::TooLarge { limit });
     }
     Ok(phase)
 }
@@ -150,53 +152,53 @@ fn is_json(headers: &HeaderMap) -> bool {
     is_json && charsets.all(|(_, charset)| charset.trim().trim_matches('"').eq_ignore_ascii_case("utf-8"))
 }
 
-/// Whether the body is as it is, not compressed.
-fn is_plain(headers: &HeaderMap) -> bool {
+/// Whether the body has no content encoding.
+fn is_uncompressed(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_ENCODING).iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-fn accepted(answer: Answer) -> Response {
+fn review_response(answer: ReviewResponse) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer.body).into_response()
 }
 
-/// The response for a refusal. A small body is read to its end first; where that is not possible
-/// the connection cannot go on, and the caller is told.
-async fn refused(refusal: &Refusal, mut body: Body) -> Response {
-    let mut response = (refusal.status(), format!("{refusal}\n")).into_response();
+/// The response for a rejection. A small body is read to its end first; if that takes too long the
+/// connection cannot be used again, and `Connection: close` says so.
+async fn reject(rejection: &Rejection, mut body: Body) -> Response {
+    let mut response = (rejection.status(), format!("{rejection}\n")).into_response();
     let headers = response.headers_mut();
-    if let Refusal::Method = refusal {
+    if let Rejection::Method = rejection {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
-    if let Some(seconds) = refusal.retry_after() {
+    if let Some(seconds) = rejection.retry_after() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    let skipped = timeout(SKIP, body::skip(&mut body)).await.unwrap_or(false);
-    if !skipped {
+    let discarded = timeout(DISCARD_TIMEOUT, body::discard(&mut body)).await.unwrap_or(false);
+    if !discarded {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// The hook of panics has told where and why.
-fn panicked(metrics: &Metrics) -> Refusal {
+/// The panic hook has logged where and why.
+fn panicked(metrics: &Metrics) -> Rejection {
     metrics.panics.inc();
-    Refusal::Panicked
+    Rejection::Panicked
 }
 
-/// One line for a refusal that is our own doing; what callers do wrong is for who looks for it.
-fn log(lines: &Ration, refusal: &Refusal, webhook: &'static str) {
-    let status = refusal.status();
-    let (reason, status_code) = (refusal.reason(), status.as_u16());
-    let cause = std::error::Error::source(refusal).map(ToString::to_string);
+/// Logs a rejection: as a warning when it is memgate's own fault, only at level debug when it is the caller's.
+fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
+    let status = rejection.status();
+    let (reason, status_code) = (rejection.reason(), status.as_u16());
+    let cause = std::error::Error::source(rejection).map(ToString::to_string);
     if !status.is_server_error() {
-        tracing::debug!(webhook, reason, status = status_code, cause, "{refusal}");
-    } else if let Some(withheld) = lines.take(reason) {
-        let withheld = (withheld > 0).then_some(withheld);
-        tracing::warn!(webhook, reason, status = status_code, cause, withheld, "{refusal}");
+        tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
+    } else if let Some(suppressed) = limiter.take(reason) {
+        let suppressed = (suppressed > 0).then_some(suppressed);
+        tracing::warn!(webhook, reason, status = status_code, cause, suppressed, "{rejection}");
     }
 }
 
-/// Counts a request as being in flight for as long as it lives, also when its caller goes away.
+/// Counts a request as in flight until it is dropped, also when the caller disconnects.
 struct InFlight<'m>(&'m Metrics);
 
 impl<'m> InFlight<'m> {

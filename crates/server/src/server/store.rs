@@ -1,17 +1,18 @@
 //! The state of the cluster as the server knows it: one [`Snapshot`] that is replaced as a whole.
 //!
 //! ```text
-//! apiserver ──watch──▶ store::watch ──events──▶ store::fold ──changes──▶ Store ──Arc<Snapshot>──▶ decide
+//! apiserver ─▶ idle_timeout ─▶ watch ──Event──▶ apply_event ──StoreChange──▶ Store ──Arc<Snapshot>──▶ decide
+//!                  discovery ──▲
 //! ```
 //!
-//! `pulse` listens in between the apiserver and each watch, `groups` says which kinds there can be.
+//! `idle_timeout` ends watches whose connection has died, `discovery` says which API groups there are.
 //!
-//! Readers take the snapshot that is current and keep it for as long as they like; nobody waits for
-//! anybody. Only the kinds that families ask for are watched. None of them is a Secret.
+//! Readers take the current snapshot and keep it for as long as they like, without a lock. Only the kinds that
+//! families use are watched. None of them is a Secret.
 
-pub(super) mod fold;
-pub(super) mod groups;
-pub(super) mod pulse;
+pub(super) mod apply_event;
+pub(super) mod discovery;
+mod idle_timeout;
 pub(super) mod watch;
 
 use std::collections::BTreeMap;
@@ -24,30 +25,30 @@ use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::settings::Settings;
 use crate::model::snapshot::{Coverage, KindState, Snapshot};
-use crate::server::store::fold::Change;
+use crate::server::store::apply_event::StoreChange;
 
-/// From this age on what is known of a kind is called stale: two bookmarks were missed, and another
-/// connection did not help.
-const STALE: Duration = Duration::from_mins(2);
+/// After this time without activity a watch is stale: two bookmarks are missing, and another connection did
+/// not help.
+const STALE_AFTER: Duration = Duration::from_mins(2);
 
-/// The state, and how well it is known.
+/// The state, and how well it is synced.
 #[derive(Debug)]
 pub(super) struct Store {
     published: ArcSwap<Snapshot>,
     latest: Mutex<Snapshot>,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
     families: Vec<&'static Family>,
-    /// Whether nothing is watched.
+    /// Whether there is no cluster to watch.
     fixed: bool,
 }
 
 /// How one watch is doing.
 #[derive(Debug)]
 struct Watch {
-    /// Whether all objects were read once, or the kind is known not to exist.
-    known: bool,
-    /// When it last gave a sign of life; at first, when it was set up.
-    heard: Instant,
+    /// Whether all objects were listed once, or the apiserver does not serve the kind.
+    synced: bool,
+    /// When the apiserver last sent anything; at first, when the store was made.
+    last_activity: Instant,
 }
 
 impl Store {
@@ -56,80 +57,79 @@ impl Store {
         Self::new(snapshot, true)
     }
 
-    /// A state of which nothing is known yet, for the kinds of the families in `settings`.
+    /// A state without any objects yet, for the kinds of the families in `settings`.
     pub(super) fn watching(settings: Settings) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
         for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.fetched) {
-            // Nothing is watched: every object is looked up when it is asked for.
+            // Not watched but fetched: such an object is looked up whenever a decision needs it.
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }
         Self::new(snapshot, false)
     }
 
-    fn new(snapshot: Snapshot, known: bool) -> Self {
+    fn new(snapshot: Snapshot, synced: bool) -> Self {
         let families = snapshot.settings.families.clone();
         let kinds = families.iter().flat_map(|family| family.watched);
-        let heard = Instant::now();
-        let watches = kinds.map(|kind| (*kind, Watch { known, heard })).collect();
+        let last_activity = Instant::now();
+        let watches = kinds.map(|kind| (*kind, Watch { synced, last_activity })).collect();
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
             latest: Mutex::new(snapshot),
             watches: Mutex::new(watches),
             families,
-            fixed: known,
+            fixed: synced,
         }
     }
 
-    /// The state as it is known now.
+    /// The current state.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         self.published.load_full()
     }
 
-    /// The kinds that the enabled families ask for.
+    /// The kinds that are watched.
     pub(super) fn kinds(&self) -> Vec<&'static Kind> {
         self.watches().keys().copied().collect()
     }
 
-    /// Whether single objects of the kind may be looked up: it is one of those, or one that is only
-    /// looked up.
+    /// Whether single objects of the kind may be looked up: it is watched, or only ever looked up.
     pub(super) fn can_look_up(&self, kind: &Kind) -> bool {
         self.watches().contains_key(kind) || self.families.iter().any(|family| family.fetched.contains(&kind))
     }
 
-    /// Whether the kind is watched and nothing is known of it yet.
-    pub(super) fn is_cold(&self, kind: &Kind) -> bool {
-        self.watches().get(kind).is_some_and(|watch| !watch.known)
+    /// Whether decisions can use the kind: it was listed once, or it is not watched.
+    pub(super) fn is_synced(&self, kind: &Kind) -> bool {
+        self.watches().get(kind).is_none_or(|watch| watch.synced)
     }
 
-    /// The watched kinds of which nothing is known yet.
-    pub(super) fn cold(&self) -> Vec<&'static Kind> {
-        self.watches().iter().filter(|(_, watch)| !watch.known).map(|(kind, _)| *kind).collect()
+    /// The watched kinds that were not listed yet.
+    pub(super) fn not_synced(&self) -> Vec<&'static Kind> {
+        self.watches().iter().filter(|(_, watch)| !watch.synced).map(|(kind, _)| *kind).collect()
     }
 
-    /// Takes in what a watch has told.
-    pub(super) fn apply(&self, kind: &'static Kind, change: Change) {
+    /// Applies a change from a watch.
+    pub(super) fn apply(&self, kind: &'static Kind, change: StoreChange) {
         let mut latest = lock(&self.latest);
         match change {
-            Change::Replace(state) => latest.set(kind, state),
-            Change::Insert(object) => latest.kind_mut(kind).insert(object),
-            Change::Remove { namespace, name } => latest.kind_mut(kind).remove(&namespace, &name),
+            StoreChange::Replace(state) => latest.set(kind, state),
+            StoreChange::Insert(object) => latest.kind_mut(kind).insert(object),
+            StoreChange::Remove { namespace, name } => latest.kind_mut(kind).remove(&namespace, &name),
         }
         self.published.store(Arc::new(latest.clone()));
         drop(latest);
-        self.watches().insert(kind, Watch { known: true, heard: Instant::now() });
+        self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
     }
 
-    /// Notes a sign of life of a watch: what is known of the kind is still true.
-    pub(super) fn heard(&self, kind: &Kind) {
+    /// Records that the watch of a kind is alive: what the state holds of it is current.
+    pub(super) fn record_activity(&self, kind: &Kind) {
         if let Some(watch) = self.watches().get_mut(kind) {
-            watch.heard = Instant::now();
+            watch.last_activity = Instant::now();
         }
     }
 
-    /// For each family how many objects there are, and how long ago the one of its watches that has
-    /// been silent for longest gave its last sign of life.
-    pub(super) fn measure(&self) -> Vec<(&'static Family, usize, Duration)> {
+    /// For each family how many objects there are, and for how long the most silent one of its watches has had
+    /// no activity.
+    pub(super) fn stats(&self) -> Vec<(&'static Family, usize, Duration)> {
         let snapshot = self.snapshot();
         let family = |family: &&'static Family| {
             let kinds = family.watched;
@@ -140,15 +140,15 @@ impl Store {
         self.families.iter().map(family).collect()
     }
 
-    /// The kinds of which nothing was heard for long, and for how long.
+    /// The kinds whose watches are stale, and for how long they have had no activity.
     pub(super) fn stale(&self) -> Vec<(&'static Kind, Duration)> {
         let kinds = self.kinds().into_iter().map(|kind| (kind, self.age(kind)));
-        kinds.filter(|(_, age)| *age > STALE).collect()
+        kinds.filter(|(_, age)| *age > STALE_AFTER).collect()
     }
 
     fn age(&self, kind: &Kind) -> Duration {
-        let heard = self.watches().get(kind).filter(|_| !self.fixed).map(|watch| watch.heard);
-        heard.map_or(Duration::ZERO, |heard| heard.elapsed())
+        let last_activity = self.watches().get(kind).filter(|_| !self.fixed).map(|watch| watch.last_activity);
+        last_activity.map_or(Duration::ZERO, |last_activity| last_activity.elapsed())
     }
 
     fn watches(&self) -> MutexGuard<'_, BTreeMap<&'static Kind, Watch>> {
@@ -167,23 +167,23 @@ mod tests {
     use crate::model::snapshot::Coverage;
 
     #[test]
-    fn is_cold_until_every_kind_is_known() {
+    fn is_not_synced_until_every_kind_is() {
         let store = Store::watching(Settings::default());
         let kinds = store.kinds();
-        assert_eq!(store.cold(), kinds);
+        assert_eq!(store.not_synced(), kinds);
         for kind in &kinds {
-            assert!(store.is_cold(kind));
-            store.apply(kind, Change::Replace(KindState::new(Coverage::Watched)));
+            assert!(!store.is_synced(kind));
+            store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
         }
-        assert!(store.cold().is_empty());
+        assert!(store.not_synced().is_empty());
     }
 
     #[test]
-    fn a_sign_of_life_is_no_knowledge() {
+    fn activity_alone_does_not_sync() {
         let store = Store::watching(Settings::default());
         let kind = store.kinds()[0];
-        store.heard(kind);
-        assert!(store.is_cold(kind));
+        store.record_activity(kind);
+        assert!(!store.is_synced(kind));
     }
 
     #[test]
@@ -191,22 +191,22 @@ mod tests {
         let store = Store::watching(Settings::default());
         let (family, kinds) =
             store.families.iter().map(|family| (*family, family.watched)).next_back().unwrap();
-        let age = |store: &Store| store.measure().iter().find(|(other, ..)| *other == family).unwrap().2;
-        store.watches().get_mut(kinds[0]).unwrap().heard -= STALE * 2;
+        let age = |store: &Store| store.stats().iter().find(|(other, ..)| *other == family).unwrap().2;
+        store.watches().get_mut(kinds[0]).unwrap().last_activity -= STALE_AFTER * 2;
         for kind in &kinds[1..] {
-            store.heard(kind);
+            store.record_activity(kind);
         }
-        assert!(age(&store) >= STALE * 2);
+        assert!(age(&store) >= STALE_AFTER * 2);
         assert!(store.stale().iter().any(|(kind, _)| *kind == kinds[0]));
-        store.heard(kinds[0]);
-        assert!(age(&store) < STALE);
+        store.record_activity(kinds[0]);
+        assert!(age(&store) < STALE_AFTER);
         assert!(store.stale().is_empty());
     }
 
     #[test]
-    fn a_fixed_state_is_never_cold_nor_old() {
+    fn a_fixed_state_is_always_synced_and_never_old() {
         let store = Store::fixed(Snapshot::default());
-        assert!(store.cold().is_empty());
-        assert!(store.measure().iter().all(|(_, _, age)| age.is_zero()));
+        assert!(store.not_synced().is_empty());
+        assert!(store.stats().iter().all(|(_, _, age)| age.is_zero()));
     }
 }

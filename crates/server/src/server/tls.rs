@@ -1,12 +1,11 @@
-//! The certificate that the webhook shows, and how it may be shown.
+//! The serving certificate and the TLS configuration.
 //!
-//! TLS 1.2 and 1.3, HTTP/1.1 only, and one certificate whatever name is asked for. Which one it
-//! is can change at any time; a handshake takes the one that is current. Sessions are not
-//! resumed: an apiserver does not ask for it, and keeps its connections, and so each connection is
-//! one whose caller was looked at.
+//! TLS 1.2 and 1.3, HTTP/1.1 only, and one certificate for every server name. It can be replaced at any time;
+//! a handshake uses the current one. Sessions are not resumed: an apiserver does not ask for it and keeps its
+//! connections, and this way the client certificate of each connection was verified.
 
-mod callers;
-mod files;
+mod cert_files;
+mod client_verifier;
 
 use std::io;
 use std::path::PathBuf;
@@ -24,19 +23,21 @@ use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
 use crate::server::certs::Builtin;
-use crate::server::certs::made::make;
+use crate::server::certs::self_signed;
 use crate::server::clock::Clock;
-use crate::server::metrics::{CertKind, Metrics};
-pub use crate::server::tls::callers::Callers;
-use crate::server::tls::callers::Gate;
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::CertKind;
+use crate::server::tls::cert_files::CertFiles;
+pub use crate::server::tls::client_verifier::ClientAuth;
+use crate::server::tls::client_verifier::ClientVerifier;
 
-/// How long a certificate must still be valid, in seconds: callers shall go elsewhere before
-/// handshakes fail. No more than a tenth of its life.
-const VALID: i64 = 600;
+/// For how long a certificate must still be valid for the server to be ready, in seconds: callers should use
+/// another replica before handshakes fail. At most a tenth of its life.
+const MIN_REMAINING_SECONDS: i64 = 600;
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum CertSource {
     /// PEM files, read again when they change: a mounted Secret of type `kubernetes.io/tls`.
     Files {
         /// The certificate, followed by the rest of its chain.
@@ -56,7 +57,7 @@ pub enum Source {
     Builtin(Builtin),
 }
 
-/// Why there is no certificate.
+/// Why the certificate cannot be used.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// A file cannot be read.
@@ -121,20 +122,20 @@ pub enum Error {
     Versions(#[source] rustls::Error),
 }
 
-/// The certificate that is shown now, and where the next one comes from.
+/// The current certificate, and where the next one comes from.
 #[derive(Debug)]
-pub(super) struct Certificate {
-    current: ArcSwapOption<Pair>,
-    files: Option<files::Files>,
-    callers: Option<Gate>,
+pub(super) struct ServingCert {
+    current: ArcSwapOption<CertKeyPair>,
+    files: Option<CertFiles>,
+    client_verifier: Option<ClientVerifier>,
     clock: Clock,
-    /// Whether callers have been seen to trust it; nobody looks where it is not memgate's to care.
+    /// Whether the webhook configurations trust it; always so unless memgate manages them.
     trusted: AtomicBool,
 }
 
 /// A certificate with its key.
 #[derive(Debug)]
-pub(super) struct Pair {
+pub(super) struct CertKeyPair {
     key: Arc<CertifiedKey>,
     /// From when on it is valid, in seconds since 1970.
     not_before: i64,
@@ -142,64 +143,69 @@ pub(super) struct Pair {
     not_after: i64,
 }
 
-impl Certificate {
-    /// Reads or makes the certificate to start with, if there is one to start with.
-    pub(super) fn obtain(source: &Source, callers: Option<&Callers>, clock: &Clock) -> Result<Self, Error> {
+impl ServingCert {
+    /// Reads or makes the first certificate; with [`CertSource::Builtin`] there is none yet.
+    pub(super) fn load(
+        source: &CertSource,
+        client_auth: Option<&ClientAuth>,
+        clock: &Clock,
+    ) -> Result<Self, Error> {
         let mut files = None;
         let current = match source {
-            Source::Files { cert, key } => Some(files.insert(files::Files::new(cert, key)).read()?),
-            Source::SelfSigned { names, ca } => {
+            CertSource::Files { cert, key } => Some(files.insert(CertFiles::new(cert, key)).read()?),
+            CertSource::SelfSigned { names, ca } => {
                 let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
                 let names: Vec<_> = local.into_iter().chain(names.iter().cloned()).collect();
-                let (made, leaf) = make(&names, clock.unix_now()).map_err(Error::Make)?;
-                std::fs::write(ca, made.certificate_pem())
+                let (issuer, leaf) = self_signed::generate(&names, clock.unix_now()).map_err(Error::Make)?;
+                std::fs::write(ca, issuer.certificate_pem())
                     .map_err(|source| Error::Write { path: ca.clone(), source })?;
-                Some(Pair::new(leaf.chain, leaf.key)?)
+                Some(CertKeyPair::new(leaf.chain, leaf.key)?)
             }
-            Source::Builtin(_) => None,
+            CertSource::Builtin(_) => None,
         };
         Ok(Self {
-            trusted: AtomicBool::new(!matches!(source, Source::Builtin(_))),
+            trusted: AtomicBool::new(!matches!(source, CertSource::Builtin(_))),
             current: ArcSwapOption::from_pointee(current),
             files,
-            callers: callers.map(Gate::open).transpose()?,
+            client_verifier: client_auth.map(ClientVerifier::load).transpose()?,
             clock: clock.clone(),
         })
     }
 
-    /// Looks for new files every now and then; never ends.
-    pub(super) async fn keep_current(self: Arc<Self>, period: Duration, metrics: Arc<Metrics>) {
-        let (mut files, mut callers) = (self.files.clone(), self.callers.clone());
-        if files.is_none() && callers.is_none() {
+    /// Reloads changed files; never ends.
+    pub(super) async fn reload_files(self: Arc<Self>, period: Duration, metrics: Arc<Metrics>) {
+        let (mut files, mut verifier) = (self.files.clone(), self.client_verifier.clone());
+        if files.is_none() && verifier.is_none() {
             return std::future::pending().await;
         }
         let mut pending = None;
         loop {
             tokio::time::sleep(period).await;
-            let looked = tokio::task::spawn_blocking(move || {
-                let pair = files.as_mut().and_then(files::Files::read_if_changed);
-                let roots = callers.as_mut().and_then(Gate::read_if_changed);
-                (files, pair, callers, roots)
+            // Files of a volume may hang for as long as its server does.
+            let reading = tokio::task::spawn_blocking(move || {
+                let pair = files.as_mut().and_then(CertFiles::read_if_changed);
+                let roots = verifier.as_mut().and_then(ClientVerifier::read_if_changed);
+                (files, pair, verifier, roots)
             });
-            let Ok(looked) = looked.await else { return };
+            let Ok(read) = reading.await else { return };
             let (pair, roots);
-            (files, pair, callers, roots) = looked;
-            let its_time_has_come = |pair: &mut Pair| pair.is_dated(self.clock.unix_now()).is_ok();
-            if let Some(read) = pair.or_else(|| pending.take_if(its_time_has_come).map(Ok)) {
-                metrics.rotated(CertKind::Leaf, self.replace(read, &mut pending));
+            (files, pair, verifier, roots) = read;
+            let is_valid_now = |pair: &mut CertKeyPair| pair.check_dates(self.clock.unix_now()).is_ok();
+            if let Some(read) = pair.or_else(|| pending.take_if(is_valid_now).map(Ok)) {
+                metrics.count_cert_rotation(CertKind::Leaf, self.replace(read, &mut pending));
             }
             if let Some(usable) = roots {
-                metrics.rotated(CertKind::ClientCa, usable);
+                metrics.count_cert_rotation(CertKind::ClientCa, usable);
             }
         }
     }
 
-    /// Takes a pair into use.
-    pub(super) fn install(&self, pair: Pair) {
+    /// Uses this certificate from now on.
+    pub(super) fn install(&self, pair: CertKeyPair) {
         self.current.store(Some(Arc::new(pair)));
     }
 
-    /// Remembers whether callers are to be sent here for all that is known of their trust.
+    /// Sets whether the webhook configurations trust the certificate.
     pub(super) fn set_trusted(&self, trusted: bool) {
         self.trusted.store(trusted, Ordering::Release);
     }
@@ -210,19 +216,19 @@ impl Certificate {
     }
 
     /// When the first of the CAs of callers expires, in seconds since 1970.
-    pub(super) fn callers_not_after(&self) -> Option<i64> {
-        self.callers.as_ref().map(Gate::not_after)
+    pub(super) fn client_ca_not_after(&self) -> Option<i64> {
+        self.client_verifier.as_ref().map(ClientVerifier::not_after)
     }
 
-    /// What is missing before callers should be sent here.
-    pub(super) fn missing(&self) -> Option<&'static str> {
+    /// Why callers should not be sent here; `None` when ready.
+    pub(super) fn not_ready_reason(&self) -> Option<&'static str> {
         let current = self.current.load();
         let Some(pair) = current.as_ref() else { return Some("there is no certificate yet") };
         let now = self.clock.unix_now();
         if pair.not_before > now {
             return Some("the certificate is not valid yet");
         }
-        let margin = VALID.min(pair.not_after.saturating_sub(pair.not_before) / 10);
+        let margin = MIN_REMAINING_SECONDS.min(pair.not_after.saturating_sub(pair.not_before) / 10);
         if pair.not_after < now.saturating_add(margin) {
             return Some("the certificate is about to expire, or has expired");
         }
@@ -230,13 +236,13 @@ impl Certificate {
         (!trusted).then_some("the webhook configurations do not trust the certificate yet")
     }
 
-    /// The configuration of handshakes with whatever certificate is current.
-    pub(super) fn config(self: Arc<Self>) -> Result<ServerConfig, Error> {
+    /// The configuration of handshakes, which use the current certificate.
+    pub(super) fn server_config(self: Arc<Self>) -> Result<ServerConfig, Error> {
         let builder = ServerConfig::builder_with_details(provider(), Arc::new(self.clock.clone()))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(Error::Versions)?;
-        let builder = match &self.callers {
-            Some(gate) => builder.with_client_cert_verifier(Arc::new(gate.clone())),
+        let builder = match &self.client_verifier {
+            Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier.clone())),
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_cert_resolver(self);
@@ -246,18 +252,18 @@ impl Certificate {
         Ok(config)
     }
 
-    /// Takes a pair into use if it is good; whether it is. A bad one changes nothing; one with nothing
-    /// but its dates against it is kept, since the clock may be wrong, or the time may come.
-    fn replace(&self, read: Result<Pair, Error>, pending: &mut Option<Pair>) -> bool {
+    /// Uses a certificate if it is valid; whether it is. An invalid one changes nothing; one that is only not
+    /// valid now is kept in `pending`, since the clock may be wrong, or it becomes valid later.
+    fn replace(&self, read: Result<CertKeyPair, Error>, pending: &mut Option<CertKeyPair>) -> bool {
         *pending = None;
-        let judged = read.and_then(|pair| match pair.is_dated(self.clock.unix_now()) {
+        let checked = read.and_then(|pair| match pair.check_dates(self.clock.unix_now()) {
             Ok(()) => Ok(pair),
             Err(error) => {
                 *pending = Some(pair);
                 Err(error)
             }
         });
-        match judged {
+        match checked {
             Ok(pair) => {
                 tracing::info!(not_after = pair.not_after, "a new certificate is in use");
                 self.install(pair);
@@ -272,14 +278,14 @@ impl Certificate {
     }
 }
 
-impl ResolvesServerCert for Certificate {
+impl ResolvesServerCert for ServingCert {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current.load().as_ref().map(|pair| Arc::clone(&pair.key))
     }
 }
 
-impl Pair {
-    /// A chain with its key, which must fit.
+impl CertKeyPair {
+    /// A certificate chain and its key, which must belong together.
     pub(super) fn new(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -293,7 +299,7 @@ impl Pair {
     }
 
     /// Whether it is valid at a time.
-    fn is_dated(&self, now: i64) -> Result<(), Error> {
+    fn check_dates(&self, now: i64) -> Result<(), Error> {
         match now {
             _ if now >= self.not_after => Err(Error::Expired),
             _ if now < self.not_before => Err(Error::NotYetValid),

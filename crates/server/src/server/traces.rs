@@ -1,8 +1,8 @@
-//! Traces of requests for an OpenTelemetry collector; only when somebody asks for them.
+//! Traces of requests for an OpenTelemetry collector, if one is configured.
 //!
-//! A span tells how a request went: which call, which operation, what came of it and how long each
-//! step took. It holds words from fixed lists and the uid of the review, and nothing else that was
-//! sent: no name, no user, no group, no object. Of a caller's `traceparent` only the ids and the
+//! A span shows how a request went: which webhook, which operation, the verdict and how long each step
+//! took. It holds words from fixed lists and the uid of the review, and nothing else that was sent: no
+//! name, no user, no group, no object. Of a caller's `traceparent` only the ids and the
 //! flags are used.
 //!
 //! ```text
@@ -28,33 +28,34 @@ use thiserror::Error as ThisError;
 
 use crate::admission::Review;
 use crate::family;
-use crate::server::metrics::{Metrics, Outcome};
-use crate::server::traces::export::Export;
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::RequestLabels;
+use crate::server::traces::export::SpanExport;
 
-/// Where traces go, and how many.
+/// Where traces go, and how many requests are traced.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct TraceOptions {
     /// The base URL of a collector's OTLP/HTTP receiver; `/v1/traces` is added to it.
     pub endpoint: Uri,
-    /// The share of requests that are traced where the caller does not say: from 0 to 1.
+    /// The share of requests that are traced if the caller does not say: from 0 to 1.
     pub sampling: f64,
 }
 
-/// Why there are no traces.
+/// Why traces cannot be set up.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// The system's certificates cannot be read.
     #[error("found no CA certificates for {0}; name a file with SSL_CERT_FILE")]
     Roots(Uri, #[source] std::io::Error),
-    /// The exporter refuses its settings.
+    /// The exporter refuses its options.
     #[error("failed to set up the OTLP exporter")]
     Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
-    /// There is no thread for it.
+    /// Its thread cannot be started.
     #[error("failed to start the OTLP exporter")]
     Start(#[source] std::io::Error),
 }
 
-/// What makes traces.
+/// Makes traces.
 pub(super) struct Tracer {
     tracer: SdkTracer,
     /// Keeps the exporter alive.
@@ -62,16 +63,16 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// A tracer whose spans go to the collector that `settings` name, and what sends them.
-    pub(super) fn new(settings: &Settings, metrics: Arc<Metrics>) -> Result<(Self, Export), Error> {
+    /// A tracer whose spans go to the collector that `options` name, and what sends them.
+    pub(super) fn new(options: &TraceOptions, metrics: Arc<Metrics>) -> Result<(Self, SpanExport), Error> {
         let resource = Resource::builder()
             .with_service_name("memgate")
             .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
             .build();
-        let (queue, export) = export::start(&settings.endpoint, &resource, metrics)?;
+        let (queue, export) = export::start(&options.endpoint, &resource, metrics)?;
         let provider = SdkTracerProvider::builder()
             .with_span_processor(queue)
-            .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.sampling))))
+            .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(options.sampling))))
             .with_resource(resource)
             .build();
         Ok((Self { tracer: provider.tracer("memgate"), _provider: provider }, export))
@@ -80,7 +81,7 @@ impl Tracer {
     /// The trace of a request with these headers, to one of the two calls or to `none`.
     pub(super) fn begin(&self, webhook: &'static str, headers: &HeaderMap) -> Trace {
         let builder = self.tracer.span_builder(webhook).with_kind(SpanKind::Server);
-        let span = builder.start_with_context(&self.tracer, &caller(headers));
+        let span = builder.start_with_context(&self.tracer, &caller_context(headers));
         if !span.is_recording() {
             return Trace::off();
         }
@@ -88,14 +89,14 @@ impl Tracer {
     }
 }
 
-/// The context that the caller names, without the state that it may add to it.
-fn caller(headers: &HeaderMap) -> Context {
+/// The trace context that the caller sent, without the state that it may add to it.
+fn caller_context(headers: &HeaderMap) -> Context {
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(headers));
-    let named = context.span().span_context().clone();
-    if !named.is_valid() {
+    let remote = context.span().span_context().clone();
+    if !remote.is_valid() {
         return Context::new();
     }
-    let (trace, span, flags) = (named.trace_id(), named.span_id(), named.trace_flags());
+    let (trace, span, flags) = (remote.trace_id(), remote.span_id(), remote.trace_flags());
     Context::new().with_remote_span_context(SpanContext::new(trace, span, flags, true, TraceState::NONE))
 }
 
@@ -122,8 +123,8 @@ struct Recorded {
 }
 
 /// A part of a request, until it is dropped.
-#[must_use = "a step ends when it is dropped"]
-pub(super) struct Step {
+#[must_use = "a span ends when it is dropped"]
+pub(super) struct ChildSpan {
     /// Ends when it is dropped.
     _span: Option<opentelemetry_sdk::trace::Span>,
 }
@@ -135,27 +136,27 @@ impl Trace {
     }
 
     /// Begins a part of the request.
-    pub(super) fn step(&self, name: &'static str) -> Step {
-        self.step_about(name, Vec::new)
+    pub(super) fn child_span(&self, name: &'static str) -> ChildSpan {
+        self.child_span_with(name, Vec::new)
     }
 
     /// Begins to look up objects of these kinds.
-    pub(super) fn lookup(&self, kinds: impl Iterator<Item = &'static str>) -> Step {
-        self.step_about("lookup", || {
+    pub(super) fn lookup(&self, kinds: impl Iterator<Item = &'static str>) -> ChildSpan {
+        self.child_span_with("lookup", || {
             let kinds: std::collections::BTreeSet<_> = kinds.collect();
             vec![KeyValue::new("memgate.kinds", kinds.into_iter().collect::<Vec<_>>().join(","))]
         })
     }
 
-    fn step_about(&self, name: &'static str, attributes: impl FnOnce() -> Vec<KeyValue>) -> Step {
+    fn child_span_with(&self, name: &'static str, attributes: impl FnOnce() -> Vec<KeyValue>) -> ChildSpan {
         let span = self.0.as_ref().map(|Recorded { tracer, context }| {
             tracer.span_builder(name).with_attributes(attributes()).start_with_context(tracer, context)
         });
-        Step { _span: span }
+        ChildSpan { _span: span }
     }
 
-    /// Says which review the request carries.
-    pub(super) fn about(&self, review: &Review<'_>) {
+    /// Records which review the request carries.
+    pub(super) fn set_review(&self, review: &Review<'_>) {
         let Some(Recorded { context, .. }) = &self.0 else { return };
         let Review { uid, request, .. } = review;
         let group = match family::validated(&family::ALL, &request.group, &request.kind) {
@@ -170,30 +171,32 @@ impl Trace {
     }
 
     /// Ends the trace.
-    pub(super) fn end(self, outcome: &Outcome) {
+    pub(super) fn end(self, labels: &RequestLabels) {
         let Some(Recorded { context, .. }) = self.0 else { return };
         let span = context.span();
         for (key, value) in [
-            ("memgate.webhook", outcome.webhook),
-            ("memgate.operation", outcome.operation),
-            ("memgate.verdict", outcome.verdict),
-            ("memgate.reason", outcome.reason),
+            ("memgate.webhook", labels.webhook),
+            ("memgate.operation", labels.operation),
+            ("memgate.verdict", labels.verdict),
+            ("memgate.reason", labels.reason),
         ] {
             span.set_attribute(KeyValue::new(key, value));
         }
-        if outcome.verdict == "error" {
-            span.set_status(Status::Error { description: Cow::Borrowed(outcome.reason) });
+        if labels.verdict == "error" {
+            span.set_status(Status::Error { description: Cow::Borrowed(labels.reason) });
         }
         span.end();
     }
 }
 
-/// Whether this is an id as apiservers make them, and so no place to hide a word in.
+/// Whether this is a UUID, as apiservers make them: any other text could be something that must not be in a
+/// trace.
 fn is_uuid(text: &str) -> bool {
     let digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut parts = text.split('-');
-    let good = [8, 4, 4, 4, 12].into_iter().all(|count| parts.next().is_some_and(|part| digits(part, count)));
-    good && parts.next().is_none()
+    let is_grouped =
+        [8, 4, 4, 4, 12].into_iter().all(|count| parts.next().is_some_and(|part| digits(part, count)));
+    is_grouped && parts.next().is_none()
 }
 
 impl fmt::Debug for Tracer {
@@ -213,11 +216,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_is_told_only_when_it_is_one() {
+    fn a_uid_is_recorded_only_when_it_is_one() {
         assert!(is_uuid("705ab4f5-6393-11e8-b7cc-42010a800002"));
-        for odd in ["", "u-1", "705ab4f5-6393-11e8-b7cc-42010a80000", "705ab4f5-6393-11e8-b7cc-secretsecret"]
+        for text in ["", "u-1", "705ab4f5-6393-11e8-b7cc-42010a80000", "705ab4f5-6393-11e8-b7cc-secretsecret"]
         {
-            assert!(!is_uuid(odd), "{odd}");
+            assert!(!is_uuid(text), "{text}");
         }
         assert!(!is_uuid("705ab4f5-6393-11e8-b7cc-42010a800002-a"));
     }
@@ -228,7 +231,7 @@ mod tests {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         headers.insert("traceparent", parent.parse().unwrap());
         headers.insert("tracestate", "user=alice".parse().unwrap());
-        let context = caller(&headers);
+        let context = caller_context(&headers);
         let span = context.span().span_context().clone();
         assert_eq!(span.trace_id().to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert!(span.is_sampled() && span.is_remote());
@@ -239,6 +242,6 @@ mod tests {
     fn a_broken_parent_is_none() {
         let mut headers = HeaderMap::new();
         headers.insert("traceparent", "00-xyz-01".parse().unwrap());
-        assert!(!caller(&headers).span().span_context().is_valid());
+        assert!(!caller_context(&headers).span().span_context().is_valid());
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::certs::verify::{Outcome, date, warning};
-use crate::server::certs::verify::{Entry, Facts, Verdict};
+use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// One object, and a line end.
 pub(super) fn render(outcome: &Outcome<'_>) -> String {
@@ -12,14 +12,14 @@ pub(super) fn render(outcome: &Outcome<'_>) -> String {
     format!("{object:#}\n")
 }
 
-fn entry(entry: &Entry, now: i64) -> Value {
+fn entry(entry: &WebhookReport, now: i64) -> Value {
     let (verdict, reason) = match &entry.verdict {
-        Verdict::Trusted => ("trusted", None),
-        Verdict::Refused(reason) => ("refused", Some(reason)),
-        Verdict::Unknown(reason) => ("unknown", Some(reason)),
-        Verdict::Unasked(reason) => ("unasked", Some(reason)),
+        TrustVerdict::Trusted => ("trusted", None),
+        TrustVerdict::Refused(reason) => ("refused", Some(reason)),
+        TrustVerdict::Unknown(reason) => ("unknown", Some(reason)),
+        TrustVerdict::Unasked(reason) => ("unasked", Some(reason)),
     };
-    let all = |facts: &[Facts]| facts.iter().map(|one| self::facts(one, now)).collect::<Vec<_>>();
+    let all = |facts: &[CertInfo]| facts.iter().map(|one| self::facts(one, now)).collect::<Vec<_>>();
     json!({
         "configuration": entry.configuration,
         "entry": entry.name,
@@ -31,7 +31,7 @@ fn entry(entry: &Entry, now: i64) -> Value {
     })
 }
 
-fn facts(facts: &Facts, now: i64) -> Value {
+fn facts(facts: &CertInfo, now: i64) -> Value {
     json!({
         "subject": facts.subject,
         "issuer": facts.issuer,

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::cli::certs::verify::{Outcome, date, warning};
-use crate::server::certs::verify::{Entry, Facts, Verdict};
+use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// The whole text.
 pub(super) fn render(outcome: &Outcome<'_>) -> String {
     let mut text = String::new();
-    let mut left: Vec<&Entry> = outcome.entries.iter().collect();
+    let mut left: Vec<&WebhookReport> = outcome.entries.iter().collect();
     let mut configuration = "";
     while let Some(first) = left.first().copied() {
         let (alike, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|entry| is_alike(first, entry));
@@ -35,24 +35,24 @@ pub(super) fn render(outcome: &Outcome<'_>) -> String {
 }
 
 /// Whether the same is to be said of two entries.
-fn is_alike(left: &Entry, right: &Entry) -> bool {
-    Entry { name: right.name.clone(), ..left.clone() } == *right
+fn is_alike(left: &WebhookReport, right: &WebhookReport) -> bool {
+    WebhookReport { name: right.name.clone(), ..left.clone() } == *right
 }
 
-fn verdict(verdict: &Verdict) -> String {
+fn verdict(verdict: &TrustVerdict) -> String {
     match verdict {
-        Verdict::Trusted => "trusted".to_owned(),
-        Verdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
-        Verdict::Unknown(reason) => format!("unknown: {reason}"),
-        Verdict::Unasked(reason) => format!("caBundle is in order; the server was not asked: {reason}"),
+        TrustVerdict::Trusted => "trusted".to_owned(),
+        TrustVerdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
+        TrustVerdict::Unknown(reason) => format!("unknown: {reason}"),
+        TrustVerdict::Unasked(reason) => format!("caBundle is in order; the server was not asked: {reason}"),
     }
 }
 
-fn dated(facts: &Facts, now: i64) -> String {
+fn dated(facts: &CertInfo, now: i64) -> String {
     let warning = warning(facts, now).map(|warning| format!(" ({warning})")).unwrap_or_default();
     format!("{}, until {}{warning}", facts.subject, date(facts.not_after))
 }
 
-fn names_of(facts: &Facts) -> String {
+fn names_of(facts: &CertInfo) -> String {
     if facts.names.is_empty() { String::new() } else { format!(", for {}", facts.names.join(", ")) }
 }

@@ -1,4 +1,4 @@
-//! A CA with its key: made, read, and signing leaves.
+//! A CA with its key: generated, parsed, and signing leaf certificates.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use thiserror::Error as ThisError;
 use time::OffsetDateTime;
 use x509_parser::parse_x509_certificate;
 
-use crate::server::certs::anchor::{Anchor, certificate_pem};
-use crate::server::certs::{KeyKind, Terms};
+use crate::server::certs::ca_bundle::{CaCert, certificate_pem};
+use crate::server::certs::{CertPolicy, KeyKind};
 
-/// Clocks differ: a certificate is valid a little before it was made.
-const EARLY: Duration = Duration::from_hours(1);
+/// How long before its creation a certificate is valid: clocks differ.
+const CLOCK_SKEW: Duration = Duration::from_hours(1);
 
-/// The longest text that is read as a certificate or a key.
-const LONGEST: usize = 64 << 10;
+/// The longest PEM text that is parsed as a certificate or a key.
+const MAX_PEM_BYTES: usize = 64 << 10;
 
 /// A CA that can sign.
 pub(in crate::server) struct Ca {
     /// Its certificate.
-    pub(in crate::server) anchor: Anchor,
+    pub(in crate::server) cert: CaCert,
     /// Its key, PEM.
     pub(in crate::server) key_pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -36,14 +36,14 @@ pub(in crate::server) struct Ca {
 pub(in crate::server) struct Leaf {
     pub(in crate::server) chain: Vec<CertificateDer<'static>>,
     pub(in crate::server) key: PrivateKeyDer<'static>,
-    pub(in crate::server) signer: Anchor,
+    pub(in crate::server) signer: CaCert,
     pub(in crate::server) not_before: i64,
     pub(in crate::server) not_after: i64,
 }
 
 /// Why a CA cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ThisError)]
-pub(in crate::server) enum Broken {
+pub(in crate::server) enum CaError {
     /// There is none.
     #[error("it is missing")]
     Missing,
@@ -65,55 +65,55 @@ pub(in crate::server) enum Broken {
 }
 
 impl Ca {
-    /// Makes a CA whose name no other one has.
-    pub(in crate::server) fn make(now: i64, terms: &Terms) -> Result<Self, rcgen::Error> {
-        let key = terms.key.generate()?;
+    /// Generates a CA with a unique name.
+    pub(in crate::server) fn generate(now: i64, policy: &CertPolicy) -> Result<Self, rcgen::Error> {
+        let key = policy.key.generate()?;
         let hash = digest(&SHA256, &key.subject_public_key_info());
         let short = hash.as_ref().iter().take(4).fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-        let mut params = params(Vec::new(), &format!("memgate CA {short:08x}"), now, terms.ca, i64::MAX)?;
+        let mut params = params(Vec::new(), &format!("memgate CA {short:08x}"), now, policy.ca, i64::MAX)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key)?;
-        let anchor = Anchor::new(certificate.der()).ok_or(rcgen::Error::CouldNotParseCertificate)?;
-        Ok(Self { anchor, key_pem: key.serialize_pem(), issuer: Issuer::new(params, key) })
+        let cert = CaCert::new(certificate.der()).ok_or(rcgen::Error::CouldNotParseCertificate)?;
+        Ok(Self { cert, key_pem: key.serialize_pem(), issuer: Issuer::new(params, key) })
     }
 
-    /// Reads a CA from the PEM texts of its certificate and key.
-    pub(in crate::server) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, Broken> {
-        if certificate.len() > LONGEST {
-            return Err(Broken::Certificate);
+    /// Parses the PEM texts of a certificate and its key.
+    pub(in crate::server) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, CaError> {
+        if certificate.len() > MAX_PEM_BYTES {
+            return Err(CaError::Certificate);
         }
-        let der = CertificateDer::from_pem_slice(certificate).map_err(|_| Broken::Certificate)?;
-        let anchor = Anchor::new(&der).ok_or(Broken::Certificate)?;
+        let der = CertificateDer::from_pem_slice(certificate).map_err(|_| CaError::Certificate)?;
+        let cert = CaCert::new(&der).ok_or(CaError::Certificate)?;
         let key_pem =
-            std::str::from_utf8(key).ok().filter(|text| text.len() <= LONGEST).ok_or(Broken::Key)?;
-        let key = KeyPair::from_pem(key_pem).map_err(|_| Broken::Key)?;
-        let (_, parsed) = parse_x509_certificate(&anchor.der).map_err(|_| Broken::Certificate)?;
+            std::str::from_utf8(key).ok().filter(|text| text.len() <= MAX_PEM_BYTES).ok_or(CaError::Key)?;
+        let key = KeyPair::from_pem(key_pem).map_err(|_| CaError::Key)?;
+        let (_, parsed) = parse_x509_certificate(&cert.der).map_err(|_| CaError::Certificate)?;
         let usage = parsed.key_usage().ok().flatten();
         if !parsed.is_ca() || usage.is_some_and(|usage| !usage.value.key_cert_sign()) {
-            return Err(Broken::NotCa);
+            return Err(CaError::NotCa);
         }
         if parsed.public_key().raw != key.subject_public_key_info() {
-            return Err(Broken::OtherKey);
+            return Err(CaError::OtherKey);
         }
-        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|_| Broken::Certificate)?;
-        Ok(Self { key_pem: key_pem.to_owned(), issuer, anchor })
+        let issuer = Issuer::from_ca_cert_der(&der, key).map_err(|_| CaError::Certificate)?;
+        Ok(Self { key_pem: key_pem.to_owned(), issuer, cert })
     }
 
     /// Its certificate as PEM.
     pub(in crate::server) fn certificate_pem(&self) -> String {
-        certificate_pem(&self.anchor.der)
+        certificate_pem(&self.cert.der)
     }
 
-    /// Signs a certificate for a server, which expires with the CA at the latest.
+    /// Signs a serving certificate, which expires with the CA at the latest.
     pub(in crate::server) fn sign(
         &self,
         names: &[String],
         now: i64,
-        terms: &Terms,
+        policy: &CertPolicy,
     ) -> Result<Leaf, rcgen::Error> {
-        let key = terms.key.generate()?;
-        let mut params = params(names.to_vec(), "memgate", now, terms.leaf, self.anchor.not_after)?;
+        let key = policy.key.generate()?;
+        let mut params = params(names.to_vec(), "memgate", now, policy.leaf, self.cert.not_after)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
@@ -122,7 +122,7 @@ impl Ca {
         Ok(Leaf {
             chain: vec![certificate.der().clone()],
             key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
-            signer: self.anchor.clone(),
+            signer: self.cert.clone(),
             not_before: not_before.unix_timestamp(),
             not_after: not_after.unix_timestamp(),
         })
@@ -150,7 +150,7 @@ impl std::fmt::Debug for Ca {
     }
 }
 
-/// What both kinds of certificate have; valid for so long, but not beyond `latest`.
+/// The parameters of both CAs and leaves; valid for `validity`, but not beyond `latest`.
 fn params(
     names: Vec<String>,
     common_name: &str,
@@ -160,7 +160,8 @@ fn params(
 ) -> Result<CertificateParams, rcgen::Error> {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     let not_after = now.saturating_add(seconds(validity)).min(latest);
-    let early = seconds(EARLY).min(not_after.saturating_sub(now) / 10);
+    // A certificate of minutes, as in tests, must not spend most of its life in the past.
+    let early = seconds(CLOCK_SKEW).min(not_after.saturating_sub(now) / 10);
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, common_name);
     params.not_before = date(now.saturating_sub(early))?;
@@ -183,9 +184,9 @@ mod tests {
 
     const NOW: i64 = 2_000_000_000;
 
-    fn trusts(ca: &Anchor, leaf: &Leaf, name: &str, now: i64) -> bool {
+    fn trusts(ca: &CaCert, leaf: &Leaf, name: &str, now: i64) -> bool {
         let mut roots = RootCertStore::empty();
-        roots.add(ca.certificate()).expect("an anchor");
+        roots.add(ca.certificate()).expect("a certificate");
         let provider = rustls::crypto::ring::default_provider().into();
         let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(now.unsigned_abs()));
@@ -197,59 +198,61 @@ mod tests {
     #[test]
     fn signs_what_callers_trust_for_as_long_as_it_says() {
         for key in [KeyKind::P256, KeyKind::P384] {
-            let terms = Terms { key, ..Terms::default() };
-            let (ca, other) = (Ca::make(NOW, &terms).expect("a CA"), Ca::make(NOW, &terms).expect("a CA"));
-            let leaf = ca.sign(&["memgate.x.svc".to_owned()], NOW, &terms).expect("a leaf");
-            assert!(trusts(&ca.anchor, &leaf, "memgate.x.svc", NOW));
-            assert!(trusts(&ca.anchor, &leaf, "memgate.x.svc", NOW - 3600));
-            assert!(trusts(&ca.anchor, &leaf, "memgate.x.svc", NOW + 7 * 86400 - 1));
-            assert!(!trusts(&ca.anchor, &leaf, "memgate.x.svc", NOW + 7 * 86400 + 1));
-            assert!(!trusts(&ca.anchor, &leaf, "memgate.y.svc", NOW));
-            assert!(!trusts(&other.anchor, &leaf, "memgate.x.svc", NOW));
+            let policy = CertPolicy { key, ..CertPolicy::default() };
+            let (ca, other) =
+                (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));
+            let leaf = ca.sign(&["memgate.x.svc".to_owned()], NOW, &policy).expect("a leaf");
+            assert!(trusts(&ca.cert, &leaf, "memgate.x.svc", NOW));
+            assert!(trusts(&ca.cert, &leaf, "memgate.x.svc", NOW - 3600));
+            assert!(trusts(&ca.cert, &leaf, "memgate.x.svc", NOW + 7 * 86400 - 1));
+            assert!(!trusts(&ca.cert, &leaf, "memgate.x.svc", NOW + 7 * 86400 + 1));
+            assert!(!trusts(&ca.cert, &leaf, "memgate.y.svc", NOW));
+            assert!(!trusts(&other.cert, &leaf, "memgate.x.svc", NOW));
         }
     }
 
     #[test]
     fn a_ca_that_was_read_signs_as_before() {
         for key in [KeyKind::P256, KeyKind::P384] {
-            let terms = Terms { key, ..Terms::default() };
-            let made = Ca::make(NOW, &terms).expect("a CA");
-            let read = Ca::read(made.certificate_pem().as_bytes(), made.key_pem.as_bytes()).expect("a CA");
-            assert_eq!(read.anchor, made.anchor);
-            let leaf = read.sign(&["a.b".to_owned()], NOW, &terms).expect("a leaf");
-            assert!(trusts(&made.anchor, &leaf, "a.b", NOW));
+            let policy = CertPolicy { key, ..CertPolicy::default() };
+            let made = Ca::generate(NOW, &policy).expect("a CA");
+            let read = Ca::parse(made.certificate_pem().as_bytes(), made.key_pem.as_bytes()).expect("a CA");
+            assert_eq!(read.cert, made.cert);
+            let leaf = read.sign(&["a.b".to_owned()], NOW, &policy).expect("a leaf");
+            assert!(trusts(&made.cert, &leaf, "a.b", NOW));
         }
     }
 
     #[test]
     fn no_leaf_outlives_its_ca() {
-        let terms = Terms { ca: Duration::from_hours(10), ..Terms::default() };
-        let ca = Ca::make(NOW, &terms).expect("a CA");
-        let leaf = ca.sign(&[], NOW + 3600, &terms).expect("a leaf");
-        assert_eq!(leaf.not_after, ca.anchor.not_after);
+        let policy = CertPolicy { ca: Duration::from_hours(10), ..CertPolicy::default() };
+        let ca = Ca::generate(NOW, &policy).expect("a CA");
+        let leaf = ca.sign(&[], NOW + 3600, &policy).expect("a leaf");
+        assert_eq!(leaf.not_after, ca.cert.not_after);
     }
 
     #[test]
     fn tells_what_is_wrong_with_a_ca() {
-        let terms = Terms::default();
-        let (ca, other) = (Ca::make(NOW, &terms).expect("a CA"), Ca::make(NOW, &terms).expect("a CA"));
-        let leaf = ca.sign(&[], NOW, &terms).expect("a leaf");
+        let policy = CertPolicy::default();
+        let (ca, other) =
+            (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));
+        let leaf = ca.sign(&[], NOW, &policy).expect("a leaf");
         let leaf_pem = certificate_pem(&leaf.chain[0]);
         let leaf_key = key_pem(&leaf.key);
         let cert = ca.certificate_pem();
-        let long = format!("{cert}{}", "x".repeat(LONGEST));
+        let long = format!("{cert}{}", "x".repeat(MAX_PEM_BYTES));
         for (cert, key, expected) in [
-            ("", ca.key_pem.as_str(), Broken::Certificate),
-            (&cert[..300], &ca.key_pem, Broken::Certificate),
-            (&long, &ca.key_pem, Broken::Certificate),
-            ("hello", &ca.key_pem, Broken::Certificate),
-            (&cert, "", Broken::Key),
-            (&cert, &ca.key_pem[..100], Broken::Key),
-            (&cert, &cert, Broken::Key),
-            (&cert, &other.key_pem, Broken::OtherKey),
-            (&leaf_pem, &leaf_key, Broken::NotCa),
+            ("", ca.key_pem.as_str(), CaError::Certificate),
+            (&cert[..300], &ca.key_pem, CaError::Certificate),
+            (&long, &ca.key_pem, CaError::Certificate),
+            ("hello", &ca.key_pem, CaError::Certificate),
+            (&cert, "", CaError::Key),
+            (&cert, &ca.key_pem[..100], CaError::Key),
+            (&cert, &cert, CaError::Key),
+            (&cert, &other.key_pem, CaError::OtherKey),
+            (&leaf_pem, &leaf_key, CaError::NotCa),
         ] {
-            assert_eq!(Ca::read(cert.as_bytes(), key.as_bytes()).err(), Some(expected), "{cert} {key}");
+            assert_eq!(Ca::parse(cert.as_bytes(), key.as_bytes()).err(), Some(expected), "{cert} {key}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Looks at certificates from outside: what the live webhook configurations trust, what a server
-//! shows, and whether the two fit. Reads no Secret, and changes nothing.
+//! Verifies certificates from outside: whether the live webhook configurations trust the certificate that
+//! their server presents. Reads no Secret, and changes nothing.
 
-mod show;
+mod peer_chain;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,83 +21,83 @@ use thiserror::Error as ThisError;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-use crate::server::certs::anchor;
-use crate::server::certs::registration::Which;
-use crate::server::certs::{said, within};
+use crate::server::certs::ca_bundle;
+use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
+use crate::server::metrics::labels::WebhookKind;
 
-/// The longest that anybody is waited for.
-const LONGEST: Duration = Duration::from_secs(10);
+/// The timeout of each request and connection.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why nothing can be said.
+/// Why nothing can be verified.
 #[derive(Debug, ThisError)]
 pub enum Error {
-    /// The apiserver did not tell.
-    #[error("failed to read the {which} webhook configuration {name}: {said}")]
+    /// The apiserver did not answer well.
+    #[error("failed to read the {kind} webhook configuration {name}: {reason}")]
     Read {
         /// Which of the two.
-        which: &'static str,
+        kind: &'static str,
         /// Its name.
         name: String,
         /// What the apiserver said.
-        said: String,
+        reason: String,
     },
     /// A file cannot be read.
-    #[error("failed to read a certificate from {path}: {said}")]
+    #[error("failed to read a certificate from {path}: {reason}")]
     File {
         /// The file.
         path: String,
         /// Why.
-        said: String,
+        reason: String,
     },
 }
 
-/// What is asked for.
+/// What is verified.
 #[derive(Debug, Clone, Default)]
-pub struct Question<'a> {
+pub struct VerifyOptions<'a> {
     /// The name of both configurations.
     pub configuration: &'a str,
     /// Where to connect to instead of where an entry says: `host:port`.
     pub address: Option<&'a str>,
-    /// The certificate with its chain, instead of any that a server shows.
+    /// The certificate with its chain, instead of the one that the server presents.
     pub chain: Option<&'a Path>,
-    /// The time to judge by, in seconds since 1970.
+    /// The time at which certificates must be valid, in seconds since 1970.
     pub now: i64,
 }
 
-/// What was found out about one entry of a configuration.
+/// What was found out about one webhook of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct WebhookReport {
     /// `mutating` or `validating`.
     pub configuration: &'static str,
-    /// The name of the entry.
+    /// The name of the webhook.
     pub name: String,
     /// The name that the apiserver asks for.
     pub asks_for: String,
     /// What `caBundle` holds.
-    pub bundle: Vec<Facts>,
-    /// What the server shows, its own certificate first; empty when nobody was asked.
-    pub chain: Vec<Facts>,
+    pub bundle: Vec<CertInfo>,
+    /// The chain that the server presents, its own certificate first; empty when no server was asked.
+    pub chain: Vec<CertInfo>,
     /// Whether the one trusts the other.
-    pub verdict: Verdict,
+    pub verdict: TrustVerdict,
 }
 
-/// Whether an apiserver would talk to the server of an entry.
+/// Whether an apiserver would trust the server of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustVerdict {
     /// It would.
     Trusted,
     /// It would not.
     Refused(String),
-    /// The server could not be asked, or what was found does not fit together.
+    /// The server did not answer, or what was found is contradictory.
     Unknown(String),
-    /// The server was not asked, as it cannot be from here. `caBundle` holds a CA that is valid, and
-    /// all entries that lead there trust the same ones.
+    /// The server cannot be reached from here, so it was not asked. `caBundle` holds a valid CA, and all
+    /// webhooks of this server trust the same ones.
     Unasked(String),
 }
 
-/// What a certificate says.
+/// The fields of a certificate that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct CertInfo {
     /// Whom it is for, in words.
     pub subject: String,
     /// Who signed it, in words.
@@ -110,131 +110,143 @@ pub struct Facts {
     pub not_after: i64,
 }
 
-/// What servers have shown, by their address and the name that was asked for.
-type Shown = BTreeMap<(String, String), Result<Vec<CertificateDer<'static>>, String>>;
+/// The chains that servers have presented, by their address and the requested name.
+type ChainCache = BTreeMap<(String, String), Result<Vec<CertificateDer<'static>>, String>>;
 
-/// Where an entry leads.
+/// The server of a webhook.
 enum Target {
     Service { name: String },
     Url { host: String, port: u16 },
     Nowhere,
 }
 
-/// Looks at every entry of both configurations; none when there is no configuration.
+/// Verifies every webhook of both configurations; empty when there is no configuration.
 ///
 /// # Errors
 /// When the apiserver or a file cannot be read.
-pub async fn verify(client: &Client, question: &Question<'_>) -> Result<Vec<Entry>, Error> {
-    let given = question.chain.map(read_chain).transpose()?;
-    let (mut entries, mut shown) = (Vec::new(), Shown::new());
-    for which in Which::ALL {
-        let read = within(LONGEST, which.api(client.clone()).get_opt(question.configuration)).await;
+pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<WebhookReport>, Error> {
+    let given = options.chain.map(read_chain).transpose()?;
+    let (mut entries, mut cache) = (Vec::new(), ChainCache::new());
+    for kind in WebhookKind::ALL {
+        let read =
+            with_timeout(TIMEOUT, webhook_configs(client.clone(), kind).get_opt(options.configuration)).await;
         let object = read.map_err(|error| Error::Read {
-            which: which.name(),
-            name: question.configuration.to_owned(),
-            said: said(&error),
+            kind: kind.name(),
+            name: options.configuration.to_owned(),
+            reason: error_message(&error),
         })?;
         let webhooks = object.as_ref().and_then(|object| object.data.get("webhooks")?.as_array());
         for webhook in webhooks.into_iter().flatten() {
-            entries.push(look(which, webhook, given.as_deref(), question, &mut shown).await);
+            entries.push(verify_entry(kind, webhook, given.as_deref(), options, &mut cache).await);
         }
     }
-    compare(&mut entries);
+    mark_contradictions(&mut entries);
     Ok(entries)
 }
 
-async fn look(
-    which: Which,
+async fn verify_entry(
+    kind: WebhookKind,
     webhook: &Value,
     given: Option<&[CertificateDer<'static>]>,
-    question: &Question<'_>,
-    shown: &mut Shown,
-) -> Entry {
+    options: &VerifyOptions<'_>,
+    cache: &mut ChainCache,
+) -> WebhookReport {
     let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
     let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
-    let bundle = anchor::parse(&bundle.unwrap_or_default()).anchors;
-    let bundle: Vec<_> = bundle.iter().map(anchor::Anchor::certificate).collect();
+    let bundle = ca_bundle::parse(&bundle.unwrap_or_default()).certs;
+    let bundle: Vec<_> = bundle.iter().map(ca_bundle::CaCert::certificate).collect();
     let target = target(webhook);
     let asks_for = target.asks_for();
-    let chain = match (given, target.address(question.address)) {
+    let chain = match (given, target.address(options.address)) {
         (Some(given), _) => Some(Ok(given.to_vec())),
-        (None, Some(address)) => Some(ask(address, &asks_for, shown).await),
+        (None, Some(address)) => Some(server_chain(address, &asks_for, cache).await),
         (None, None) => None,
     };
-    let is_valid = |facts: &Facts| (facts.not_before..facts.not_after).contains(&question.now);
+    let is_valid = |cert_info: &CertInfo| (cert_info.not_before..cert_info.not_after).contains(&options.now);
     let verdict = match &chain {
-        _ if bundle.is_empty() => Verdict::Refused("caBundle holds no certificate".to_owned()),
-        Some(Ok(chain)) => judge(&bundle, chain, &asks_for, question.now),
-        Some(Err(reason)) => Verdict::Unknown(reason.clone()),
-        None if !bundle.iter().filter_map(facts).any(|facts| is_valid(&facts)) => {
-            Verdict::Refused("every CA in caBundle has expired, or is not valid yet".to_owned())
+        _ if bundle.is_empty() => TrustVerdict::Refused("caBundle holds no certificate".to_owned()),
+        Some(Ok(chain)) => verify_chain(&bundle, chain, &asks_for, options.now),
+        Some(Err(reason)) => TrustVerdict::Unknown(reason.clone()),
+        None if !bundle.iter().filter_map(cert_info).any(|cert_info| is_valid(&cert_info)) => {
+            TrustVerdict::Refused("every CA in caBundle has expired, or is not valid yet".to_owned())
         }
-        None => {
-            Verdict::Unasked("it is reached from within the cluster only; give --url or --cert".to_owned())
-        }
+        None => TrustVerdict::Unasked(
+            "it is reached from with_timeout the cluster only; give --url or --cert".to_owned(),
+        ),
     };
-    let facts = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(facts).collect();
-    Entry {
-        configuration: which.name(),
+    let cert_info = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(cert_info).collect();
+    WebhookReport {
+        configuration: kind.name(),
         name: text("/name").unwrap_or_default().to_owned(),
         asks_for,
-        bundle: facts(&bundle),
-        chain: facts(&chain.and_then(Result::ok).unwrap_or_default()),
+        bundle: cert_info(&bundle),
+        chain: cert_info(&chain.and_then(Result::ok).unwrap_or_default()),
         verdict,
     }
 }
 
-/// What a server shows, which is asked once.
-async fn ask(address: String, name: &str, shown: &mut Shown) -> Result<Vec<CertificateDer<'static>>, String> {
-    let place = (address, name.to_owned());
-    if let Some(known) = shown.get(&place) {
+/// The chain that a server presents; each server is asked once.
+async fn server_chain(
+    address: String,
+    name: &str,
+    cache: &mut ChainCache,
+) -> Result<Vec<CertificateDer<'static>>, String> {
+    let key = (address, name.to_owned());
+    if let Some(known) = cache.get(&key) {
         return known.clone();
     }
-    let chain = show::chain(&place.0, name, LONGEST).await;
-    shown.insert(place, chain.clone());
+    let chain = peer_chain::fetch(&key.0, name, TIMEOUT).await;
+    cache.insert(key, chain.clone());
     chain
 }
 
-/// Nothing is known of a server that was not asked when its entries do not trust the same CAs.
-fn compare(entries: &mut [Entry]) {
-    let mut bundles: BTreeMap<String, Vec<Vec<Facts>>> = BTreeMap::new();
+/// Webhooks of one server that trust different CAs cannot all be right: if the server was not asked, which one
+/// is right is unknown.
+fn mark_contradictions(entries: &mut [WebhookReport]) {
+    let mut bundles: BTreeMap<String, Vec<Vec<CertInfo>>> = BTreeMap::new();
     for entry in entries.iter() {
         let known = bundles.entry(entry.asks_for.clone()).or_default();
-        if !known.iter().any(|other| is_same(other, &entry.bundle)) {
+        if !known.iter().any(|other| have_same_certs(other, &entry.bundle)) {
             known.push(entry.bundle.clone());
         }
     }
     for entry in entries {
         let differ = bundles.get(&entry.asks_for).is_some_and(|known| known.len() > 1);
-        if differ && matches!(entry.verdict, Verdict::Unasked(_)) {
-            let reason = "the entries that lead there do not trust the same CAs; ask again in a moment, or \
+        if differ && matches!(entry.verdict, TrustVerdict::Unasked(_)) {
+            let reason = "the entries that lead there do not trust the same CAs; server_chain again in a moment, or \
                           give --url or --cert";
-            entry.verdict = Verdict::Unknown(reason.to_owned());
+            entry.verdict = TrustVerdict::Unknown(reason.to_owned());
         }
     }
 }
 
 /// Whether two bundles hold the same, in any order.
-fn is_same(one: &[Facts], other: &[Facts]) -> bool {
-    one.iter().all(|facts| other.contains(facts)) && other.iter().all(|facts| one.contains(facts))
+fn have_same_certs(one: &[CertInfo], other: &[CertInfo]) -> bool {
+    one.iter().all(|cert_info| other.contains(cert_info))
+        && other.iter().all(|cert_info| one.contains(cert_info))
 }
 
 /// Whether a chain is trusted for a name, as an apiserver would see it.
-fn judge(bundle: &[CertificateDer<'_>], chain: &[CertificateDer<'_>], name: &str, now: i64) -> Verdict {
+fn verify_chain(
+    bundle: &[CertificateDer<'_>],
+    chain: &[CertificateDer<'_>],
+    name: &str,
+    now: i64,
+) -> TrustVerdict {
     let Some((leaf, others)) = chain.split_first() else {
-        return Verdict::Refused("the server shows no certificate".to_owned());
+        return TrustVerdict::Refused("the server shows no certificate".to_owned());
     };
     let mut roots = RootCertStore::empty();
     let added = roots.add_parsable_certificates(bundle.iter().map(|der| der.clone().into_owned()));
     let provider = rustls::crypto::ring::default_provider().into();
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
     let (Ok(verifier), Ok(server), true) = (verifier, ServerName::try_from(name), added.0 > 0) else {
-        return Verdict::Refused("caBundle holds no certificate that can be used".to_owned());
+        return TrustVerdict::Refused("caBundle holds no certificate that can be used".to_owned());
     };
     let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now).unwrap_or_default()));
     match verifier.verify_server_cert(leaf, others, &server, &[], now) {
-        Ok(_) => Verdict::Trusted,
-        Err(error) => Verdict::Refused(reason(&error, name)),
+        Ok(_) => TrustVerdict::Trusted,
+        Err(error) => TrustVerdict::Refused(reason(&error, name)),
     }
 }
 
@@ -258,7 +270,7 @@ fn reason(error: &TlsError, name: &str) -> String {
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let failed = |said: String| Error::File { path: path.display().to_string(), said };
+    let failed = |reason: String| Error::File { path: path.display().to_string(), reason };
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
@@ -299,8 +311,8 @@ impl Target {
     }
 }
 
-/// What a certificate says; `None` when it cannot be read.
-fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
+/// The fields of a certificate; `None` when it cannot be parsed.
+fn cert_info(certificate: &CertificateDer<'_>) -> Option<CertInfo> {
     let (_, certificate) = parse_x509_certificate(certificate).ok()?;
     let names = certificate.subject_alternative_name().ok().flatten();
     let names = names.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
@@ -308,7 +320,7 @@ fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
         GeneralName::IPAddress(bytes) => address(bytes),
         _ => None,
     });
-    Some(Facts {
+    Some(CertInfo {
         subject: certificate.subject().to_string(),
         issuer: certificate.issuer().to_string(),
         names: names.collect(),

@@ -1,4 +1,4 @@
-//! Notices against a stub.
+//! Events against a stub.
 
 use futures::FutureExt;
 
@@ -29,8 +29,8 @@ fn elsewhere(number: usize) -> PodEvent {
     notice
 }
 
-/// An outbox whose Events are answered with `status`, and the way to the apiserver.
-fn answered(status: u16) -> (Outbox, Delivery, Arc<Metrics>) {
+/// A recorder and a writer whose Events are answered with `status`.
+fn answered(status: u16) -> (EventRecorder, EventWriter, Arc<Metrics>) {
     let reason = if status == 409 { "AlreadyExists" } else { "Other" };
     let body = format!(
         r#"{{"kind":"Status","status":"Failure","message":"no","reason":"{reason}","code":{status}}}"#
@@ -43,8 +43,8 @@ fn answered(status: u16) -> (Outbox, Delivery, Arc<Metrics>) {
         async move { reply }.boxed()
     });
     let metrics = Arc::new(Metrics::new());
-    let (outbox, delivery) = outbox(client, Clock::default(), Arc::clone(&metrics), false);
-    (outbox, delivery, metrics)
+    let (recorder, writer) = recorder(client, Clock::default(), Arc::clone(&metrics), false);
+    (recorder, writer, metrics)
 }
 
 fn count(metrics: &Metrics, result: &str) -> u64 {
@@ -54,88 +54,88 @@ fn count(metrics: &Metrics, result: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn tells_the_same_once_in_ten_minutes() {
-    let (outbox, mut delivery, metrics) = answered(201);
+async fn records_the_same_once_in_ten_minutes() {
+    let (recorder, mut writer, metrics) = answered(201);
     let start = Instant::now();
     for after in [0, 1, 599] {
-        outbox.put(notice("a", &MISSING), start + Duration::from_secs(after));
+        recorder.record(notice("a", &MISSING), start + Duration::from_secs(after));
     }
-    assert_eq!((delivery.notices.len(), count(&metrics, "duplicate")), (1, 2));
-    outbox.put(notice("a", &INVALID), start);
-    outbox.put(notice("b", &MISSING), start);
-    assert_eq!(delivery.notices.len(), 3, "another reason and another agent are news");
-    outbox.put(notice("a", &MISSING), start + QUIET);
-    assert_eq!(delivery.notices.len(), 4);
-    assert_eq!(delivery.notices.recv().await, Some(notice("a", &MISSING)));
+    assert_eq!((writer.notices.len(), count(&metrics, "duplicate")), (1, 2));
+    recorder.record(notice("a", &INVALID), start);
+    recorder.record(notice("b", &MISSING), start);
+    assert_eq!(writer.notices.len(), 3, "another reason and another agent are news");
+    recorder.record(notice("a", &MISSING), start + DEDUPLICATION_WINDOW);
+    assert_eq!(writer.notices.len(), 4);
+    assert_eq!(writer.notices.recv().await, Some(notice("a", &MISSING)));
 }
 
 #[tokio::test]
-async fn forgets_what_there_is_no_room_for() {
-    let (outbox, mut delivery, metrics) = answered(201);
+async fn drops_what_does_not_fit_into_the_queue() {
+    let (recorder, mut writer, metrics) = answered(201);
     let start = Instant::now();
-    for number in 0..WAITING + 5 {
-        outbox.put(elsewhere(number), start);
+    for number in 0..QUEUE_CAPACITY + 5 {
+        recorder.record(elsewhere(number), start);
     }
-    assert_eq!((delivery.notices.len(), count(&metrics, "dropped")), (WAITING, 5));
-    for number in 0..3 * REMEMBERED {
-        outbox.put(elsewhere(WAITING + number), start);
-        delivery.notices.try_recv().ok();
+    assert_eq!((writer.notices.len(), count(&metrics, "dropped")), (QUEUE_CAPACITY, 5));
+    for number in 0..3 * MAX_RECENT {
+        recorder.record(elsewhere(QUEUE_CAPACITY + number), start);
+        writer.notices.try_recv().ok();
     }
-    assert_eq!(outbox.told.lock().expect("no panic").len(), REMEMBERED);
-    outbox.put(notice("late", &MISSING), start + QUIET);
-    assert_eq!(outbox.told.lock().expect("no panic").len(), 1, "the old ones make room");
+    assert_eq!(recorder.recent.lock().expect("no panic").len(), MAX_RECENT);
+    recorder.record(notice("late", &MISSING), start + DEDUPLICATION_WINDOW);
+    assert_eq!(recorder.recent.lock().expect("no panic").len(), 1, "the old ones make room");
 }
 
 #[tokio::test]
 async fn one_namespace_takes_no_more_than_its_share() {
-    let (outbox, mut delivery, metrics) = answered(201);
+    let (recorder, mut writer, metrics) = answered(201);
     let start = Instant::now();
-    for number in 0..WAITING {
-        outbox.put(notice(&format!("a-{number}"), &MISSING), start);
-        delivery.notices.try_recv().ok();
+    for number in 0..QUEUE_CAPACITY {
+        recorder.record(notice(&format!("a-{number}"), &MISSING), start);
+        writer.notices.try_recv().ok();
     }
-    assert_eq!(count(&metrics, "dropped"), (WAITING - REMEMBERED_OF_ONE) as u64);
-    outbox.put(elsewhere(1), start);
-    assert_eq!(delivery.notices.len(), 1, "others have theirs");
+    assert_eq!(count(&metrics, "dropped"), (QUEUE_CAPACITY - MAX_RECENT_PER_NAMESPACE) as u64);
+    recorder.record(elsewhere(1), start);
+    assert_eq!(writer.notices.len(), 1, "others have theirs");
     let mut again = elsewhere(1);
     again.regarding.uid = "u-2".to_owned();
-    outbox.put(again, start);
+    recorder.record(again, start);
     assert_eq!(count(&metrics, "duplicate"), 1, "a uid is nothing new");
 }
 
 #[tokio::test]
 async fn believes_a_pod_only_where_the_apiserver_asks() {
-    let (outbox, delivery, _) = answered(201);
+    let (recorder, writer, _) = answered(201);
     let mut hearsay = notice("a", &MISSING);
     hearsay.regarding.known = false;
-    outbox.put(hearsay.clone(), Instant::now());
-    assert_eq!(delivery.notices.len(), 0);
-    Outbox { trusting: true, ..outbox }.put(hearsay, Instant::now());
-    assert_eq!(delivery.notices.len(), 1);
+    recorder.record(hearsay.clone(), Instant::now());
+    assert_eq!(writer.notices.len(), 0);
+    EventRecorder { trust_pods: true, ..recorder }.record(hearsay, Instant::now());
+    assert_eq!(writer.notices.len(), 1);
 }
 
 #[tokio::test]
-async fn tells_nothing_where_memgate_is_not_asked() {
-    let (outbox, delivery, _) = answered(201);
+async fn records_nothing_in_system_namespaces() {
+    let (recorder, writer, _) = answered(201);
     let mut notice = notice("a", &MISSING);
     notice.regarding.namespace = "kube-system".to_owned();
-    outbox.put(notice, Instant::now());
-    assert_eq!(delivery.notices.len(), 0);
+    recorder.record(notice, Instant::now());
+    assert_eq!(writer.notices.len(), 0);
 }
 
 #[tokio::test]
-async fn what_could_not_be_written_may_be_told_again() {
+async fn what_could_not_be_written_may_be_recorded_again() {
     for (status, again) in [(403, 0), (201, 1)] {
-        let (outbox, delivery, metrics) = answered(status);
-        outbox.put(notice("a", &MISSING), Instant::now());
+        let (recorder, writer, metrics) = answered(status);
+        recorder.record(notice("a", &MISSING), Instant::now());
         let counted = async {
             while count(&metrics, "failed") + count(&metrics, "written") == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            outbox.put(notice("a", &MISSING), Instant::now());
+            recorder.record(notice("a", &MISSING), Instant::now());
         };
         tokio::select! {
-            () = delivery.run() => panic!("it never ends"),
+            () = writer.run() => panic!("it never ends"),
             counted = timeout(Duration::from_secs(20), counted) => counted.expect("it is counted"),
         }
         assert_eq!(count(&metrics, "duplicate"), again, "{status}");
@@ -145,15 +145,15 @@ async fn what_could_not_be_written_may_be_told_again() {
 #[tokio::test]
 async fn counts_what_became_of_each() {
     for (status, result) in [(201, "written"), (409, "duplicate"), (403, "failed"), (500, "failed")] {
-        let (outbox, delivery, metrics) = answered(status);
-        outbox.put(notice("a", &MISSING), Instant::now());
+        let (recorder, writer, metrics) = answered(status);
+        recorder.record(notice("a", &MISSING), Instant::now());
         let counted = async {
             while count(&metrics, result) == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         tokio::select! {
-            () = delivery.run() => panic!("it never ends"),
+            () = writer.run() => panic!("it never ends"),
             counted = timeout(Duration::from_secs(20), counted) => counted.expect("it is counted"),
         }
     }
@@ -186,6 +186,6 @@ fn says_what_is_missing_and_what_to_do() {
         )
     );
     let mut long = notice("scout", &MISSING);
-    long.finding.message = "é".repeat(NOTE_BYTES);
-    assert!(note(&long).len() <= NOTE_BYTES);
+    long.finding.message = "é".repeat(MAX_NOTE_BYTES);
+    assert!(note(&long).len() <= MAX_NOTE_BYTES);
 }

@@ -16,12 +16,12 @@ fn reference(name: &str) -> Reference {
     Reference { kind: kind(), namespace: "team".to_owned(), name: name.to_owned() }
 }
 
-fn lookups<F>(most: usize, reply: F) -> (Lookups, Asked)
+fn lookups<F>(max_requests: usize, reply: F) -> (Lookups, Asked)
 where
     F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
 {
     let (client, asked) = client(reply);
-    (Lookups::new(client, most, Arc::new(Metrics::new())), asked)
+    (Lookups::new(client, max_requests, Arc::new(Metrics::new())), asked)
 }
 
 fn object(path: &str) -> Reply {
@@ -38,7 +38,7 @@ async fn tells_what_exists_and_what_does_not() {
     let (lookups, asked) = lookups(4, |path| {
         async move { if path.ends_with("/there") { object(&path) } else { not_found() } }.boxed()
     });
-    let answers = lookups.ask(vec![reference("there"), reference("gone")], soon()).await;
+    let answers = lookups.get_all(vec![reference("there"), reference("gone")], soon()).await;
     let found: Vec<_> = answers.iter().map(|(_, object)| object.is_some()).collect();
     assert_eq!(found, [true, false]);
     let base = format!("/apis/{}/{}/namespaces/team/{}", kind().group, kind().version, kind().plural);
@@ -51,34 +51,34 @@ async fn tells_what_exists_and_what_does_not() {
 #[tokio::test]
 async fn a_failure_is_no_answer() {
     let (lookups, _) = lookups(4, |_| async { (500, "{}".to_owned()) }.boxed());
-    assert!(lookups.ask(vec![reference("a")], soon()).await.is_empty());
+    assert!(lookups.get_all(vec![reference("a")], soon()).await.is_empty());
     let (lookups, _) = self::lookups(4, |_| async { (200, "hello".to_owned()) }.boxed());
-    assert!(lookups.ask(vec![reference("a")], soon()).await.is_empty());
+    assert!(lookups.get_all(vec![reference("a")], soon()).await.is_empty());
 }
 
 #[tokio::test]
 async fn does_not_wait_beyond_its_time() {
     let (lookups, _) = lookups(4, |_| futures::future::pending().boxed());
     let until = Instant::now() + Duration::from_millis(20);
-    assert!(lookups.ask(vec![reference("a")], until).await.is_empty());
+    assert!(lookups.get_all(vec![reference("a")], until).await.is_empty());
 }
 
 #[tokio::test]
 async fn never_asks_for_a_name_that_cannot_be() {
     let (lookups, asked) = lookups(4, |path| async move { object(&path) }.boxed());
     for name in ["../../../../../api/v1/namespaces/team/secrets/s", "a/b", "a?b", "A", "..", "a%2f"] {
-        let answers = lookups.ask(vec![reference(name)], soon()).await;
+        let answers = lookups.get_all(vec![reference(name)], soon()).await;
         assert!(matches!(answers.as_slice(), [(_, None)]), "{name}");
     }
     let elsewhere = Reference { namespace: "../x".to_owned(), ..reference("a") };
-    assert!(matches!(lookups.ask(vec![elsewhere], soon()).await.as_slice(), [(_, None)]));
+    assert!(matches!(lookups.get_all(vec![elsewhere], soon()).await.as_slice(), [(_, None)]));
     assert!(asked.all().is_empty());
 }
 
 #[test]
 fn never_asks_for_a_secret() {
-    assert!(!Lookups::can_ask(&Reference { kind: &SECRET, ..reference("a") }));
-    assert!(Lookups::can_ask(&reference("a")));
+    assert!(!Lookups::is_supported(&Reference { kind: &SECRET, ..reference("a") }));
+    assert!(Lookups::is_supported(&reference("a")));
     for family in family::ALL {
         assert!(family.watched.iter().all(|kind| kind.plural != "secrets"));
     }
@@ -94,7 +94,7 @@ async fn equal_questions_share_a_request_that_is_still_to_be_sent() {
         .boxed()
     });
     let until = soon();
-    let ask = || lookups.ask(vec![reference("a")], until);
+    let ask = || lookups.get_all(vec![reference("a")], until);
     let later = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         // The first request is under way: its answer may be older than these questions.
@@ -112,12 +112,12 @@ async fn a_request_that_hangs_holds_up_nobody_for_long() {
         let first = number.fetch_add(1, Ordering::SeqCst) == 0;
         async move { if first { futures::future::pending().await } else { object(&path) } }.boxed()
     });
-    let hanging = lookups.ask(vec![reference("a")], soon());
+    let hanging = lookups.get_all(vec![reference("a")], soon());
     let later = async {
         while asked.all().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        lookups.ask(vec![reference("a")], soon()).await
+        lookups.get_all(vec![reference("a")], soon()).await
     };
     tokio::select! {
         _ = hanging => panic!("the first request must still be under way"),
@@ -129,7 +129,7 @@ async fn a_request_that_hangs_holds_up_nobody_for_long() {
 async fn asks_only_so_many_things_at_a_time() {
     let (lookups, asked) = lookups(2, |_| futures::future::pending().boxed());
     let names: Vec<_> = (0..10).map(|number| reference(&format!("a{number}"))).collect();
-    let answers = lookups.ask(names, Instant::now() + Duration::from_millis(50)).await;
+    let answers = lookups.get_all(names, Instant::now() + Duration::from_millis(50)).await;
     assert!(answers.is_empty());
     assert_eq!(asked.all().len(), 2);
 }

@@ -1,6 +1,6 @@
-//! What the kernel says of this process, under the names that Prometheus clients have for it.
+//! The `process_*` metrics that every Prometheus client library has.
 //!
-//! Read when somebody asks, from `/proc`; where there is none, nothing is said.
+//! Read from `/proc` at each scrape; without `/proc` there are none.
 
 use std::fmt;
 use std::fs::{read_dir, read_to_string};
@@ -30,7 +30,7 @@ impl Collector for Process {
             ("process_resident_memory_bytes", "Memory in use", resident_bytes()),
             ("process_threads", "Threads", status("Threads:")),
             ("process_open_fds", "Open file descriptors", open_files()),
-            ("process_max_fds", "The most file descriptors that may be open", most_files()),
+            ("process_max_fds", "The most file descriptors that may be open", max_files()),
         ];
         for (name, help, value) in gauges {
             let Some(value) = value else { continue };
@@ -52,12 +52,12 @@ fn resident_bytes() -> Option<i64> {
     status("VmRSS:")?.checked_mul(1024)
 }
 
-/// Without the one that counting takes.
+/// Without the descriptor that reading the directory takes.
 fn open_files() -> Option<i64> {
     i64::try_from(read_dir("/proc/self/fd").ok()?.count()).ok()?.checked_sub(1)
 }
 
-fn most_files() -> Option<i64> {
+fn max_files() -> Option<i64> {
     let limits = read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
@@ -85,7 +85,7 @@ mod tests {
         let before = open_files().unwrap();
         let _files: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/status").unwrap()).collect();
         assert!(open_files().unwrap() >= before + 25, "50 files were opened");
-        assert!(most_files().unwrap() >= 50);
+        assert!(max_files().unwrap() >= 50);
         assert!(cpu_seconds().unwrap() >= 0.0);
     }
 }

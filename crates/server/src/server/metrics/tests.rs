@@ -4,29 +4,29 @@ use super::*;
 use crate::family;
 use crate::model::decision::Reason;
 use crate::model::request::Operation;
-use crate::server::refusal;
+use crate::server::rejection;
 
-/// What a server may cost whoever stores its series.
-const MOST_SERIES: usize = 1_500;
+/// How many series one replica may have.
+const MAX_SERIES: usize = 1_500;
 
 const OPERATIONS: [Operation; 4] =
     [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
-fn every_outcome() -> Vec<Outcome> {
+fn every_outcome() -> Vec<RequestLabels> {
     let mut outcomes = Vec::new();
     for webhook in ["mutate", "validate"] {
         for operation in OPERATIONS {
             for verdict in ["allowed", "denied"] {
                 for reason in Reason::ALL {
                     let (operation, reason) = (operation.name(), reason.name());
-                    outcomes.push(Outcome { webhook, operation, verdict, reason });
+                    outcomes.push(RequestLabels { webhook, operation, verdict, reason });
                 }
             }
         }
     }
     for webhook in ["mutate", "validate", "none"] {
-        for reason in refusal::REASONS {
-            outcomes.push(Outcome { webhook, operation: "none", verdict: "error", reason });
+        for reason in rejection::REASONS {
+            outcomes.push(RequestLabels { webhook, operation: "none", verdict: "error", reason });
         }
     }
     outcomes
@@ -36,33 +36,33 @@ fn every_outcome() -> Vec<Outcome> {
 fn all() -> Metrics {
     let metrics = Metrics::new();
     for outcome in every_outcome() {
-        metrics.answered(outcome, Duration::ZERO);
+        metrics.count_request(outcome, Duration::ZERO);
     }
-    for shed in Shed::ALL {
-        metrics.shed(shed);
+    for cause in ShedCause::ALL {
+        metrics.count_shed(cause);
     }
-    for handshake in Handshake::ALL {
-        metrics.shook_hands(handshake);
+    for outcome in HandshakeOutcome::ALL {
+        metrics.count_handshake(outcome);
     }
-    for lookup in LookedUp::ALL {
-        metrics.looked_up(lookup);
+    for outcome in LookupOutcome::ALL {
+        metrics.count_lookup(outcome);
     }
-    for told in Told::ALL {
-        metrics.told(told);
+    for outcome in EventOutcome::ALL {
+        metrics.count_event(outcome);
     }
     for family in family::ALL {
-        metrics.patched(family, 1);
+        metrics.observe_patch(family, 1);
         metrics.set_store(family, 1, Duration::ZERO);
     }
-    for sent in Sent::ALL {
-        metrics.traced(sent, 1);
+    for outcome in SpanOutcome::ALL {
+        metrics.count_spans(outcome, 1);
     }
     for good in [true, false] {
         for kind in CertKind::ALL {
-            metrics.rotated(kind, good);
+            metrics.count_cert_rotation(kind, good);
         }
-        for configuration in Which::ALL {
-            metrics.repaired(configuration, good);
+        for kind in WebhookKind::ALL {
+            metrics.count_cabundle_write(kind, good);
         }
     }
     for kind in CertKind::ALL {
@@ -81,7 +81,7 @@ fn there_are_never_more_series_than_promised() {
     let text = all().text().unwrap();
     let count = series(&text).len();
     assert!(count > every_outcome().len(), "the series of requests alone are more than {count}");
-    assert!(count <= MOST_SERIES, "{count} series");
+    assert!(count <= MAX_SERIES, "{count} series");
     assert!(DOCUMENTATION.contains(&format!("{count} series")), "{count} series");
 }
 
@@ -90,7 +90,7 @@ fn counting_again_makes_no_further_series() {
     let metrics = all();
     let first = series(&metrics.text().unwrap()).len();
     for outcome in every_outcome() {
-        metrics.answered(outcome, Duration::from_secs(9));
+        metrics.count_request(outcome, Duration::from_secs(9));
     }
     assert_eq!(series(&metrics.text().unwrap()).len(), first);
 }
@@ -98,9 +98,10 @@ fn counting_again_makes_no_further_series() {
 #[test]
 fn sub_millisecond_answers_have_buckets_of_their_own() {
     let metrics = Metrics::new();
-    let outcome = Outcome { webhook: "mutate", operation: "CREATE", verdict: "allowed", reason: "injected" };
+    let outcome =
+        RequestLabels { webhook: "mutate", operation: "CREATE", verdict: "allowed", reason: "injected" };
     for micros in [40, 90, 200, 400, 900] {
-        metrics.answered(outcome, Duration::from_micros(micros));
+        metrics.count_request(outcome, Duration::from_micros(micros));
     }
     let text = metrics.text().unwrap();
     for (bucket, count) in [("0.00005", 1), ("0.0001", 2), ("0.00025", 3), ("0.0005", 4), ("0.001", 5)] {

@@ -1,17 +1,14 @@
-//! Follows one kind in the cluster for as long as the server runs.
+//! Keeps the objects of one kind in the store up to date for as long as the server runs.
 //!
-//! A kind whose API group is not served has no objects. Where the group is there, the list itself
-//! tells: 404 means that the kind's own CRD is not installed, and the list is asked for again every
-//! few seconds. In between, a single object is looked up like any other that a watch has not
-//! delivered, so that whoever installs the CRD and uses it at once is served. So no rule for CRDs is
-//! needed. When a CRD is removed its objects are deleted one by one, the watch ends, and the list
-//! answers 404.
+//! A kind whose API group is not served has no objects. If the group is served, the list shows whether the
+//! kind is: a 404 means that its own CRD is not installed, and it is listed again every few seconds. In
+//! between, a single object is looked up like any other that a watch has not delivered yet, so a CRD that is
+//! used right after it was installed works. When a CRD is removed its objects are deleted one by one, the
+//! watch ends, and the list answers 404. So CRDs themselves need not be watched.
 //!
-//! While the apiserver cannot be reached what is known stays. A watch that says nothing is given up
-//! after a while (`pulse`); whatever fails is tried again after a pause that grows to a minute and
-//! is never the same for two kinds or replicas.
+//! While the apiserver cannot be reached the store keeps what it has. A silent watch is resumed on another
+//! connection (`idle_timeout`); a failed one after a backoff of up to a minute, with jitter.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,65 +21,70 @@ use tokio::sync::watch::Receiver;
 
 use crate::model::kind::Kind;
 use crate::model::snapshot::{Coverage, KindState};
+use crate::server::jitter::jitter;
+use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::options::Timers;
-use crate::server::ration::Ration;
 use crate::server::store::Store;
-use crate::server::store::fold::{Change, Raw, UNREADABLE, fold};
-use crate::server::store::groups::Groups;
-use crate::server::store::pulse::listening;
+use crate::server::store::apply_event::{RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event};
+use crate::server::store::discovery::ApiGroups;
+use crate::server::store::idle_timeout::with_idle_timeout;
 
 /// The HTTP status of a kind that the apiserver does not serve.
-const NOT_FOUND: u16 = 404;
+const HTTP_NOT_FOUND: u16 = 404;
 
 /// The HTTP status of a resourceVersion that the apiserver no longer knows.
-const GONE: u16 = 410;
+const HTTP_GONE: u16 = 410;
 
-/// How long until a list is asked for again because a watch could not go on, give or take a fifth: that
-/// befalls all replicas at once.
-const AFRESH: Duration = Duration::from_secs(1);
+/// The pause, with jitter, before a new list when a watch cannot be resumed: that happens to all replicas at
+/// once.
+const RELIST_DELAY: Duration = Duration::from_secs(1);
 
-/// How long after one failure of a watch the next one is told; those between are counted.
-const TELL_AGAIN: Duration = Duration::from_mins(5);
+/// How long after one failure of a watch the next one is logged; those in between are counted.
+const FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Keeps the store up to date with all objects of `kind`; never ends.
 pub(in crate::server) async fn follow(
     store: Arc<Store>,
     client: Client,
     kind: &'static Kind,
-    mut groups: Receiver<Groups>,
+    mut groups: Receiver<ApiGroups>,
     timers: Arc<Timers>,
 ) {
-    let (silence, pause) = (timers.silent_watch, timers.absent_kind);
-    let mut troubles = Troubles { told: None, untold: 0, lines: Ration::new(UNREADABLE) };
+    let (idle_timeout, discovery_interval) = (timers.watch_idle, timers.discovery_interval);
+    let mut failures = WatchFailureLog {
+        last_logged: None,
+        suppressed: 0,
+        log_limiter: LogRateLimiter::new(UNREADABLE_LOG_RATE),
+    };
     loop {
         until_served(&store, kind, &mut groups).await;
-        match follow_until_gone(&store, &client, kind, silence, &mut troubles).await {
-            Gone::NotServed => {
+        match follow_until_it_ends(&store, &client, kind, idle_timeout, &mut failures).await {
+            WatchEnd::NotServed => {
                 not_installed(&store, kind);
-                tokio::time::sleep(spread(pause)).await;
+                tokio::time::sleep(jitter(discovery_interval)).await;
             }
-            Gone::Perhaps => tokio::time::sleep(spread(AFRESH)).await,
+            WatchEnd::Relist => tokio::time::sleep(jitter(RELIST_DELAY)).await,
         }
     }
 }
 
-/// Waits for the kind's API group; as long as it is not served, the kind has no objects, and each
-/// answer of the apiserver that says so is as good as a sign of life of a watch.
-async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<Groups>) {
-    let mut told = false;
+/// Waits until the API group of the kind is served. Until then the kind has no objects, and each answer of the
+/// discovery that says so counts as activity.
+async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<ApiGroups>) {
+    let mut reported = false;
     loop {
-        let served = groups.borrow_and_update().serve(kind);
+        let served = groups.borrow_and_update().serves(kind);
         match served {
             Some(true) => return,
-            Some(false) if told => store.heard(kind),
+            Some(false) if reported => store.record_activity(kind),
             Some(false) => {
                 not_installed(store, kind);
-                told = true;
+                reported = true;
             }
             None => {}
         }
         if groups.changed().await.is_err() {
-            // Nobody asks any more: the server is about to end.
+            // Discovery has ended: so will the server.
             std::future::pending::<()>().await;
         }
     }
@@ -90,96 +92,92 @@ async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<
 
 fn not_installed(store: &Store, kind: &'static Kind) {
     tracing::debug!(kind = kind.kind, group = kind.group, "not installed in this cluster");
-    store.apply(kind, Change::Replace(KindState::new(Coverage::Watched)));
+    store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
 }
 
-/// Why a watch was given up.
-enum Gone {
+/// Why a watch ended.
+enum WatchEnd {
     /// The apiserver does not serve the kind.
     NotServed,
-    /// It said so to a watch, or that the list is too old to go on from; a new list will tell.
-    Perhaps,
+    /// The watch cannot be resumed; a new list shows whether the kind is still served.
+    Relist,
 }
 
-async fn follow_until_gone(
+async fn follow_until_it_ends(
     store: &Arc<Store>,
     client: &Client,
     kind: &'static Kind,
-    silence: Duration,
-    troubles: &mut Troubles,
-) -> Gone {
+    idle_timeout: Duration,
+    failures: &mut WatchFailureLog,
+) -> WatchEnd {
     let listener = Arc::clone(store);
-    let client = listening(client, silence, move || listener.heard(kind));
-    let api = Api::<Raw>::all_with(client, &kind);
+    let client = with_idle_timeout(client, idle_timeout, move || listener.record_activity(kind));
+    let api = Api::<RawObject>::all_with(client, &kind);
     let mut events = pin!(watcher(api, watcher::Config::default()));
     let mut backoff = watcher::DefaultBackoff::default();
-    let mut pending = None;
+    let mut partial = None;
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                // A list that is about to start is no sign of health, one that is complete is.
+                // `Init` only announces a list; it comes before the first answer of the apiserver.
                 if !matches!(event, Event::Init) {
                     backoff.reset();
                 }
                 if let Event::InitDone = event {
                     tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
                 }
-                if let Some(change) = fold(kind, &troubles.lines, &mut pending, event) {
+                if let Some(change) = apply_event(kind, &failures.log_limiter, &mut partial, event) {
                     store.apply(kind, change);
                 }
             }
-            Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[NOT_FOUND]) => {
-                return Gone::NotServed;
+            Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
+                return WatchEnd::NotServed;
             }
-            Err(watcher::Error::WatchStartFailed(error)) if has_code(&error, &[NOT_FOUND, GONE]) => {
-                return Gone::Perhaps;
+            Err(watcher::Error::WatchStartFailed(error))
+                if has_code(&error, &[HTTP_NOT_FOUND, HTTP_GONE]) =>
+            {
+                return WatchEnd::Relist;
             }
-            // What was remembered is too old to go on from: the watcher lists again, and that is all.
-            Err(watcher::Error::WatchError(status)) if status.code == GONE => {
+            // The resourceVersion has expired. The watcher lists again by itself; without the pause all
+            // replicas would list at the same moment.
+            Err(watcher::Error::WatchError(status)) if status.code == HTTP_GONE => {
                 tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
-                tokio::time::sleep(spread(AFRESH)).await;
+                tokio::time::sleep(jitter(RELIST_DELAY)).await;
             }
             Err(error) => {
                 let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-                troubles.tell(kind, &error, pause);
+                failures.log(kind, &error, pause);
                 tokio::time::sleep(pause).await;
             }
         }
     }
-    Gone::Perhaps
+    WatchEnd::Relist
 }
 
-/// What was told of a watch that fails, so that a long outage does not fill the log.
+/// Limits the log lines of a watch that fails, so that a long outage does not fill the log.
 #[derive(Debug)]
-struct Troubles {
-    told: Option<Instant>,
-    untold: u32,
-    /// The lines about objects that cannot be read.
-    lines: Ration,
+struct WatchFailureLog {
+    last_logged: Option<Instant>,
+    suppressed: u32,
+    /// Limits the log lines about unreadable objects.
+    log_limiter: LogRateLimiter,
 }
 
-impl Troubles {
-    fn tell(&mut self, kind: &Kind, error: &watcher::Error, pause: Duration) {
-        if self.told.is_some_and(|told| told.elapsed() < TELL_AGAIN) {
-            self.untold += 1;
+impl WatchFailureLog {
+    fn log(&mut self, kind: &Kind, error: &watcher::Error, pause: Duration) {
+        if self.last_logged.is_some_and(|logged| logged.elapsed() < FAILURE_LOG_INTERVAL) {
+            self.suppressed += 1;
             tracing::debug!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");
             return;
         }
-        let untold = std::mem::take(&mut self.untold);
-        self.told = Some(Instant::now());
-        tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, untold, "the watch failed");
+        let suppressed = std::mem::take(&mut self.suppressed);
+        self.last_logged = Some(Instant::now());
+        tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, suppressed, "the watch failed");
     }
 }
 
 fn has_code(error: &kube::Error, codes: &[u16]) -> bool {
     matches!(error, kube::Error::Api(status) if codes.contains(&status.code))
-}
-
-/// The duration give or take a fifth, so that replicas and kinds do not all ask at once.
-pub(in crate::server) fn spread(duration: Duration) -> Duration {
-    let random = RandomState::new().build_hasher().finish() % 400;
-    let permille = 800 + u32::try_from(random).unwrap_or_default();
-    duration * permille / 1000
 }
 
 #[cfg(test)]

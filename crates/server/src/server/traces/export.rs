@@ -1,7 +1,7 @@
 //! Sends spans to the collector, from a thread and a runtime of its own.
 //!
 //! Between it and the requests is a queue of fixed length: a span that finds it full is dropped and
-//! counted. A collector that is away is logged once, and once more when it is back.
+//! counted. A collector that cannot be reached is logged once, and once more when it can.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,36 +19,37 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter as _, SpanProcessor}
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::server::metrics::{Metrics, Sent};
+use crate::server::metrics::Metrics;
+use crate::server::metrics::labels::SpanOutcome;
 use crate::server::traces::Error;
 
-/// The most spans that wait; some 2 MiB.
-const QUEUE: usize = 4096;
+/// How many spans the queue holds: some 2 MiB.
+const MAX_QUEUED_SPANS: usize = 4096;
 
-/// The most spans in one request to the collector.
-const BATCH: usize = 512;
+/// How many spans one request to the collector holds.
+const MAX_BATCH_SPANS: usize = 512;
 
-/// How long spans are gathered before they are sent.
-const GATHER: Duration = Duration::from_secs(1);
+/// How long a batch waits for more spans.
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// The longest that one request to the collector may take, its repetitions included.
-const LONGEST: Duration = Duration::from_secs(10);
+/// The timeout of one request to the collector, its retries included.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the end of the process waits for the last spans.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long shutting down waits for the last spans.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where finished spans go.
-pub(super) struct Queue {
+pub(super) struct SpanQueue {
     spans: mpsc::Sender<SpanData>,
     metrics: Arc<Metrics>,
 }
 
-impl SpanProcessor for Queue {
+impl SpanProcessor for SpanQueue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
         if self.spans.try_send(span).is_err() {
-            self.metrics.traced(Sent::Dropped, 1);
+            self.metrics.count_spans(SpanOutcome::Dropped, 1);
         }
     }
 
@@ -61,24 +62,24 @@ impl SpanProcessor for Queue {
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for SpanQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Queue")
+        f.write_str("SpanQueue")
     }
 }
 
 /// The thread that sends; it ends when this is dropped.
-pub(in crate::server) struct Export {
+pub(in crate::server) struct SpanExport {
     stop: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
 }
 
-impl Export {
-    /// Has what waits sent, and ends.
-    pub(in crate::server) async fn finish(self) {
+impl SpanExport {
+    /// Sends the queued spans, and ends the thread.
+    pub(in crate::server) async fn flush(self) {
         let Self { stop, ended } = self;
         drop(stop);
-        let _either_way = timeout(FAREWELL, ended).await;
+        let _either_way = timeout(FLUSH_TIMEOUT, ended).await;
     }
 }
 
@@ -87,20 +88,20 @@ pub(super) fn start(
     endpoint: &Uri,
     resource: &Resource,
     metrics: Arc<Metrics>,
-) -> Result<(Queue, Export), Error> {
+) -> Result<(SpanQueue, SpanExport), Error> {
     let mut exporter = exporter(endpoint)?;
     exporter.set_resource(resource);
-    let (spans, waiting) = mpsc::channel(QUEUE);
+    let (spans, queued) = mpsc::channel(MAX_QUEUED_SPANS);
     let (stop, stopped) = oneshot::channel();
     let (end, ended) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Start)?;
-    let sending = Sending { exporter, metrics: Arc::clone(&metrics), away: false };
+    let sender = BatchSender { exporter, metrics: Arc::clone(&metrics), unreachable: false };
     let run = move || {
-        runtime.block_on(sending.run(waiting, stopped));
-        let _nobody_waits = end.send(());
+        runtime.block_on(sender.run(queued, stopped));
+        let _either_way = end.send(());
     };
     std::thread::Builder::new().name("traces".to_owned()).spawn(run).map_err(Error::Start)?;
-    Ok((Queue { spans, metrics }, Export { stop, ended }))
+    Ok((SpanQueue { spans, metrics }, SpanExport { stop, ended }))
 }
 
 fn exporter(endpoint: &Uri) -> Result<SpanExporter, Error> {
@@ -110,30 +111,30 @@ fn exporter(endpoint: &Uri) -> Result<SpanExporter, Error> {
             .with_native_roots()
             .map_err(|source| Error::Roots(endpoint.clone(), source))?;
         let connector = tls.https_only().enable_http1().build();
-        builder.with_http_client(HyperClient::new(connector, LONGEST, None))
+        builder.with_http_client(HyperClient::new(connector, EXPORT_TIMEOUT, None))
     } else {
-        builder.with_http_client(HyperClient::new(HttpConnector::new(), LONGEST, None))
+        builder.with_http_client(HyperClient::new(HttpConnector::new(), EXPORT_TIMEOUT, None))
     };
     let url = format!("{}/v1/traces", endpoint.to_string().trim_end_matches('/'));
-    builder.with_endpoint(url).with_timeout(LONGEST).build().map_err(Error::Exporter)
+    builder.with_endpoint(url).with_timeout(EXPORT_TIMEOUT).build().map_err(Error::Exporter)
 }
 
-struct Sending {
+struct BatchSender {
     exporter: SpanExporter,
     metrics: Arc<Metrics>,
     /// Whether the collector did not take the last batch.
-    away: bool,
+    unreachable: bool,
 }
 
-impl Sending {
+impl BatchSender {
     /// Sends until it is stopped and nothing waits any more.
-    async fn run(mut self, mut waiting: mpsc::Receiver<SpanData>, mut stopped: oneshot::Receiver<()>) {
-        let mut batch = Vec::with_capacity(BATCH);
+    async fn run(mut self, mut queued: mpsc::Receiver<SpanData>, mut stopped: oneshot::Receiver<()>) {
+        let mut batch = Vec::with_capacity(MAX_BATCH_SPANS);
         loop {
             tokio::select! {
-                count = gather(&mut waiting, &mut batch) => if count == 0 { return },
-                _ = &mut stopped, if !waiting.is_closed() => {
-                    waiting.close();
+                count = fill_batch(&mut queued, &mut batch) => if count == 0 { return },
+                _ = &mut stopped, if !queued.is_closed() => {
+                    queued.close();
                     continue;
                 }
             }
@@ -144,28 +145,30 @@ impl Sending {
     async fn send(&mut self, batch: Vec<SpanData>) {
         let count = batch.len();
         let sent = self.exporter.export(batch).await;
-        self.metrics.traced(if sent.is_ok() { Sent::Done } else { Sent::Failed }, count);
+        self.metrics.count_spans(if sent.is_ok() { SpanOutcome::Done } else { SpanOutcome::Failed }, count);
         match &sent {
-            Err(error) if !self.away => tracing::warn!(%error, "traces cannot be sent; they are dropped"),
-            Ok(()) if self.away => tracing::info!("traces can be sent again"),
+            Err(error) if !self.unreachable => {
+                tracing::warn!(%error, "traces cannot be sent; they are dropped");
+            }
+            Ok(()) if self.unreachable => tracing::info!("traces can be sent again"),
             _ => {}
         }
-        self.away = sent.is_err();
+        self.unreachable = sent.is_err();
     }
 }
 
 /// Waits for spans and then a little longer for more of them; none, when there will be no more.
-async fn gather(waiting: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) -> usize {
-    if batch.is_empty() && waiting.recv_many(batch, BATCH).await == 0 {
+async fn fill_batch(queued: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) -> usize {
+    if batch.is_empty() && queued.recv_many(batch, MAX_BATCH_SPANS).await == 0 {
         return 0;
     }
     let more = async {
-        while let room @ 1.. = BATCH.saturating_sub(batch.len()) {
-            if waiting.recv_many(batch, room).await == 0 {
+        while let capacity @ 1.. = MAX_BATCH_SPANS.saturating_sub(batch.len()) {
+            if queued.recv_many(batch, capacity).await == 0 {
                 return;
             }
         }
     };
-    let _either_way = timeout(GATHER, more).await;
+    let _either_way = timeout(BATCH_DELAY, more).await;
     batch.len()
 }

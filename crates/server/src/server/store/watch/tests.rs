@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::*;
 use crate::model::settings::Settings;
 use crate::model::snapshot::{Lookup, StateReader};
-use crate::server::store::groups::follow_groups;
+use crate::server::store::discovery;
 use crate::server::stub::{Asked, Reply, client, not_found};
 
 fn list(name: &str) -> Reply {
@@ -32,7 +32,7 @@ fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, Asked) {
         async move { reply }.boxed()
     });
     let following = Arc::clone(&store);
-    let (groups, known) = watch::channel(Groups::Any);
+    let (groups, known) = watch::channel(ApiGroups::Any);
     tokio::spawn(async move {
         follow(following, client, kind, known, timers()).await;
         drop(groups);
@@ -41,8 +41,8 @@ fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, Asked) {
 }
 
 fn timers() -> Arc<Timers> {
-    let (absent_kind, silent_watch) = (Duration::from_millis(20), Duration::from_millis(100));
-    Arc::new(Timers { absent_kind, silent_watch, ..Timers::default() })
+    let (discovery_interval, watch_idle) = (Duration::from_millis(20), Duration::from_millis(100));
+    Arc::new(Timers { discovery_interval, watch_idle, ..Timers::default() })
 }
 
 async fn until(check: impl Fn() -> bool) {
@@ -62,7 +62,7 @@ fn lookup_is(store: &Store, kind: &'static Kind, expected: fn(&Lookup<'_>) -> bo
 async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     let status = Arc::new(AtomicU16::new(404));
     let (store, kind, _) = follow_first(&status);
-    until(|| !store.is_cold(kind)).await;
+    until(|| store.is_synced(kind)).await;
     assert!(store.snapshot().kind(kind).is_some_and(KindState::is_empty));
     assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Unknown)), "it may be installed now");
     status.store(200, Ordering::SeqCst);
@@ -77,10 +77,10 @@ async fn an_apiserver_that_fails_is_asked_again_after_a_while() {
     let (store, kind, asked) = follow_first(&status);
     until(|| !asked.all().is_empty()).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(store.is_cold(kind));
+    assert!(!store.is_synced(kind));
     assert_eq!(asked.all().len(), 1);
     status.store(200, Ordering::SeqCst);
-    until(|| !store.is_cold(kind)).await;
+    until(|| store.is_synced(kind)).await;
 }
 
 #[tokio::test]
@@ -100,10 +100,10 @@ async fn a_group_that_is_not_served_costs_no_list() {
         async move { reply }.boxed()
     });
     let pause = Duration::from_millis(20);
-    let (groups, known) = watch::channel(Groups::Unknown);
-    tokio::spawn(follow_groups(client.clone(), groups, pause));
+    let (groups, known) = watch::channel(ApiGroups::Unknown);
+    tokio::spawn(discovery::poll(client.clone(), groups, pause));
     tokio::spawn(follow(Arc::clone(&store), client, kind, known, timers()));
-    until(|| !store.is_cold(kind) && asked.all().len() > 3).await;
+    until(|| store.is_synced(kind) && asked.all().len() > 3).await;
     assert!(asked.all().iter().all(|path| path == "/apis"), "{:?}", asked.all());
     served.store(1, Ordering::SeqCst);
     until(|| lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_)))).await;
@@ -147,7 +147,7 @@ fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind
         };
         async move { reply }.boxed()
     });
-    let (groups, known) = watch::channel(Groups::Any);
+    let (groups, known) = watch::channel(ApiGroups::Any);
     let following = Arc::clone(&store);
     tokio::spawn(async move {
         follow(following, client, kind, known, timers()).await;
@@ -176,21 +176,21 @@ async fn a_list_that_is_always_too_old_is_not_asked_for_without_a_pause() {
     let started = Instant::now();
     let (_store, _, asked) = follow_watched(&[(200, TOO_OLD)]);
     until(|| count(&asked, |path| !is_watch(path)) > 2).await;
-    assert!(started.elapsed() > AFRESH, "two pauses");
+    assert!(started.elapsed() > RELIST_DELAY, "two pauses");
 }
 
 #[tokio::test]
-async fn bookmarks_are_signs_of_life_and_failures_are_none() {
+async fn bookmarks_are_activity_and_failures_are_not() {
     let status = Arc::new(AtomicU16::new(500));
     let (store, kind, asked) = follow_first(&status);
     until(|| count(&asked, |_| true) > 1).await;
-    let started = store.watches()[kind].heard;
+    let started = store.watches()[kind].last_activity;
     until(|| count(&asked, |_| true) > 2).await;
-    assert_eq!(store.watches()[kind].heard, started);
+    assert_eq!(store.watches()[kind].last_activity, started);
 
     let (store, kind, asked) = follow_watched(&[(200, BOOKMARK)]);
     until(|| count(&asked, is_watch) > 1).await;
-    let heard = store.watches()[kind].heard;
-    until(|| store.watches()[kind].heard > heard).await;
+    let last_activity = store.watches()[kind].last_activity;
+    until(|| store.watches()[kind].last_activity > last_activity).await;
     assert_eq!(count(&asked, |path| !is_watch(path)), 1);
 }

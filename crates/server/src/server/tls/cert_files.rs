@@ -1,8 +1,8 @@
-//! A certificate and its key in two PEM files that somebody replaces now and then.
+//! A certificate and its key in two PEM files that are replaced now and then.
 //!
-//! What counts is what the files say, not their times nor their identity: a Secret is mounted
-//! through symlinks that are swapped, and clocks go back. Between two files there is always a
-//! moment when they do not fit together; the next look finds the rest.
+//! A change is a change of content, not of modification time or inode: a Secret is mounted through symlinks
+//! that are swapped, and clocks go back. While the files are replaced there is a moment when they do not
+//! belong together; the next read finds both.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,42 +11,42 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::server::tls::{Error, Pair};
+use crate::server::tls::{CertKeyPair, Error};
 
-/// No chain and no key comes near this; a wrong path could name anything.
-const LONGEST: u64 = 1 << 20;
+/// The longest file that is read: no chain and no key comes near this, but a wrong path could name anything.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The two files, and what they said last.
+/// The two files, and what they held last.
 #[derive(Debug, Clone)]
-pub(super) struct Files {
+pub(super) struct CertFiles {
     cert: PathBuf,
     key: PathBuf,
-    last: Option<Text>,
+    last: Option<Contents>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Text {
+struct Contents {
     cert: Vec<u8>,
     key: Vec<u8>,
 }
 
-impl Files {
+impl CertFiles {
     /// Two files that were not read yet.
     pub(super) fn new(cert: &Path, key: &Path) -> Self {
         Self { cert: cert.to_owned(), key: key.to_owned(), last: None }
     }
 
     /// The pair that the files hold now.
-    pub(super) fn read(&mut self) -> Result<Pair, Error> {
+    pub(super) fn read(&mut self) -> Result<CertKeyPair, Error> {
         let text = self.text()?;
         let pair = self.parse(&text);
         self.last = Some(text);
         pair
     }
 
-    /// The pair that the files hold now; `None` when they say what they said the last time. A file
-    /// that cannot be read is reported once, until it can be again.
-    pub(super) fn read_if_changed(&mut self) -> Option<Result<Pair, Error>> {
+    /// The pair that the files hold now; `None` when they have not changed. A file that cannot
+    /// be read is reported once, until it can be read again.
+    pub(super) fn read_if_changed(&mut self) -> Option<Result<CertKeyPair, Error>> {
         match self.text() {
             Ok(text) if self.last.as_ref() == Some(&text) => None,
             Ok(text) => {
@@ -58,17 +58,17 @@ impl Files {
         }
     }
 
-    fn text(&self) -> Result<Text, Error> {
-        Ok(Text { cert: read(&self.cert)?, key: read(&self.key)? })
+    fn text(&self) -> Result<Contents, Error> {
+        Ok(Contents { cert: read(&self.cert)?, key: read(&self.key)? })
     }
 
-    fn parse(&self, text: &Text) -> Result<Pair, Error> {
+    fn parse(&self, text: &Contents) -> Result<CertKeyPair, Error> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text.cert).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(|| Error::NoCertificate { path: self.cert.clone() })?;
         let key = PrivateKeyDer::from_pem_slice(&text.key);
         let key = key.map_err(|_| Error::NoKey { path: self.key.clone() })?;
-        Pair::new(chain, key)
+        CertKeyPair::new(chain, key)
     }
 }
 
@@ -76,15 +76,15 @@ impl Files {
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text))
         .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    if text.len() as u64 > LONGEST {
+    if text.len() as u64 > MAX_FILE_BYTES {
         return Err(Error::TooLong { path: path.to_owned() });
     }
     Ok(text)
 }
 
-impl std::fmt::Debug for Text {
+impl std::fmt::Debug for Contents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("(certificate and key)")
     }

@@ -1,7 +1,6 @@
-//! CA certificates as callers hold them: parsed, compared and written as PEM.
+//! Bundles of CA certificates, as in `caBundle`: parsed and written as PEM.
 //!
-//! What cannot be read is passed over, since a bundle that somebody has damaged is still worth what
-//! is left of it.
+//! What cannot be parsed is skipped: the rest of a damaged bundle is still of use.
 
 use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::CertificateDer;
@@ -13,12 +12,12 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 /// Where it ends.
 const END: &str = "-----END CERTIFICATE-----";
 
-/// The longest text that is read as a bundle: eight certificates are some 6 KiB.
-const LONGEST: usize = 256 << 10;
+/// The longest text that is parsed as a bundle: eight certificates are some 6 KiB.
+const MAX_BUNDLE_BYTES: usize = 256 << 10;
 
-/// A certificate that signs others. Equal when all its bytes are.
+/// A CA certificate. Equal when all bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::server) struct Anchor {
+pub(in crate::server) struct CaCert {
     pub(in crate::server) der: Vec<u8>,
     /// From when on it is valid, in seconds since 1970.
     pub(in crate::server) not_before: i64,
@@ -26,7 +25,7 @@ pub(in crate::server) struct Anchor {
     pub(in crate::server) not_after: i64,
 }
 
-impl Anchor {
+impl CaCert {
     /// The certificate; `None` when it is none.
     pub(in crate::server) fn new(der: &CertificateDer<'_>) -> Option<Self> {
         let validity = parse_x509_certificate(der).ok()?.1.validity().clone();
@@ -47,37 +46,37 @@ impl Anchor {
 
 /// What a PEM text holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::server) struct Bundle {
+pub(in crate::server) struct CaBundle {
     /// Its certificates, in order and without repetition.
-    pub(in crate::server) anchors: Vec<Anchor>,
-    /// Whether that is all there is in it.
-    pub(in crate::server) whole: bool,
+    pub(in crate::server) certs: Vec<CaCert>,
+    /// Whether the text holds nothing else, and nothing that cannot be parsed.
+    pub(in crate::server) intact: bool,
 }
 
 /// Reads every certificate that can be read.
-pub(in crate::server) fn parse(text: &[u8]) -> Bundle {
-    if text.len() > LONGEST {
-        return Bundle::default();
+pub(in crate::server) fn parse(text: &[u8]) -> CaBundle {
+    if text.len() > MAX_BUNDLE_BYTES {
+        return CaBundle::default();
     }
     let text = String::from_utf8_lossy(text);
     let mut parts = text.split(BEGIN);
-    let whole = parts.next().is_some_and(|before| before.trim().is_empty());
-    let mut bundle = Bundle { anchors: Vec::new(), whole };
+    let intact = parts.next().is_some_and(|before| before.trim().is_empty());
+    let mut bundle = CaBundle { certs: Vec::new(), intact };
     for part in parts {
-        bundle.whole &= part.trim_end().ends_with(END);
+        bundle.intact &= part.trim_end().ends_with(END);
         let der = CertificateDer::from_pem_slice(format!("{BEGIN}{part}").as_bytes()).ok();
-        match der.as_ref().and_then(Anchor::new) {
-            Some(anchor) if !bundle.anchors.contains(&anchor) => bundle.anchors.push(anchor),
+        match der.as_ref().and_then(CaCert::new) {
+            Some(cert) if !bundle.certs.contains(&cert) => bundle.certs.push(cert),
             Some(_) => {}
-            None => bundle.whole = false,
+            None => bundle.intact = false,
         }
     }
     bundle
 }
 
 /// The certificates as PEM, in order.
-pub(in crate::server) fn pem(anchors: &[Anchor]) -> String {
-    anchors.iter().map(|anchor| certificate_pem(&anchor.der)).collect()
+pub(in crate::server) fn pem(certs: &[CaCert]) -> String {
+    certs.iter().map(|cert| certificate_pem(&cert.der)).collect()
 }
 
 /// One certificate as PEM.
@@ -89,45 +88,45 @@ pub(in crate::server) fn certificate_pem(der: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::certs::Terms;
+    use crate::server::certs::CertPolicy;
     use crate::server::certs::ca::Ca;
 
-    fn anchors() -> Vec<Anchor> {
-        [0, 1].map(|now| Ca::make(now, &Terms::default()).expect("a CA").anchor.clone()).to_vec()
+    fn certs() -> Vec<CaCert> {
+        [0, 1].map(|now| Ca::generate(now, &CertPolicy::default()).expect("a CA").cert.clone()).to_vec()
     }
 
     #[test]
     fn reads_what_it_wrote() {
-        let anchors = anchors();
-        let bundle = parse(pem(&anchors).as_bytes());
-        assert_eq!(bundle, Bundle { anchors, whole: true });
-        assert_eq!(parse(b" \n"), Bundle { anchors: Vec::new(), whole: true });
+        let certs = certs();
+        let bundle = parse(pem(&certs).as_bytes());
+        assert_eq!(bundle, CaBundle { certs, intact: true });
+        assert_eq!(parse(b" \n"), CaBundle { certs: Vec::new(), intact: true });
     }
 
     #[test]
     fn keeps_what_can_be_read() {
-        let anchors = anchors();
-        let texts = [0, 1].map(|number| pem(&anchors[number..=number]));
+        let certs = certs();
+        let texts = [0, 1].map(|number| pem(&certs[number..=number]));
         let half = &texts[1][..texts[1].len() / 2];
         for (text, expected) in [
-            (format!("{}{half}", texts[0]), &anchors[..1]),
-            (format!("{half}{}", texts[0]), &anchors[..1]),
-            (format!("{}hello\n{}", texts[0], texts[1]), &anchors[..]),
-            (format!("{}{}", texts[0], texts[1].replace('A', "!")), &anchors[..1]),
-            (format!("hello\n{}", texts[1]), &anchors[1..]),
+            (format!("{}{half}", texts[0]), &certs[..1]),
+            (format!("{half}{}", texts[0]), &certs[..1]),
+            (format!("{}hello\n{}", texts[0], texts[1]), &certs[..]),
+            (format!("{}{}", texts[0], texts[1].replace('A', "!")), &certs[..1]),
+            (format!("hello\n{}", texts[1]), &certs[1..]),
             ("hello".to_owned(), &[]),
-            ("x".repeat(LONGEST + 1), &[]),
+            ("x".repeat(MAX_BUNDLE_BYTES + 1), &[]),
         ] {
             let bundle = parse(text.as_bytes());
-            assert_eq!(bundle.anchors, expected, "{text}");
-            assert!(!bundle.whole, "{text}");
+            assert_eq!(bundle.certs, expected, "{text}");
+            assert!(!bundle.intact, "{text}");
         }
     }
 
     #[test]
-    fn says_a_certificate_once() {
-        let anchors = anchors();
-        let twice = pem(&[anchors[0].clone(), anchors[1].clone(), anchors[0].clone()]);
-        assert_eq!(parse(twice.as_bytes()), Bundle { anchors, whole: true });
+    fn holds_a_certificate_once() {
+        let certs = certs();
+        let twice = pem(&[certs[0].clone(), certs[1].clone(), certs[0].clone()]);
+        assert_eq!(parse(twice.as_bytes()), CaBundle { certs, intact: true });
     }
 }

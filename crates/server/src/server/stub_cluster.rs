@@ -1,5 +1,5 @@
-//! An apiserver with one Secret and two webhook configurations, for tests of the keeper: it compares
-//! resourceVersions, patches, and watches, and fails when it is told to.
+//! An apiserver with one Secret and two webhook configurations, for tests of the manager: it compares
+//! resourceVersions, patches, and watches, and fails when a test wants it to.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,18 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt as _;
 use json_patch::Patch;
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::server::certs::Builtin;
-use crate::server::certs::anchor;
-use crate::server::certs::registration::Which;
+use crate::server::certs::ca_bundle;
+use crate::server::metrics::labels::WebhookKind;
 
 /// The whole cluster.
 #[derive(Clone, Default)]
-pub(super) struct Cluster(Arc<Mutex<Inner>>);
+pub(super) struct StubCluster(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -26,7 +28,7 @@ struct Inner {
     version: u64,
     /// How many writes each path has had.
     writes: BTreeMap<String, usize>,
-    /// What is refused, by the beginning of `METHOD path`, and with which status.
+    /// What is refused, by the beginning of `METHOD path`, and with kind status.
     refused: Vec<(String, u16)>,
     /// How many watches there were, and whether they end at once.
     watches: (usize, bool),
@@ -36,32 +38,32 @@ struct Inner {
 pub(super) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
 
 /// The path of a configuration.
-pub(super) fn path(which: Which) -> String {
-    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", which.name())
+pub(super) fn path(kind: WebhookKind) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", kind.name())
 }
 
-/// The options of a keeper in this cluster.
+/// The options of a manager in this cluster.
 pub(super) fn builtin() -> Builtin {
     Builtin {
         namespace: "home".to_owned(),
         secret: "memgate-ca".to_owned(),
         configuration: "memgate".to_owned(),
         names: vec!["memgate.home.svc".to_owned()],
-        terms: super::Terms::default(),
+        policy: crate::server::certs::CertPolicy::default(),
     }
 }
 
-impl Cluster {
+impl StubCluster {
     /// A cluster with both configurations, and no Secret.
     pub(super) fn new() -> Self {
         let cluster = Self::default();
-        for which in Which::ALL {
+        for kind in WebhookKind::ALL {
             let webhooks: Vec<_> = ["a.memgate.dev", "b.memgate.dev"]
                 .map(|name| json!({"name": name, "clientConfig": {"service": {"name": "memgate"}}}))
                 .to_vec();
-            let uid = format!("uid-{}", which.name());
+            let uid = format!("uid-{}", kind.name());
             let object = json!({"metadata": {"name": "memgate", "uid": uid}, "webhooks": webhooks});
-            cluster.put(&path(which), object);
+            cluster.put(&path(kind), object);
         }
         cluster
     }
@@ -70,7 +72,7 @@ impl Cluster {
         self.0.lock().expect("no panic")
     }
 
-    /// Puts an object in place, as anybody might.
+    /// Puts an object in place, as any client might.
     pub(super) fn put(&self, path: &str, object: Value) {
         self.inner().put(path, object);
     }
@@ -117,13 +119,18 @@ impl Cluster {
     }
 
     /// The certificates that an entry of a configuration trusts.
-    pub(super) fn trusted(&self, which: Which) -> Vec<anchor::Anchor> {
-        let object = self.get(&path(which)).expect("a configuration");
-        let read =
-            super::registration::Registration::read(&serde_json::from_value(object).expect("an object"));
-        let [(_, first), (_, second)] = read.entries.as_slice() else { panic!("two entries") };
+    pub(super) fn trusted(&self, kind: WebhookKind) -> Vec<ca_bundle::CaCert> {
+        let object = self.get(&path(kind)).expect("a configuration");
+        let bundle = |entry: &Value| {
+            let text = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+            ca_bundle::parse(&BASE64_STANDARD.decode(text).expect("base64"))
+        };
+        let [first, second] = object["webhooks"].as_array().expect("entries").as_slice() else {
+            panic!("two entries")
+        };
+        let (first, second) = (bundle(first), bundle(second));
         assert_eq!(first, second);
-        first.anchors.clone()
+        first.certs
     }
 
     /// A client of it.

@@ -1,7 +1,7 @@
-//! Who may call: whoever shows a certificate of a CA, and bears one of the names if any are asked for.
+//! Verifies client certificates: signed by a CA, and with one of the allowed names if there are any.
 //!
-//! The file of the CA is read again when it changes; what cannot be used changes nothing. Where this
-//! is on, a caller without a certificate gets no connection.
+//! The file of the CA is read again when it changes; contents that cannot be used change nothing. With this, a
+//! caller without a certificate gets no connection.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
-use crate::server::certs::anchor;
-use crate::server::tls::{Error, files, provider};
+use crate::server::certs::ca_bundle;
+use crate::server::tls::{Error, cert_files, provider};
 
-/// Whose calls are answered.
+/// Which client certificates are required.
 #[derive(Debug, Clone)]
-pub struct Callers {
+pub struct ClientAuth {
     /// The CA certificates that sign those of callers, PEM; read again when they change.
     pub ca: PathBuf,
-    /// The names of which a caller must bear one: its common name, or a DNS name or URI of its
-    /// certificate. None: every certificate of the CA will do.
+    /// The names of which the certificate must have one: as its common name, a DNS name or a URI. Empty: any
+    /// certificate of the CA will do.
     pub names: Vec<String>,
 }
 
-/// What lets callers in.
+/// A `ClientCertVerifier` whose CA certificates can be replaced.
 #[derive(Debug, Clone)]
-pub(super) struct Gate {
-    callers: Callers,
+pub(super) struct ClientVerifier {
+    client_auth: ClientAuth,
     roots: Arc<ArcSwap<Roots>>,
     last: Option<Vec<u8>>,
 }
@@ -46,24 +46,28 @@ struct Roots {
     not_after: i64,
 }
 
-impl Gate {
+impl ClientVerifier {
     /// Reads the CA.
-    pub(super) fn open(callers: &Callers) -> Result<Self, Error> {
-        let text = files::read(&callers.ca)?;
-        let roots = roots(callers, &text)?;
-        Ok(Self { callers: callers.clone(), roots: Arc::new(ArcSwap::from_pointee(roots)), last: Some(text) })
+    pub(super) fn load(client_auth: &ClientAuth) -> Result<Self, Error> {
+        let text = cert_files::read(&client_auth.ca)?;
+        let roots = roots(client_auth, &text)?;
+        Ok(Self {
+            client_auth: client_auth.clone(),
+            roots: Arc::new(ArcSwap::from_pointee(roots)),
+            last: Some(text),
+        })
     }
 
-    /// Takes a changed file into use; whether it is good, or `None` when it says what it said.
+    /// Uses a changed file; whether it can be used, or `None` when it has not changed.
     pub(super) fn read_if_changed(&mut self) -> Option<bool> {
-        let roots = match files::read(&self.callers.ca) {
+        let roots = match cert_files::read(&self.client_auth.ca) {
             Ok(text) if self.last.as_ref() == Some(&text) => return None,
             Ok(text) => {
-                let roots = roots(&self.callers, &text);
+                let roots = roots(&self.client_auth, &text);
                 self.last = Some(text);
                 roots
             }
-            // A file that is gone is told once.
+            // A file that is gone is reported once.
             Err(error) => self.last.take().map(|_| Err(error))?,
         };
         match roots {
@@ -85,22 +89,22 @@ impl Gate {
     }
 }
 
-fn roots(callers: &Callers, text: &[u8]) -> Result<Roots, Error> {
-    let bundle = anchor::parse(text);
-    let none = || Error::NoCertificate { path: callers.ca.clone() };
-    let not_after = bundle.anchors.iter().map(|anchor| anchor.not_after).min().ok_or_else(none)?;
-    if !bundle.whole {
+fn roots(client_auth: &ClientAuth, text: &[u8]) -> Result<Roots, Error> {
+    let bundle = ca_bundle::parse(text);
+    let none = || Error::NoCertificate { path: client_auth.ca.clone() };
+    let not_after = bundle.certs.iter().map(|cert| cert.not_after).min().ok_or_else(none)?;
+    if !bundle.intact {
         return Err(none());
     }
     let mut store = RootCertStore::empty();
-    for anchor in &bundle.anchors {
-        store.add(anchor.certificate()).map_err(Error::Pair)?;
+    for cert in &bundle.certs {
+        store.add(cert.certificate()).map_err(Error::Pair)?;
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider());
     Ok(Roots { verifier: builder.build().map_err(Error::ClientCa)?, not_after })
 }
 
-impl ClientCertVerifier for Gate {
+impl ClientCertVerifier for ClientVerifier {
     /// No hints: the apiserver has one certificate to show, and the CAs may change.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
@@ -113,7 +117,7 @@ impl ClientCertVerifier for Gate {
         now: UnixTime,
     ) -> Result<ClientCertVerified, TlsError> {
         let verified = self.roots.load().verifier.verify_client_cert(end_entity, intermediates, now)?;
-        if self.callers.names.is_empty() || bears(end_entity, &self.callers.names) {
+        if self.client_auth.names.is_empty() || has_any_name(end_entity, &self.client_auth.names) {
             return Ok(verified);
         }
         Err(TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
@@ -142,15 +146,15 @@ impl ClientCertVerifier for Gate {
     }
 }
 
-/// Whether a certificate bears one of the names, letter by letter.
-fn bears(certificate: &CertificateDer<'_>, names: &[String]) -> bool {
+/// Whether a certificate has one of the names; compared byte by byte.
+fn has_any_name(certificate: &CertificateDer<'_>, names: &[String]) -> bool {
     let Ok((_, certificate)) = parse_x509_certificate(certificate) else { return false };
     let wanted = |name: &str| names.iter().any(|wanted| wanted == name);
-    borne(&certificate).into_iter().any(wanted)
+    names_of(&certificate).into_iter().any(wanted)
 }
 
-/// The names in a certificate that count.
-fn borne<'a>(certificate: &'a X509Certificate<'_>) -> Vec<&'a str> {
+/// The common name, DNS names and URIs of a certificate.
+fn names_of<'a>(certificate: &'a X509Certificate<'_>) -> Vec<&'a str> {
     let common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
     let alternative = certificate.subject_alternative_name().ok().flatten();
     let alternative = alternative.iter().flat_map(|names| &names.value.general_names);

@@ -1,5 +1,4 @@
-//! Asks a server for its certificates, whatever they are worth: they are looked at, and nothing is
-//! ever sent.
+//! Gets the certificate chain that a server presents, valid or not. Nothing else is ever sent to it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,41 +11,42 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// The chain that a server shows when it is asked for a name, or why there is none.
-pub(super) async fn chain(
+/// The chain that a server presents for a name, or why there is none.
+pub(super) async fn fetch(
     address: &str,
     name: &str,
-    patience: Duration,
+    limit: Duration,
 ) -> Result<Vec<CertificateDer<'static>>, String> {
     let late = |_| format!("{address} does not answer");
-    let connected = timeout(patience, TcpStream::connect(address)).await.map_err(late)?;
+    let connected = timeout(limit, TcpStream::connect(address)).await.map_err(late)?;
     let stream = connected.map_err(|error| format!("{address} cannot be reached: {error}"))?;
     let server = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is no name"))?;
-    let witness = Arc::new(Witness { provider: Arc::new(ring::default_provider()), seen: Mutex::default() });
-    let config = ClientConfig::builder_with_provider(Arc::clone(&witness.provider))
+    let recorder =
+        Arc::new(RecordingVerifier { provider: Arc::new(ring::default_provider()), seen: Mutex::default() });
+    let config = ClientConfig::builder_with_provider(Arc::clone(&recorder.provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::clone(&witness) as Arc<dyn ServerCertVerifier>)
+        .with_custom_certificate_verifier(Arc::clone(&recorder) as Arc<dyn ServerCertVerifier>)
         .with_no_client_auth();
     let handshake = TlsConnector::from(Arc::new(config)).connect(server, stream);
-    let ended = timeout(patience, handshake).await.map_err(late)?;
-    let seen = std::mem::take(&mut *witness.seen.lock().unwrap_or_else(PoisonError::into_inner));
+    let ended = timeout(limit, handshake).await.map_err(late)?;
+    let seen = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
     match ended {
-        // Who asks for a certificate of ours has shown its own before.
+        // A server that wants a client certificate fails the handshake, but has presented its own before.
         Err(error) if seen.is_empty() => Err(format!("no TLS with {address}: {error}")),
         _ => Ok(seen),
     }
 }
 
-/// Remembers what it was shown, and has no objection.
+/// A verifier that accepts every certificate, and remembers the chain.
 #[derive(Debug)]
-struct Witness {
+struct RecordingVerifier {
     provider: Arc<CryptoProvider>,
     seen: Mutex<Vec<CertificateDer<'static>>>,
 }
 
-impl ServerCertVerifier for Witness {
+impl ServerCertVerifier for RecordingVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,17 +1,17 @@
-//! A CA that exists for just one signature, and the certificate that it signs: for development.
+//! A CA for just one signature, and the certificate that it signs: for development.
 
 use std::time::Duration;
 
-use crate::server::certs::Terms;
-use crate::server::certs::anchor::certificate_pem;
+use crate::server::certs::CertPolicy;
 use crate::server::certs::ca::{Ca, Leaf, key_pem};
+use crate::server::certs::ca_bundle::certificate_pem;
 use crate::server::clock::Clock;
 
-/// A year: longer than a server for trying things out is left running.
+/// A year: longer than a development server runs.
 const VALIDITY: Duration = Duration::from_hours(365 * 24);
 
 /// A CA and a certificate with their keys, all PEM.
-pub struct Pair {
+pub struct SelfSigned {
     /// The certificate of the CA.
     pub ca: String,
     /// The key of the CA.
@@ -25,10 +25,10 @@ pub struct Pair {
 /// A CA and a certificate for a server with these names, valid for a year.
 ///
 /// # Errors
-/// When a name is none, or there is no randomness to be had.
-pub fn pair(names: &[String], clock: &Clock) -> Result<Pair, rcgen::Error> {
-    let (ca, leaf) = make(names, clock.unix_now())?;
-    Ok(Pair {
+/// When a name is invalid, or the system has no randomness.
+pub fn generate_pem(names: &[String], clock: &Clock) -> Result<SelfSigned, rcgen::Error> {
+    let (ca, leaf) = generate(names, clock.unix_now())?;
+    Ok(SelfSigned {
         ca: ca.certificate_pem(),
         ca_key: ca.key_pem.clone(),
         leaf: leaf.chain.iter().map(|certificate| certificate_pem(certificate)).collect(),
@@ -37,10 +37,10 @@ pub fn pair(names: &[String], clock: &Clock) -> Result<Pair, rcgen::Error> {
 }
 
 /// The same as values.
-pub(in crate::server) fn make(names: &[String], now: i64) -> Result<(Ca, Leaf), rcgen::Error> {
-    let terms = Terms { ca: VALIDITY, leaf: VALIDITY, ..Terms::default() };
-    let ca = Ca::make(now, &terms)?;
-    let leaf = ca.sign(names, now, &terms)?;
+pub(in crate::server) fn generate(names: &[String], now: i64) -> Result<(Ca, Leaf), rcgen::Error> {
+    let policy = CertPolicy { ca: VALIDITY, leaf: VALIDITY, ..CertPolicy::default() };
+    let ca = Ca::generate(now, &policy)?;
+    let leaf = ca.sign(names, now, &policy)?;
     Ok((ca, leaf))
 }
 
@@ -51,14 +51,14 @@ mod tests {
     #[test]
     fn expires_after_a_year_and_fits_together() {
         let clock = Clock::default();
-        let pair = pair(&["a.example".to_owned()], &clock).expect("a pair");
-        let ca = Ca::read(pair.ca.as_bytes(), pair.ca_key.as_bytes()).expect("a CA");
+        let pair = generate_pem(&["a.example".to_owned()], &clock).expect("a pair");
+        let ca = Ca::parse(pair.ca.as_bytes(), pair.ca_key.as_bytes()).expect("a CA");
         for text in [&pair.ca, &pair.leaf] {
-            let parsed = crate::server::certs::anchor::parse(text.as_bytes());
-            let left = parsed.anchors[0].not_after - clock.unix_now();
+            let parsed = crate::server::certs::ca_bundle::parse(text.as_bytes());
+            let left = parsed.certs[0].not_after - clock.unix_now();
             assert!((364 * 86400..=365 * 86400).contains(&left), "{left} s");
         }
-        assert!(ca.anchor.is_valid(clock.unix_now()));
+        assert!(ca.cert.is_valid(clock.unix_now()));
         assert!(pair.leaf_key.starts_with("-----BEGIN PRIVATE KEY-----"));
     }
 }

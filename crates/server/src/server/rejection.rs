@@ -1,25 +1,25 @@
-//! The answers that are no review: what went wrong, the status for it, and what to do.
+//! Requests that get an HTTP error instead of an AdmissionReview: what went wrong, and which status.
 //!
-//! A refusal has two texts: its own is for the caller and never repeats what was sent; the log gets
-//! the chain of causes. Only what can be different a second later has a `Retry-After`: the
+//! A rejection has two texts: its own is for the caller and never repeats what was sent; the log gets
+//! the chain of causes. Only what may succeed a second later has a `Retry-After`: the
 //! apiserver sends such a review again, up to ten times.
 
 use axum::http::StatusCode;
 use thiserror::Error;
 
 use crate::admission;
-use crate::server::limits::Shed;
+use crate::server::metrics::labels::ShedCause;
 
-/// Why a request gets no review in return.
+/// Why a request is rejected.
 #[derive(Debug, Error)]
-pub(super) enum Refusal {
-    /// Anything but a POST.
+pub(super) enum Rejection {
+    /// A method other than POST.
     #[error("reviews are sent with POST")]
     Method,
     /// A path that is not served.
     #[error("not found: reviews go to /mutate or /validate")]
     Path,
-    /// A body that is not said to be JSON.
+    /// A content type other than JSON.
     #[error("the content type must be application/json, in UTF-8")]
     ContentType,
     /// A compressed body.
@@ -34,9 +34,9 @@ pub(super) enum Refusal {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// No room.
+    /// A limit is exceeded.
     #[error("too much to do at the moment: try again")]
-    Overloaded(Shed),
+    Overloaded(ShedCause),
     /// The body took too long to arrive.
     #[error("the body did not arrive in time")]
     BodyLate,
@@ -46,16 +46,16 @@ pub(super) enum Refusal {
     /// The body is not UTF-8.
     #[error("the body is not UTF-8")]
     NotUtf8(#[source] std::str::Utf8Error),
-    /// The body is no review.
+    /// The body is not an AdmissionReview.
     #[error("{0}")]
     Malformed(admission::Malformed),
-    /// What the decision looks at was not read from the cluster yet.
+    /// A kind that the decision depends on has not been listed yet.
     #[error("the state of the cluster is still being read: try again")]
-    Cold,
+    NotSynced,
     /// A pod that must not start without its memory, and the memory could not be looked up.
     #[error("the memory that this pod requires could not be looked up: try again")]
     LookupFailed,
-    /// No time left.
+    /// The deadline has passed.
     #[error("the review could not be answered in time: try again")]
     Late,
     /// The object under review cannot be read.
@@ -69,7 +69,7 @@ pub(super) enum Refusal {
     Panicked,
 }
 
-impl From<admission::Error> for Refusal {
+impl From<admission::Error> for Rejection {
     fn from(fault: admission::Error) -> Self {
         match fault {
             admission::Error::Unreadable => Self::Unreadable(fault),
@@ -78,8 +78,8 @@ impl From<admission::Error> for Refusal {
     }
 }
 
-impl Refusal {
-    /// The status; always one of an error.
+impl Rejection {
+    /// The status: always one of an error.
     pub(super) const fn status(&self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
@@ -93,12 +93,12 @@ impl Refusal {
             | Self::NotUtf8(_)
             | Self::Malformed(_)
             | Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::Cold | Self::LookupFailed | Self::Late => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotSynced | Self::LookupFailed | Self::Late => StatusCode::SERVICE_UNAVAILABLE,
             Self::Fault(_) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
-    /// After how many seconds the same request may get another answer; `None` when it will not.
+    /// `Retry-After` in seconds; `None` when the same request would be rejected again.
     pub(super) const fn retry_after(&self) -> Option<u32> {
         match self.status() {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(1),
@@ -120,7 +120,7 @@ impl Refusal {
             Self::BodyBroken(_) => "body-broken",
             Self::NotUtf8(_) => "body-not-utf8",
             Self::Malformed(_) => "body-malformed",
-            Self::Cold => "cold",
+            Self::NotSynced => "not-synced",
             Self::LookupFailed => "lookup-failed",
             Self::Late => "late",
             Self::Unreadable(_) => "object-unreadable",
@@ -130,7 +130,7 @@ impl Refusal {
     }
 }
 
-/// Every reason of a refusal.
+/// Every reason of a rejection.
 #[cfg(test)]
 pub(super) const REASONS: [&str; 17] = [
     "bad-method",
@@ -144,7 +144,7 @@ pub(super) const REASONS: [&str; 17] = [
     "body-broken",
     "body-not-utf8",
     "body-malformed",
-    "cold",
+    "not-synced",
     "lookup-failed",
     "late",
     "object-unreadable",
@@ -160,10 +160,10 @@ mod tests {
     use crate::model::decision::Reason;
 
     /// The list of reasons cannot be made from the enum, whose variants have contents. It is held
-    /// complete by the source of [`Refusal::reason`].
+    /// complete by the source of [`Rejection::reason`].
     #[test]
     fn the_list_of_reasons_is_complete() {
-        let source = include_str!("refusal.rs");
+        let source = include_str!("rejection.rs");
         let arms = source.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => \""));
         let named: Vec<_> = arms.filter_map(|(_, name)| name.strip_suffix("\",")).collect();
         assert_eq!(named, REASONS);

@@ -1,16 +1,16 @@
-//! File descriptors: fewer connections than there are of them, so that a flood of connections leaves
+//! Keeps the connection limit below the limit of file descriptors, so that a flood of connections leaves
 //! some for probes, for the apiserver and for files.
 
 use std::fs;
 
 use crate::server::options::Limits;
 
-/// What is left for everything but connections: probes and scrapers, watches, lookups, files.
-const RESERVE: usize = 128;
+/// File descriptors for everything but connections: probes and scrapers, watches, lookups, files.
+const RESERVED_FDS: usize = 128;
 
 /// The limits, lowered where this process may not have so many file descriptors.
-pub(super) fn fitted(limits: &Limits) -> Limits {
-    let fitted = fitted_to(limits, allowed().unwrap_or(usize::MAX));
+pub(super) fn fit_to_fd_limit(limits: &Limits) -> Limits {
+    let fitted = fit_to(limits, max_fds().unwrap_or(usize::MAX));
     if fitted.connections < limits.connections {
         tracing::warn!(
             connections = fitted.connections,
@@ -21,21 +21,21 @@ pub(super) fn fitted(limits: &Limits) -> Limits {
     fitted
 }
 
-fn fitted_to(limits: &Limits, descriptors: usize) -> Limits {
-    let most = descriptors.saturating_sub(RESERVE).max(descriptors / 4).max(1);
-    if limits.connections <= most {
+fn fit_to(limits: &Limits, descriptors: usize) -> Limits {
+    let max = descriptors.saturating_sub(RESERVED_FDS).max(descriptors / 4).max(1);
+    if limits.connections <= max {
         return limits.clone();
     }
-    Limits { connections: most, requests: limits.requests.min(most.div_ceil(2)), ..limits.clone() }
+    Limits { connections: max, requests: limits.requests.min(max.div_ceil(2)), ..limits.clone() }
 }
 
-/// How many file descriptors this process may have; `None` where the system does not say.
-fn allowed() -> Option<usize> {
-    soft(&fs::read_to_string("/proc/self/limits").ok()?)
+/// How many file descriptors this process may have; `None` where `/proc` does not say.
+fn max_fds() -> Option<usize> {
+    soft_limit(&fs::read_to_string("/proc/self/limits").ok()?)
 }
 
-/// The soft limit in the text of `/proc/self/limits`.
-fn soft(text: &str) -> Option<usize> {
+/// The soft_limit limit in the text of `/proc/self/limits`.
+fn soft_limit(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -55,7 +55,7 @@ mod tests {
             (64, 16, 8),
             (0, 1, 1),
         ] {
-            let fitted = fitted_to(&limits, descriptors);
+            let fitted = fit_to(&limits, descriptors);
             assert_eq!((fitted.connections, fitted.requests), (connections, requests), "{descriptors}");
         }
     }
@@ -65,8 +65,11 @@ mod tests {
         let text = "Limit                     Soft Limit           Hard Limit           Units\n\
                     Max processes             95000                95000                processes\n\
                     Max open files            1024                 524288               files\n";
-        assert_eq!(soft(text), Some(1024));
-        assert_eq!(soft("Max open files            unlimited            unlimited            files"), None);
-        assert_eq!(soft(""), None);
+        assert_eq!(soft_limit(text), Some(1024));
+        assert_eq!(
+            soft_limit("Max open files            unlimited            unlimited            files"),
+            None
+        );
+        assert_eq!(soft_limit(""), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Watch events → changes of the state.
+//! Turns watch events into changes of the state. No I/O here.
 //!
-//! A list is gathered aside and replaces what was known in one step when it is complete: nobody
-//! ever decides on half a list. No I/O here.
+//! The objects of a list are collected, and replace the kind in one step when the list is complete: no
+//! decision ever sees half a list.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,22 +14,22 @@ use serde_json::value::RawValue;
 
 use crate::model::kind::Kind;
 use crate::model::snapshot::{Coverage, KindState, Object};
-use crate::server::ration::{Rate, Ration};
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
-/// How many lines a second may tell of objects of one kind that cannot be read: any user may write them.
-pub(crate) const UNREADABLE: Rate = Rate { burst: 5, per_second: 1 };
+/// How many lines about unreadable objects of one kind are logged: any user may write such objects.
+pub(in crate::server) const UNREADABLE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 
-/// An object as it came over the wire: only its name was read, the rest is still text. So neither
-/// its size nor its depth nor what it says can stop a watch.
+/// An object of which only the metadata that a watch needs is parsed; the rest is still text. So an object
+/// of any size, depth or content cannot stop a watch.
 #[derive(Clone)]
-pub(crate) struct Raw {
+pub(in crate::server) struct RawObject {
     metadata: ObjectMeta,
     text: Box<RawValue>,
 }
 
 /// One step from one state to the next.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(in crate::server) enum StoreChange {
     /// This is all there is.
     Replace(KindState),
     /// This object is new, or has changed.
@@ -43,60 +43,65 @@ pub(crate) enum Change {
     },
 }
 
-/// A list that is being received.
-pub(crate) type Pending = Option<KindState>;
+/// The objects of a list that is not complete yet.
+pub(in crate::server) type PartialList = Option<KindState>;
 
-/// What an event changes. `pending` is the list that is being received, between calls; `lines` may tell of
-/// objects that cannot be read.
-pub(crate) fn fold(kind: &Kind, lines: &Ration, pending: &mut Pending, event: Event<Raw>) -> Option<Change> {
+/// The change that an event makes, if any. `partial` keeps the list that is being received between calls;
+/// `log_limiter` limits the log lines about unreadable objects.
+pub(in crate::server) fn apply_event(
+    kind: &Kind,
+    log_limiter: &LogRateLimiter,
+    partial: &mut PartialList,
+    event: Event<RawObject>,
+) -> Option<StoreChange> {
     match event {
         Event::Init => {
-            *pending = Some(KindState::new(Coverage::Watched));
+            *partial = Some(KindState::new(Coverage::Watched));
             None
         }
         Event::InitApply(raw) => {
-            if let Change::Insert(object) = change(kind, lines, &raw) {
-                pending.get_or_insert_with(|| KindState::new(Coverage::Watched)).insert(object);
+            if let StoreChange::Insert(object) = insert_or_remove(kind, log_limiter, &raw) {
+                partial.get_or_insert_with(|| KindState::new(Coverage::Watched)).insert(object);
             }
             None
         }
-        Event::InitDone => pending.take().map(Change::Replace),
-        Event::Apply(raw) => Some(change(kind, lines, &raw)),
+        Event::InitDone => partial.take().map(StoreChange::Replace),
+        Event::Apply(raw) => Some(insert_or_remove(kind, log_limiter, &raw)),
         Event::Delete(raw) => Some(removal(&raw)),
     }
 }
 
-/// An object that cannot be read is removed rather than kept as it was: a lookup then finds out
-/// that nobody knows.
-fn change(kind: &Kind, lines: &Ration, raw: &Raw) -> Change {
+/// An object that cannot be read is removed rather than kept as it was: then its state is unknown, and a
+/// lookup finds out.
+fn insert_or_remove(kind: &Kind, log_limiter: &LogRateLimiter, raw: &RawObject) -> StoreChange {
     match raw.read(kind) {
-        Ok(Some(object)) => Change::Insert(object),
+        Ok(Some(object)) => StoreChange::Insert(object),
         Ok(None) => removal(raw),
         Err(error) => {
             let (name, namespace) = (raw.metadata.name.as_deref(), raw.metadata.namespace.as_deref());
-            if let Some(withheld) = lines.take(kind.kind) {
-                let withheld = (withheld > 0).then_some(withheld);
-                tracing::warn!(kind = kind.kind, namespace, name, withheld, %error, "an object could not be read");
+            if let Some(suppressed) = log_limiter.take(kind.kind) {
+                let suppressed = (suppressed > 0).then_some(suppressed);
+                tracing::warn!(kind = kind.kind, namespace, name, suppressed, %error, "an object could not be read");
             }
             removal(raw)
         }
     }
 }
 
-fn removal(raw: &Raw) -> Change {
-    Change::Remove {
+fn removal(raw: &RawObject) -> StoreChange {
+    StoreChange::Remove {
         namespace: raw.metadata.namespace.clone().unwrap_or_default(),
         name: raw.metadata.name.clone().unwrap_or_default(),
     }
 }
 
-impl Raw {
+impl RawObject {
     fn read(&self, kind: &Kind) -> serde_json::Result<Option<Object>> {
         Object::read(kind, &mut serde_json::Deserializer::from_str(self.text.get()))
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(serde::Deserialize)]
         struct Head {
@@ -121,13 +126,13 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}/{:?}", self.metadata.namespace, self.metadata.name)
     }
 }
 
-impl Resource for Raw {
+impl Resource for RawObject {
     type DynamicType = &'static Kind;
     type Scope = DynamicResourceScope;
 
@@ -164,22 +169,22 @@ mod tests {
     use crate::model::kind::NAMESPACE;
     use crate::model::snapshot::{Lookup, Snapshot, StateReader};
 
-    fn raw(name: &str) -> Raw {
+    fn raw(name: &str) -> RawObject {
         let text = format!(
             r#"{{"kind":"Namespace","metadata":{{"name":"{name}","resourceVersion":"7","labels":{{"a":"b"}}}}}}"#
         );
         serde_json::from_str(&text).expect("an object")
     }
 
-    fn folded(events: Vec<Event<Raw>>) -> Snapshot {
+    fn applied(events: Vec<Event<RawObject>>) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        let mut pending = None;
-        let lines = Ration::new(UNREADABLE);
+        let mut partial = None;
+        let log_limiter = LogRateLimiter::new(UNREADABLE_LOG_RATE);
         for event in events {
-            match fold(&NAMESPACE, &lines, &mut pending, event) {
-                Some(Change::Replace(state)) => snapshot.set(&NAMESPACE, state),
-                Some(Change::Insert(object)) => snapshot.kind_mut(&NAMESPACE).insert(object),
-                Some(Change::Remove { namespace, name }) => {
+            match apply_event(&NAMESPACE, &log_limiter, &mut partial, event) {
+                Some(StoreChange::Replace(state)) => snapshot.set(&NAMESPACE, state),
+                Some(StoreChange::Insert(object)) => snapshot.kind_mut(&NAMESPACE).insert(object),
+                Some(StoreChange::Remove { namespace, name }) => {
                     snapshot.kind_mut(&NAMESPACE).remove(&namespace, &name);
                 }
                 None => {}
@@ -194,16 +199,16 @@ mod tests {
 
     #[test]
     fn a_list_counts_when_it_is_complete() {
-        let half = folded(vec![Event::Init, Event::InitApply(raw("a"))]);
+        let half = applied(vec![Event::Init, Event::InitApply(raw("a"))]);
         assert!(half.kind(&NAMESPACE).is_none());
-        let whole = folded(vec![Event::Init, Event::InitApply(raw("a")), Event::InitDone]);
+        let whole = applied(vec![Event::Init, Event::InitApply(raw("a")), Event::InitDone]);
         assert!(holds(&whole, "a"));
     }
 
     #[test]
     fn a_new_list_forgets_what_is_not_in_it() {
         let list = |name| [Event::Init, Event::InitApply(raw(name)), Event::InitDone];
-        let snapshot = folded(list("a").into_iter().chain(list("b")).collect());
+        let snapshot = applied(list("a").into_iter().chain(list("b")).collect());
         assert!(!holds(&snapshot, "a") && holds(&snapshot, "b"));
     }
 
@@ -212,15 +217,15 @@ mod tests {
         let list = [Event::Init, Event::InitApply(raw("a")), Event::InitDone];
         let broken = [Event::Init, Event::InitApply(raw("b"))];
         let again = [Event::Init, Event::InitApply(raw("c")), Event::InitDone];
-        let before = folded(list.clone().into_iter().chain(broken.clone()).collect());
+        let before = applied(list.clone().into_iter().chain(broken.clone()).collect());
         assert!(holds(&before, "a") && !holds(&before, "b"));
-        let after = folded(list.into_iter().chain(broken).chain(again).collect());
+        let after = applied(list.into_iter().chain(broken).chain(again).collect());
         assert!(holds(&after, "c") && !holds(&after, "b"));
     }
 
     #[test]
     fn follows_single_changes() {
-        let snapshot = folded(vec![
+        let snapshot = applied(vec![
             Event::Init,
             Event::InitApply(raw("a")),
             Event::InitDone,
@@ -235,30 +240,30 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let object = format!(r#"{{"status":{deep},"metadata":{{"name":"a"}}}}"#);
         let list = format!(r#"{{"kind":"L","apiVersion":"v1","metadata":{{}},"items":[{object}]}}"#);
-        let list: ObjectList<Raw> = serde_json::from_str(&list).expect("a list");
+        let list: ObjectList<RawObject> = serde_json::from_str(&list).expect("a list");
         assert_eq!(list.items[0].metadata.name.as_deref(), Some("a"));
         let event = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        let event: WatchEvent<Raw> = serde_json::from_str(&event).expect("an event");
+        let event: WatchEvent<RawObject> = serde_json::from_str(&event).expect("an event");
         assert!(matches!(event, WatchEvent::Added(raw) if raw.read(&NAMESPACE).is_ok()));
     }
 
     #[test]
     fn an_object_that_cannot_be_read_is_not_kept_as_it_was() {
         let broken = r#"{"metadata":{"name":"a","resourceVersion":"8","labels":{"a":"\ud800"}}}"#;
-        let broken: Raw = serde_json::from_str(broken).expect("an object");
+        let broken: RawObject = serde_json::from_str(broken).expect("an object");
         let snapshot =
-            folded(vec![Event::Init, Event::InitApply(raw("a")), Event::InitDone, Event::Apply(broken)]);
+            applied(vec![Event::Init, Event::InitApply(raw("a")), Event::InitDone, Event::Apply(broken)]);
         assert!(!holds(&snapshot, "a"));
     }
 
     #[test]
     fn objects_that_cannot_be_read_fill_no_log() {
         let broken = r#"{"metadata":{"name":"a","resourceVersion":"8","labels":{"a":"\ud800"}}}"#;
-        let broken: Raw = serde_json::from_str(broken).expect("an object");
-        let lines = Ration::new(UNREADABLE);
-        for _ in 0..=UNREADABLE.burst {
-            fold(&NAMESPACE, &lines, &mut None, Event::Apply(broken.clone()));
+        let broken: RawObject = serde_json::from_str(broken).expect("an object");
+        let log_limiter = LogRateLimiter::new(UNREADABLE_LOG_RATE);
+        for _ in 0..=UNREADABLE_LOG_RATE.burst {
+            apply_event(&NAMESPACE, &log_limiter, &mut None, Event::Apply(broken.clone()));
         }
-        assert_eq!(lines.take(NAMESPACE.kind), None, "all lines are used up");
+        assert_eq!(log_limiter.take(NAMESPACE.kind), None, "all log_limiter are used up");
     }
 }

@@ -1,0 +1,293 @@
+//! Plans what is written into the CA Secret, and which CA signs the next leaf. Pure functions.
+//!
+//! No clock, cluster or other replica is asked. New keys are the only thing that does not follow from the
+//! arguments.
+//!
+//! A rotation takes three steps, so that no caller ever meets a leaf whose CA it does not trust:
+//!
+//! 1. The Secret gets a new CA as `ca.crt`; the old one moves to `previous.crt`, and both are in the bundle.
+//!    Leaves are still signed by the old one.
+//! 2. The bundle is written into both webhook configurations.
+//! 3. When they have trusted the new CA for the propagation time, each replica signs a leaf with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+
+use crate::server::certs::CertPolicy;
+use crate::server::certs::ca::{Ca, CaError};
+use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
+
+/// The newest CA, PEM.
+pub(super) const CA_CERTIFICATE: &str = "ca.crt";
+/// Its key, PEM.
+pub(super) const CA_KEY: &str = "ca.key";
+/// The CA before it, PEM.
+pub(super) const PREVIOUS_CERTIFICATE: &str = "previous.crt";
+/// Its key, PEM.
+pub(super) const PREVIOUS_KEY: &str = "previous.key";
+/// All CAs that callers are to trust, PEM.
+pub(super) const BUNDLE: &str = "bundle.crt";
+
+/// How many CAs the bundle holds at most. In regular use there are two.
+const MAX_BUNDLE_CERTS: usize = 8;
+
+/// The data of a Secret.
+pub(super) type Data = BTreeMap<String, ByteString>;
+
+/// The contents of the Secret: as they should be, or as a replica remembers them.
+#[derive(Debug, Clone)]
+pub(super) struct CaState {
+    /// The CA that signs as soon as callers trust it.
+    pub(super) newest: Arc<Ca>,
+    /// The one that signs until then.
+    pub(super) previous: Option<Arc<Ca>>,
+    /// All CAs that callers are to trust, the two above among them.
+    pub(super) bundle: Vec<CaCert>,
+}
+
+/// What was found in the Secret.
+struct SecretContents {
+    newest: Result<Arc<Ca>, CaError>,
+    previous: Result<Arc<Ca>, CaError>,
+    bundle: CaBundle,
+}
+
+/// Why the Secret must be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SecretChange {
+    /// There was no usable CA, neither in the Secret nor in memory.
+    Made(CaError),
+    /// The CA is due to be replaced.
+    Rotated,
+    /// The CA was damaged, and is written again from memory.
+    Repaired(CaError),
+    /// The CA is in order; the previous one or the bundle was not.
+    Completed,
+}
+
+impl SecretChange {
+    /// Whether there is a new CA.
+    pub(super) fn is_new_ca(self) -> bool {
+        matches!(self, Self::Made(_) | Self::Rotated)
+    }
+
+    /// Whether a CA replaces one that is valid by the clocks of other replicas: these could replace it in turn,
+    /// for ever.
+    pub(super) fn is_contested(self) -> bool {
+        self == Self::Repaired(CaError::NotValid)
+    }
+}
+
+/// What the Secret should hold.
+#[derive(Debug)]
+pub(super) struct SecretPlan {
+    pub(super) state: CaState,
+    /// Why it must be written; `None` when it holds that already.
+    pub(super) change: Option<SecretChange>,
+    /// What can be used of it unchanged, if it cannot be written; `None` when its CA cannot be used.
+    pub(super) fallback: Option<CaState>,
+}
+
+/// The leaf that this replica presents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CurrentLeaf {
+    /// The CA that signed it.
+    pub(super) signer: CaCert,
+    pub(super) not_before: i64,
+    pub(super) not_after: i64,
+}
+
+/// The CAs that both webhook configurations trust, and for how long they have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TrustedCas(pub(super) BTreeMap<CaCert, Duration>);
+
+impl TrustedCas {
+    fn contains(&self, cert: &CaCert) -> bool {
+        self.0.contains_key(cert)
+    }
+
+    fn for_at_least(&self, cert: &CaCert, time: Duration) -> bool {
+        self.0.get(cert).is_some_and(|trusted| *trusted >= time)
+    }
+}
+
+/// Plans what the Secret should hold. `known` is what this replica remembers of it, and `leaf_signer` the CA
+/// of the leaf that it presents.
+pub(super) fn plan_secret(
+    data: Option<&Data>,
+    known: Option<&CaState>,
+    leaf_signer: Option<&CaCert>,
+    now: i64,
+    policy: &CertPolicy,
+) -> Result<SecretPlan, rcgen::Error> {
+    let stored = SecretContents::read(data);
+    let usable = match &stored.newest {
+        Ok(ca) if ca.cert.is_valid(now) => Ok(Arc::clone(ca)),
+        Ok(_) => Err(CaError::NotValid),
+        Err(error) => Err(*error),
+    };
+    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now);
+    let fallback = usable.as_ref().ok().map(|newest| stored.unchanged(newest, known, leaf_signer));
+    let (newest, previous, change) = match (usable, known.filter(|known| known.newest.cert.is_valid(now))) {
+        (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, now, policy) => {
+            (Arc::new(Ca::generate(now, policy)?), Some(newest), Some(SecretChange::Rotated))
+        }
+        (Ok(newest), _) => {
+            let previous = stored.previous_of(&newest, known);
+            (newest, previous, None)
+        }
+        // Callers trust the CA in memory already, so writing it back is better than a new one.
+        (Err(error), Some(known)) => {
+            (Arc::clone(&known.newest), known.previous.clone(), Some(SecretChange::Repaired(error)))
+        }
+        (Err(error), None) => {
+            let previous = stored.previous.as_ref().ok().cloned();
+            let previous = previous.or_else(|| known.and_then(|known| known.previous.clone()));
+            let previous = previous.filter(|previous| previous.cert.is_valid(now));
+            (Arc::new(Ca::generate(now, policy)?), previous, Some(SecretChange::Made(error)))
+        }
+    };
+    // Where the Secret was damaged, its bundle may lack a CA that leaves of other replicas still need.
+    let damaged = change.is_some() || !stored.bundle.intact || stored.bundle.certs.is_empty();
+    let remembered = known.filter(|_| damaged).map(|known| known.bundle.as_slice()).unwrap_or_default();
+    // A CA that is not valid by this clock may be valid by those of other replicas, so a new one does not
+    // remove it from the bundle.
+    let is_new = matches!(change, Some(SecretChange::Made(_)));
+    let superseded = [stored.newest.as_ref().ok(), known.map(|known| &known.newest)];
+    let superseded = superseded.into_iter().flatten().filter(|_| is_new).map(|ca| &ca.cert);
+    let others = superseded.chain(&stored.bundle.certs).chain(remembered);
+    // For the same reason expired CAs leave the bundle only at a rotation, which a clock that is wrong for a
+    // moment does not cause.
+    let others = others.filter(|cert| change != Some(SecretChange::Rotated) || cert.not_after > now);
+    let bundle = bundle(&newest, previous.as_ref(), others, leaf_signer);
+    let state = CaState { newest, previous, bundle };
+    let change = change.or_else(|| (!stored.holds(&state)).then_some(SecretChange::Completed));
+    Ok(SecretPlan { state, change, fallback })
+}
+
+/// The CAs that callers are to trust, each once and at most [`MAX_BUNDLE_CERTS`]. `leaf_signer` is always among
+/// them, but never changes the order of the others: replicas with leaves of different CAs must agree on it, or
+/// they would overwrite each other's Secret.
+fn bundle<'a>(
+    newest: &Arc<Ca>,
+    previous: Option<&Arc<Ca>>,
+    others: impl Iterator<Item = &'a CaCert>,
+    leaf_signer: Option<&CaCert>,
+) -> Vec<CaCert> {
+    let mut bundle = vec![newest.cert.clone()];
+    bundle.extend(previous.map(|previous| previous.cert.clone()));
+    for cert in others {
+        if bundle.len() < MAX_BUNDLE_CERTS && !bundle.contains(cert) {
+            bundle.push(cert.clone());
+        }
+    }
+    if let Some(signer) = leaf_signer.filter(|signer| !bundle.contains(signer)) {
+        bundle.truncate(MAX_BUNDLE_CERTS - 1);
+        bundle.push(signer.clone());
+    }
+    bundle
+}
+
+/// The CA that must sign a new leaf now; `None` when the current leaf will do.
+pub(super) fn choose_signer<'a>(
+    state: &'a CaState,
+    leaf: Option<&CurrentLeaf>,
+    trusted: &TrustedCas,
+    propagation: Duration,
+    now: i64,
+    policy: &CertPolicy,
+) -> Option<&'a Arc<Ca>> {
+    let newest = Some(&state.newest).filter(|newest| newest.cert.is_valid(now))?;
+    let newest_is_trusted = trusted.for_at_least(&newest.cert, propagation);
+    let previous = state.previous.as_ref().filter(|previous| previous.cert.is_valid(now));
+    let Some(leaf) = leaf.filter(|leaf| (leaf.not_before..leaf.not_after).contains(&now)) else {
+        // Without a leaf there is nothing to lose: if callers trust neither CA, the newest is the one that
+        // they will trust first.
+        let previous = previous.filter(|previous| !newest_is_trusted && trusted.contains(&previous.cert));
+        return Some(previous.unwrap_or(newest));
+    };
+    let is_due = is_due(leaf.not_before, leaf.not_after, now, policy);
+    if leaf.signer == newest.cert {
+        return Some(newest).filter(|_| is_due);
+    }
+    // The last step of a rotation.
+    if newest_is_trusted {
+        return Some(newest);
+    }
+    // In the middle of a rotation the previous CA renews the leaves that are due.
+    previous.filter(|previous| is_due && (leaf.signer == previous.cert || trusted.contains(&previous.cert)))
+}
+
+/// Whether a certificate has reached the age at which it is replaced.
+fn is_due(not_before: i64, not_after: i64, now: i64, policy: &CertPolicy) -> bool {
+    let life = i128::from(not_after) - i128::from(not_before);
+    let lived = i128::from(now) - i128::from(not_before);
+    lived * 100 >= life * i128::from(policy.renew_percent)
+}
+
+impl SecretContents {
+    fn read(data: Option<&Data>) -> Self {
+        let text = |key| data.and_then(|data| data.get(key)).map_or(&[][..], |value| value.0.as_slice());
+        let ca = |certificate, key| match (text(certificate), text(key)) {
+            ([], []) => Err(CaError::Missing),
+            (certificate, key) => Ca::parse(certificate, key).map(Arc::new),
+        };
+        Self {
+            newest: ca(CA_CERTIFICATE, CA_KEY),
+            previous: ca(PREVIOUS_CERTIFICATE, PREVIOUS_KEY),
+            bundle: ca_bundle::parse(text(BUNDLE)),
+        }
+    }
+
+    /// The CA before the newest; from memory when the stored one is damaged.
+    fn previous_of(&self, newest: &Arc<Ca>, known: Option<&CaState>) -> Option<Arc<Ca>> {
+        let remembered = || {
+            let known = known.filter(|known| known.newest.cert == newest.cert)?;
+            known.previous.clone()
+        };
+        self.previous.as_ref().ok().cloned().or_else(remembered)
+    }
+
+    /// The state without any change to the Secret, apart from the signer of the current leaf.
+    fn unchanged(&self, newest: &Arc<Ca>, known: Option<&CaState>, leaf_signer: Option<&CaCert>) -> CaState {
+        let previous = self.previous_of(newest, known);
+        let bundle = bundle(newest, previous.as_ref(), self.bundle.certs.iter(), leaf_signer);
+        CaState { newest: Arc::clone(newest), previous, bundle }
+    }
+
+    /// Whether the Secret holds this state already.
+    fn holds(&self, state: &CaState) -> bool {
+        let newest = self.newest.as_ref().is_ok_and(|newest| newest.cert == state.newest.cert);
+        let previous = match (&self.previous, &state.previous) {
+            (Ok(stored), Some(wanted)) => stored.cert == wanted.cert,
+            (stored, wanted) => stored.as_ref().err() == Some(&CaError::Missing) && wanted.is_none(),
+        };
+        newest && previous && self.bundle.intact && self.bundle.certs == state.bundle
+    }
+}
+
+impl CaState {
+    /// Writes the state into the data of a Secret; other keys stay.
+    pub(super) fn write(&self, data: &mut Data) {
+        let mut put = |key: &str, text: String| data.insert(key.to_owned(), ByteString(text.into_bytes()));
+        put(CA_CERTIFICATE, self.newest.certificate_pem());
+        put(CA_KEY, self.newest.key_pem.clone());
+        put(BUNDLE, ca_bundle::pem(&self.bundle));
+        match &self.previous {
+            Some(previous) => {
+                put(PREVIOUS_CERTIFICATE, previous.certificate_pem());
+                put(PREVIOUS_KEY, previous.key_pem.clone());
+            }
+            None => {
+                data.remove(PREVIOUS_CERTIFICATE);
+                data.remove(PREVIOUS_KEY);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! Requests to the apiserver about certificates: the webhook configurations, timeouts and error messages.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+
+use crate::server::metrics::labels::WebhookKind;
+
+/// The webhook configurations of a kind. Untyped, so that fields of a newer Kubernetes do no harm.
+pub(in crate::server) fn webhook_configs(client: Client, kind: WebhookKind) -> Api<DynamicObject> {
+    let resource = match kind {
+        WebhookKind::Mutating => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+        WebhookKind::Validating => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+    };
+    Api::all_with(client, &resource)
+}
+
+/// The answer to a request, or an error when it takes longer than `limit`.
+pub(in crate::server) async fn with_timeout<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    let late = |_| kube::Error::Service(format!("no answer within {} s", limit.as_secs()).into());
+    tokio::time::timeout(limit, answer).await.map_err(late)?
+}
+
+/// What the apiserver said, or why there is no answer.
+pub(in crate::server) fn error_message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}

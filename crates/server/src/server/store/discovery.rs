@@ -1,0 +1,59 @@
+//! Discovery: which API groups the cluster serves, asked once every few seconds for all kinds together.
+//! Without it, each kind of a platform that is not installed would cost a list that fails.
+//!
+//! Every authenticated account may ask (the role system:discovery). Where that right was taken away, every
+//! group counts as served, and a list of a kind shows whether it is.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::model::kind::Kind;
+use crate::server::jitter::jitter;
+
+/// The timeout of one list; it takes milliseconds.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is known of the API groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) enum ApiGroups {
+    /// Nothing yet.
+    Unknown,
+    /// The list is forbidden; any group may be served.
+    Any,
+    /// These.
+    Only(BTreeSet<String>),
+}
+
+impl ApiGroups {
+    /// Whether the group of a kind is served; `None` when nothing is known. The core group always is.
+    pub(super) fn serves(&self, kind: &Kind) -> Option<bool> {
+        match self {
+            Self::Unknown => None,
+            Self::Any => Some(true),
+            Self::Only(groups) => Some(kind.group.is_empty() || groups.contains(kind.group)),
+        }
+    }
+}
+
+/// Keeps `groups` up to date; never ends. Its receivers are notified of every answer, also when nothing has
+/// changed. While the apiserver cannot be reached the last answer stays.
+pub(in crate::server) async fn poll(client: Client, groups: watch::Sender<ApiGroups>, pause: Duration) {
+    loop {
+        match timeout(LIST_TIMEOUT, client.list_api_groups()).await {
+            Ok(Ok(list)) => {
+                let names = list.groups.into_iter().map(|group| group.name).collect();
+                groups.send_replace(ApiGroups::Only(names));
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                groups.send_replace(ApiGroups::Any);
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "the API groups could not be listed"),
+            Err(_) => tracing::debug!("the API groups were not listed in time"),
+        }
+        tokio::time::sleep(jitter(pause)).await;
+    }
+}

@@ -1,0 +1,88 @@
+//! An idle timeout for watches, on the responses of the apiserver.
+//!
+//! A watch without events looks just like one whose connection has died unnoticed: a firewall has dropped it,
+//! a machine is gone. An apiserver sends a bookmark about once a minute on most watches, but not for kinds
+//! that have not changed since it started, and kube's watcher does not pass bookmarks on. So this sits
+//! between the watcher and its client: every chunk of a watch's response counts as activity, and a response
+//! without any for too long ends as if the apiserver had ended it. The watcher then resumes where it was, on
+//! another connection: an answer is activity, and no answer is an error. So nothing is listed again, and a
+//! kind without changes costs one request a minute.
+//!
+//! The chunks are passed on unread.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use futures::{Stream, StreamExt, stream};
+use kube::Client;
+use thiserror::Error;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long an apiserver may take to begin a response. It ends its own requests after 60 s, but a list of a
+/// family's kind takes milliseconds.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a watch lasts at least: kube's watcher resumes at once, and a server that ends each watch at once
+/// would be asked as fast as it answers.
+const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
+
+/// A response did not begin in time.
+#[derive(Debug, Error)]
+#[error("nothing was answered for {0:?}")]
+struct ResponseTimeout(Duration);
+
+/// A client like `client` that calls `on_activity` for each chunk of a watch, and ends every response that
+/// pauses for longer than `idle_timeout`.
+pub(super) fn with_idle_timeout<F>(client: &Client, idle_timeout: Duration, on_activity: F) -> Client
+where
+    F: Fn() + Clone + Send + Sync + 'static,
+{
+    let namespace = client.default_namespace().to_owned();
+    let client = client.clone();
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let (client, on_activity) = (client.clone(), watches.then(|| on_activity.clone()));
+        async move {
+            let limit = idle_timeout.min(RESPONSE_TIMEOUT);
+            let answer = timeout(limit, client.send(request)).await.map_err(|_| ResponseTimeout(limit))??;
+            let on_activity = on_activity.filter(|_| answer.status().is_success());
+            if let Some(on_activity) = &on_activity {
+                on_activity();
+            }
+            Ok::<_, axum::BoxError>(
+                answer.map(|body| Body::from_stream(chunks(Body::new(body), idle_timeout, on_activity))),
+            )
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// The chunks of a response until it ends, fails, or pauses for too long; each of them calls `on_activity`.
+/// A list that is cut short like this is not valid JSON, so it fails.
+fn chunks<F: Fn()>(
+    body: Body,
+    idle_timeout: Duration,
+    on_activity: Option<F>,
+) -> impl Stream<Item = Result<Bytes, axum::BoxError>> {
+    let begun = Instant::now();
+    stream::unfold(Some((body.into_data_stream(), on_activity)), move |open| async move {
+        let (mut body, on_activity) = open?;
+        match timeout(idle_timeout, body.next()).await {
+            Ok(Some(Ok(chunk))) => {
+                if let Some(on_activity) = &on_activity {
+                    on_activity();
+                }
+                Some((Ok(chunk), Some((body, on_activity))))
+            }
+            Ok(Some(Err(error))) => Some((Err(error.into()), None)),
+            Ok(None) => {
+                if on_activity.is_some() {
+                    sleep_until(begun + MIN_WATCH_DURATION).await;
+                }
+                None
+            }
+            Err(_) => None,
+        }
+    })
+}
