@@ -11,6 +11,8 @@
 //!
 //! - [`offline`]: the inputs of commands, as objects to judge and as state.
 //! - [`report`]: findings and changes, written for people and programs.
+//! - [`cluster`]: a live cluster, as commands ask it.
+//! - [`doctor`]: what is wrong with an installation, judged by what was read of the cluster.
 //! - [`cli`]: the command line.
 
 pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, state};
@@ -19,5 +21,9 @@ pub use memgate_server::{deploy, server};
 pub mod offline;
 
 pub mod report;
+
+pub mod cluster;
+
+pub mod doctor;
 
 pub mod cli;

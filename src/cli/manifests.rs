@@ -9,8 +9,8 @@ use crate::cli::ExitStatus;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use crate::deploy::components::{Component, Matter, contradiction};
-use crate::deploy::{Endpoint, Part, Plan, Rules, render};
-use crate::family;
+use crate::deploy::{Endpoint, Part, Plan, render};
+use crate::doctor::expected::rules;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::settings::Family;
 
@@ -215,25 +215,6 @@ impl Only {
             Self::Workload => Part::Workload,
             Self::Webhooks => Part::Webhooks,
         }
-    }
-}
-
-/// What an installation has to know of a family.
-#[must_use]
-pub fn rules(family: Family) -> Rules {
-    Rules {
-        name: family.name(),
-        pods: family::pod_selectors(family),
-        honours_required: family::honours_required(family),
-        fail_open: family::resources_fail_open(family),
-        defaulted: family::defaulted(family),
-        judged: family::judged(family).to_vec(),
-        marked: family::marked(family),
-        memories: family::memories(family),
-        watched: family::watched(family),
-        asked: family::asked(family),
-        twins: family::twins(family),
-        written: family::written_defaults(family),
     }
 }
 

@@ -10,13 +10,13 @@ use anyhow::Context as _;
 use axum::http::Uri;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::Cluster;
 use crate::cli::findings::fault;
 use crate::cli::input::load_state;
 use crate::cli::limits::LimitArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
+use crate::cluster::client::KubeContext;
 use crate::model::settings::Settings;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
@@ -149,8 +149,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = options(args)?;
     let settings = args.settings.settings()?;
     let state = if args.state.is_empty() {
-        let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-        State::Cluster { client: runtime.block_on(cluster.client())?, settings }
+        let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
         match fixed(args, settings, terminal)? {
             Some(state) => state,

@@ -1,35 +1,35 @@
 //! Whether the webhook configurations are there, and say what `memgate manifests` would print.
 //!
-//! An entry or a rule that is missing is a failure: nobody is asked. Other differences may be
-//! wanted, so they are warnings.
+//! An entry or a rule that is missing is a failure, since memgate is not called. Other differences may
+//! be wanted, so they are warnings.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cli::doctor::check::Check;
-use crate::cli::doctor::evidence::Installation;
-use crate::cli::doctor::expected::Expected;
-use crate::cli::entry::{Entry, entries, requirements};
+use crate::cluster::cluster_state::Installation;
+use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
+use crate::doctor::check::{Check, unreadable};
+use crate::doctor::expected::Expected;
 
 const ID: &str = "webhooks";
 
-/// How to get an installation right.
+/// How to correct an installation.
 const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply it";
 
-/// Judges both configurations by what would be installed now.
+/// What differs in both configurations from what would be installed now.
 #[must_use]
 pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
-    let mutating = found.own_mutating().map(|config| entries(config.webhooks.as_ref()));
-    let validating = found.own_validating().map(|config| entries(config.webhooks.as_ref()));
+    let mutating = found.own_mutating_entries();
+    let validating = found.own_validating_entries();
     let [mutators, validators] =
         ["Mutating", "Validating"].map(|kind| format!("{kind}WebhookConfiguration {}", found.name));
-    let mut checks = match found.mutating.unknown(ID, &mutators) {
+    let mut checks = match unreadable(&found.mutating, ID, &mutators) {
         Some(unknown) => vec![unknown],
         None => configuration(&mutators, mutating.as_deref(), &entries(wanted.mutating.webhooks.as_ref())),
     };
-    match found.validating.unknown(ID, &validators) {
+    match unreadable(&found.validating, ID, &validators) {
         Some(unknown) => checks.push(unknown),
         None => {
             let wanted = entries(wanted.validating.webhooks.as_ref());
@@ -39,7 +39,7 @@ pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
     checks
 }
 
-fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> Vec<Check> {
+fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[WebhookEntry]) -> Vec<Check> {
     let Some(live) = live else {
         let message = "there is no such configuration: the apiserver asks memgate about nothing";
         return vec![Check::fail(ID, subject, message).help("memgate manifests | kubectl apply -f -")];
@@ -54,7 +54,7 @@ fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> V
             }
         }
     }
-    let known = |entry: &&Entry| expected.iter().any(|wanted| wanted.name == entry.name);
+    let known = |entry: &&WebhookEntry| expected.iter().any(|wanted| wanted.name == entry.name);
     for entry in live.iter().filter(|entry| !known(entry)) {
         let message =
             format!("the entry {} is none that memgate would install for these families", entry.name);
@@ -68,31 +68,31 @@ fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> V
 }
 
 /// What differs between a live entry and the one that would be installed.
-fn differences(subject: &str, live: &Entry, wanted: &Entry) -> Vec<Check> {
+fn differences(subject: &str, live: &WebhookEntry, wanted: &WebhookEntry) -> Vec<Check> {
     let mut checks = Vec::new();
     let subject = format!("{subject}, entry {}", live.name);
     let mut warn = |what: String| checks.push(Check::warn(ID, &subject, what).help(APPLY));
-    if live.fails != wanted.fails {
+    if live.fails_closed != wanted.fails_closed {
         let policy = |fails| if fails { "Fail" } else { "Ignore" };
-        warn(format!("failurePolicy is {}, not {}", policy(live.fails), policy(wanted.fails)));
+        warn(format!("failurePolicy is {}, not {}", policy(live.fails_closed), policy(wanted.fails_closed)));
     }
-    if live.seconds != wanted.seconds {
-        warn(format!("timeoutSeconds is {}, not {}", live.seconds, wanted.seconds));
+    if live.timeout_seconds != wanted.timeout_seconds {
+        warn(format!("timeoutSeconds is {}, not {}", live.timeout_seconds, wanted.timeout_seconds));
     }
-    if live.again != wanted.again {
+    if live.reinvoked != wanted.reinvoked {
         warn("reinvocationPolicy is not IfNeeded: what others add afterwards is not seen".to_owned());
     }
     let selectors = [
-        ("namespaceSelector", &live.namespaces, &wanted.namespaces),
-        ("objectSelector", &live.objects, &wanted.objects),
+        ("namespaceSelector", &live.namespace_selector, &wanted.namespace_selector),
+        ("objectSelector", &live.object_selector, &wanted.object_selector),
     ];
     for (field, live, wanted) in selectors {
         selector(field, live, wanted).into_iter().for_each(&mut warn);
     }
-    let missing = wanted.conditions.iter().filter(|one| !live.conditions.contains(one));
+    let missing = wanted.match_conditions.iter().filter(|one| !live.match_conditions.contains(one));
     missing.for_each(|one| warn(format!("the match condition {} is missing or has changed", one.name)));
-    let is_known = |name: &str| wanted.conditions.iter().any(|one| one.name == name);
-    let added = live.conditions.iter().filter(|one| !is_known(&one.name));
+    let is_known = |name: &str| wanted.match_conditions.iter().any(|one| one.name == name);
+    let added = live.match_conditions.iter().filter(|one| !is_known(&one.name));
     added.for_each(|one| warn(format!("the match condition {} narrows it", one.name)));
     let unasked: Vec<String> = flat(&wanted.rules).difference(&flat(&live.rules)).cloned().collect();
     if !unasked.is_empty() {
@@ -138,9 +138,9 @@ mod tests {
     use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::doctor::expected::tests::installed;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::doctor::check::Status;
+    use crate::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
@@ -148,8 +148,8 @@ mod tests {
         let wanted = installed(&Family::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
-            mutating: Seen::Found(Listed { items: vec![wanted.mutating.clone()], cut: false }),
-            validating: Seen::Found(Listed { items: vec![wanted.validating.clone()], cut: false }),
+            mutating: Fetched::Found(Listing { items: vec![wanted.mutating.clone()], truncated: false }),
+            validating: Fetched::Found(Listing { items: vec![wanted.validating.clone()], truncated: false }),
             ..Installation::default()
         };
         change(&mut found);
@@ -160,7 +160,7 @@ mod tests {
 
     fn first_mutator(found: &mut Installation) -> &mut Vec<MutatingWebhook> {
         match &mut found.mutating {
-            Seen::Found(listed) => {
+            Fetched::Found(listed) => {
                 let webhooks = listed.items[0].webhooks.as_mut().expect("webhooks");
                 // Those of families stand behind those that every installation has.
                 let first = webhooks.iter().position(|webhook| webhook.name.starts_with("arkonis."));
@@ -185,10 +185,10 @@ mod tests {
 
     #[test]
     fn says_what_is_not_there() {
-        let checks = judged(|found| found.mutating = Seen::Found(Listed::default()));
+        let checks = judged(|found| found.mutating = Fetched::Found(Listing::default()));
         assert_eq!(checks.len(), 1);
         assert!(checks[0].message.starts_with("there is no such configuration"));
-        let checks = judged(|found| found.mutating = Seen::Unknown("you may not list".to_owned()));
+        let checks = judged(|found| found.mutating = Fetched::Unknown("you may not list".to_owned()));
         assert_eq!(only(&checks), (Status::Unknown, "you may not list"));
     }
 

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::evidence::{Agents, Installation, Seen};
+use crate::cluster::cluster_state::{Agents, Fetched, Installation};
+use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::family::pod::INJECT_LABEL;
 use crate::report::counted;
 
 const ID: &str = "inject-label";
 
-/// Judges the labels.
+/// A check for each label that opts agents out or means nothing.
 #[must_use]
 pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
-    let Seen::Found(namespaces) = &found.namespaces else {
-        return found.namespaces.unknown(ID, "Namespaces").into_iter().collect();
+    let Fetched::Found(namespaces) = &found.namespaces else {
+        return unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
     };
     let pods = pods_by_namespace(agents);
     let mut checks = Vec::new();
@@ -24,7 +24,7 @@ pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
         match value.map(String::as_str) {
             None => {}
             Some("disabled") => checks.extend(pods.get(&name).map(|pods| {
-                let message = format!("it opts out, but holds agent pods: {}", few(pods));
+                let message = format!("it opts out, but holds agent pods: {}", abbreviated(pods));
                 let help = format!("kubectl label namespace {name} {INJECT_LABEL}-, unless that is wanted");
                 Check::warn(ID, subject, message).help(help)
             })),
@@ -44,7 +44,7 @@ pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
         };
         (!known).then(check)
     }));
-    if namespaces.cut {
+    if namespaces.truncated {
         checks.push(Check::unknown(ID, "Namespaces", "there are too many to look at all of them"));
     }
     if checks.is_empty() {
@@ -70,8 +70,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{AgentPod, Listed};
+    use crate::cluster::cluster_state::{AgentPod, Listing};
+    use crate::doctor::check::Status;
     use crate::model::settings::Family;
 
     fn judged(namespace: Option<&str>, pod: Option<&str>) -> Vec<(Status, String)> {
@@ -80,8 +80,10 @@ mod tests {
         let item =
             serde_json::from_value(json!({"metadata": {"name": "team-a", "labels": labels(namespace)}}));
         let items = vec![item.expect("a namespace")];
-        let found =
-            Installation { namespaces: Seen::Found(Listed { items, cut: false }), ..Installation::default() };
+        let found = Installation {
+            namespaces: Fetched::Found(Listing { items, truncated: false }),
+            ..Installation::default()
+        };
         let json = json!({"metadata": {"name": "scout-0", "namespace": "team-a", "labels": labels(pod)}});
         let agents = Agents { pods: vec![AgentPod { family: Family::Arkonis, json }], ..Agents::default() };
         checks(&found, &agents).into_iter().map(|check| (check.status, check.message)).collect()

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, ResourceQuota};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::Value;
 
-use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::evidence::{Agents, Installation};
-use crate::cli::doctor::missed::{Judged, added_containers};
+use crate::cluster::cluster_state::{Agents, Installation};
+use crate::cluster::replay::{Replayed, added_containers};
+use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::family::quantity::billionths;
 
 /// The label by which Pod Security refuses pods of a namespace.
@@ -20,14 +20,14 @@ const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 pub fn checks<'j>(
     found: &Installation,
     agents: &Agents,
-    judged: impl IntoIterator<Item = &'j Judged<'j>>,
+    judged: impl IntoIterator<Item = &'j Replayed<'j>>,
 ) -> Vec<Check> {
     let mut by_namespace: BTreeMap<&str, Vec<(&Value, &Value)>> = BTreeMap::new();
     for judged in judged {
-        for container in added_containers(&judged.complete) {
+        for container in added_containers(&judged.with_memory) {
             let containers = by_namespace.entry(judged.pod.namespace()).or_default();
             if containers.iter().all(|(_, known)| *known != container) {
-                containers.push((&judged.complete, container));
+                containers.push((&judged.with_memory, container));
             }
         }
     }
@@ -35,8 +35,8 @@ pub fn checks<'j>(
         return vec![Check::ok("room", "Namespaces", "no agent pod gets a container from memgate")];
     }
     let mut checks = Vec::new();
-    checks.extend(agents.quotas.unknown("quota", "Namespaces"));
-    checks.extend(agents.ranges.unknown("limits", "Namespaces"));
+    checks.extend(unreadable(&agents.quotas, "quota", "Namespaces"));
+    checks.extend(unreadable(&agents.ranges, "limits", "Namespaces"));
     for (namespace, containers) in by_namespace {
         checks.extend(pod_security(found, namespace, &containers));
         for (_, container) in containers {
@@ -54,7 +54,7 @@ pub fn checks<'j>(
 fn pod_security(found: &Installation, namespace: &str, containers: &[(&Value, &Value)]) -> Option<Check> {
     const ID: &str = "pod-security";
     let subject = format!("Namespace {namespace}");
-    if let Some(unknown) = found.namespaces.unknown(ID, &subject) {
+    if let Some(unknown) = unreadable(&found.namespaces, ID, &subject) {
         return Some(unknown);
     }
     if found.labels(namespace).get(ENFORCE).map(String::as_str) != Some("restricted") {
@@ -67,7 +67,7 @@ fn pod_security(found: &Installation, namespace: &str, containers: &[(&Value, &V
     });
     let wrong: Vec<String> = wrong.collect();
     let message =
-        || format!("it enforces \"restricted\", which these added containers break: {}", few(&wrong));
+        || format!("it enforces \"restricted\", which these added containers break: {}", abbreviated(&wrong));
     (!wrong.is_empty()).then(|| Check::fail(ID, subject, message()))
 }
 
@@ -184,8 +184,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{AgentPod, Listed, Seen};
+    use crate::cluster::cluster_state::{AgentPod, Fetched, Listing};
+    use crate::doctor::check::Status;
     use crate::model::decision::{Decision, Reason};
     use crate::model::settings::Family;
 
@@ -223,18 +223,24 @@ mod tests {
     ) -> Vec<(&'static str, Status, String)> {
         let namespace = json!({"metadata": {"name": "team-a", "labels": {ENFORCE: enforce}}});
         let items = vec![serde_json::from_value(namespace).expect("a namespace")];
-        let found =
-            Installation { namespaces: Seen::Found(Listed { items, cut: false }), ..Installation::default() };
+        let found = Installation {
+            namespaces: Fetched::Found(Listing { items, truncated: false }),
+            ..Installation::default()
+        };
         let quota = json!({"metadata": {"name": "q", "namespace": "team-a"}, "status": quota});
         let range = json!({"metadata": {"name": "r", "namespace": "team-a"}, "spec": {"limits": range}});
         let agents = Agents {
-            quotas: Seen::Found(vec![serde_json::from_value(quota).expect("a quota")]),
-            ranges: Seen::Found(vec![serde_json::from_value(range).expect("a range")]),
+            quotas: Fetched::Found(vec![serde_json::from_value(quota).expect("a quota")]),
+            ranges: Fetched::Found(vec![serde_json::from_value(range).expect("a range")]),
             ..Agents::default()
         };
         let agent = AgentPod::new(Family::Sympozium, pod.clone());
-        let judged =
-            Judged { pod: &agent, decision: Decision::pass(Reason::Complete), missed: false, complete: pod };
+        let judged = Replayed {
+            pod: &agent,
+            decision: Decision::pass(Reason::Complete),
+            lacks_memory: false,
+            with_memory: pod,
+        };
         let checks = checks(&found, &agents, &[judged]);
         checks.into_iter().map(|check| (check.id, check.status, check.message)).collect()
     }

@@ -1,4 +1,4 @@
-//! What was read of a cluster, before anybody judges it.
+//! What was read of a cluster, without any judgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,118 +10,127 @@ use k8s_openapi::api::core::v1::{LimitRange, Namespace, Pod, ResourceQuota, Serv
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::cli::doctor::check::Check;
+use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::model::settings::Family;
 use crate::model::snapshot::Snapshot;
 
-/// What came of reading something.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Seen<T> {
+pub enum Fetched<T> {
     /// It is there.
     Found(T),
     /// It is not there.
     #[default]
-    Absent,
+    NotFound,
     /// It could not be read, and why.
     Unknown(String),
 }
 
-impl<T> Seen<T> {
-    /// What was found.
+impl<T> Fetched<T> {
+    /// The object, if it was found.
     pub const fn found(&self) -> Option<&T> {
         match self {
             Self::Found(found) => Some(found),
-            Self::Absent | Self::Unknown(_) => None,
+            Self::NotFound | Self::Unknown(_) => None,
         }
     }
 
-    /// The check that says that it could not be read, if so it is.
-    pub fn unknown(&self, id: &'static str, subject: &str) -> Option<Check> {
+    /// The same of another type.
+    pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Fetched<U> {
         match self {
-            Self::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
-            Self::Found(_) | Self::Absent => None,
+            Self::Found(found) => Fetched::Found(convert(found)),
+            Self::NotFound => Fetched::NotFound,
+            Self::Unknown(why) => Fetched::Unknown(why),
         }
     }
 }
 
-/// A list that may have been cut.
+/// The objects of a list, as far as they were read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed<T> {
+pub struct Listing<T> {
     /// The objects.
     pub items: Vec<T>,
     /// Whether there are more of them.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
-impl<T> Default for Listed<T> {
+impl<T> Default for Listing<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), cut: false }
+        Self { items: Vec::new(), truncated: false }
     }
 }
 
-/// Which kinds the apiserver serves: group and version, with the plural names of the kinds.
-pub type Served = BTreeMap<(String, String), BTreeSet<String>>;
+/// What the apiserver serves: group and version, with the plural names of the kinds.
+pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// What memgate's installation consists of, and what stands beside it.
+/// The objects of an installation of memgate, and those around it.
 #[derive(Debug, Default)]
 pub struct Installation {
     /// The namespace that memgate runs in.
-    pub home: String,
+    pub namespace: String,
     /// The name of the webhook configurations.
     pub name: String,
     /// The time by the apiserver's clock, in seconds since 1970.
-    pub time: Option<i64>,
+    pub apiserver_time: Option<i64>,
     /// The version of the apiserver: major, minor.
-    pub version: Seen<(u32, u32)>,
+    pub version: Fetched<(u32, u32)>,
     /// What the apiserver serves.
-    pub served: Seen<Served>,
+    pub served: Fetched<ServedResources>,
     /// Every configuration of mutating webhooks.
-    pub mutating: Seen<Listed<MutatingWebhookConfiguration>>,
+    pub mutating: Fetched<Listing<MutatingWebhookConfiguration>>,
     /// Every configuration of validating webhooks.
-    pub validating: Seen<Listed<ValidatingWebhookConfiguration>>,
+    pub validating: Fetched<Listing<ValidatingWebhookConfiguration>>,
     /// The Service that the configurations name.
-    pub service: Seen<Service>,
+    pub service: Fetched<Service>,
     /// Its endpoints.
-    pub endpoints: Seen<Listed<EndpointSlice>>,
+    pub endpoints: Fetched<Listing<EndpointSlice>>,
     /// The Deployment.
-    pub deployment: Seen<Deployment>,
+    pub deployment: Fetched<Deployment>,
     /// The disruption budgets of the namespace.
-    pub budgets: Seen<Listed<PodDisruptionBudget>>,
+    pub budgets: Fetched<Listing<PodDisruptionBudget>>,
     /// memgate's pods.
-    pub replicas: Seen<Listed<Pod>>,
+    pub replicas: Fetched<Listing<Pod>>,
     /// All namespaces.
-    pub namespaces: Seen<Listed<Namespace>>,
-    /// The rights that memgate's account should have and has not, one a line; and how many it should
-    /// have.
-    pub denied: Seen<(usize, Vec<String>)>,
+    pub namespaces: Fetched<Listing<Namespace>>,
+    /// What memgate's account may do.
+    pub permissions: Fetched<Permissions>,
+}
+
+/// Which of the permissions of its role an account has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permissions {
+    /// How many were checked.
+    pub checked: usize,
+    /// Those that it lacks, as `verb resource.group`.
+    pub denied: Vec<String>,
 }
 
 /// An agent pod, as the apiserver has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPod {
-    /// The family that it looks like one of.
+    /// The family whose labels it has.
     pub family: Family,
     /// The whole pod.
     pub json: serde_json::Value,
 }
 
-/// The agents, and what concerns them.
+/// The pods of agents, and what decisions about them depend on.
 #[derive(Debug, Default)]
 pub struct Agents {
     /// The pods.
     pub pods: Vec<AgentPod>,
-    /// Pods that agents without one would have, where these get containers from memgate.
-    pub imagined: Vec<AgentPod>,
-    /// What could not be read of them, or was cut.
-    pub gaps: Vec<String>,
-    /// What decisions look at.
+    /// Made-up pods of agents that have none, where memgate would add containers to them.
+    pub stand_ins: Vec<AgentPod>,
+    /// What could not be read, or only in part, a sentence each.
+    pub incomplete: Vec<String>,
+    /// The state that decisions look at.
     pub snapshot: Snapshot,
-    /// When objects of the families' kinds were made: kind, namespace, name.
+    /// When objects of the families' kinds were created, in seconds since 1970, by kind, namespace and name.
     pub created: BTreeMap<(String, String, String), i64>,
     /// The quotas in the namespaces of agents.
-    pub quotas: Seen<Vec<ResourceQuota>>,
+    pub quotas: Fetched<Vec<ResourceQuota>>,
     /// The limits in the namespaces of agents.
-    pub ranges: Seen<Vec<LimitRange>>,
+    pub ranges: Fetched<Vec<LimitRange>>,
 }
 
 impl Installation {
@@ -139,6 +148,25 @@ impl Installation {
         let named =
             |config: &&ValidatingWebhookConfiguration| config.metadata.name.as_ref() == Some(&self.name);
         self.validating.found()?.items.iter().find(named)
+    }
+
+    /// The entries of memgate's own configuration of mutating webhooks.
+    #[must_use]
+    pub fn own_mutating_entries(&self) -> Option<Vec<WebhookEntry>> {
+        self.own_mutating().map(|config| entries(config.webhooks.as_ref()))
+    }
+
+    /// The entries of memgate's own configuration of validating webhooks.
+    #[must_use]
+    pub fn own_validating_entries(&self) -> Option<Vec<WebhookEntry>> {
+        self.own_validating().map(|config| entries(config.webhooks.as_ref()))
+    }
+
+    /// The entries of both.
+    #[must_use]
+    pub fn own_entries(&self) -> Vec<WebhookEntry> {
+        let [mutating, validating] = [self.own_mutating_entries(), self.own_validating_entries()];
+        mutating.into_iter().chain(validating).flatten().collect()
     }
 
     /// The labels of a namespace, with the one that every namespace has.

@@ -1,89 +1,36 @@
 //! Agent pods that run without the memory that they would get today.
-//!
-//! Each pod is turned back into the request that made it, and decided about anew: what would still
-//! be added is what it missed.
 
-use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use crate::admission::admit;
-use crate::cli::doctor::check::Check;
-use crate::cli::doctor::evidence::{AgentPod, Agents, Installation};
-use crate::cli::entry::entries;
+use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
+use crate::cluster::replay::{Replayed, marker};
+use crate::doctor::check::Check;
 use crate::family::pod::INJECTED_ANNOTATION;
-use crate::model::decision::{Decision, Reason};
+use crate::model::decision::Reason;
 use crate::model::kind::SECRET;
-use crate::model::request::{Operation, Request};
-use crate::model::settings::Family;
-use crate::model::snapshot::{Reference, Snapshot};
+use crate::model::snapshot::Reference;
 use crate::report::counted;
 
 const ID: &str = "missed-pods";
 
-/// What the apiserver, the scheduler and the kubelet write into a pod once it is there.
-const LATER: [&str; 6] =
-    ["managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"];
-
-/// A pod and what would become of it today.
-#[derive(Debug)]
-pub struct Judged<'a> {
-    /// The pod.
-    pub pod: &'a AgentPod,
-    /// What is decided about it.
-    pub decision: Decision,
-    /// Whether something would be added.
-    pub missed: bool,
-    /// The pod with its memory.
-    pub complete: Value,
-}
-
-/// Decides about every pod that has not ended. One that cannot be read is passed over: it was
-/// refused, or is no agent's.
+/// A check for each pod without its memory, up to `max_listed`, or one for all.
 #[must_use]
-pub fn judge<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Judged<'a>> {
-    pods.iter().filter(|pod| !pod.has_ended()).filter_map(|pod| judge_one(pod, snapshot)).collect()
-}
-
-fn judge_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Judged<'a>> {
-    let text = pod.creation().to_string();
-    let request = Request {
-        operation: Operation::Create,
-        group: "".into(),
-        version: "v1".into(),
-        kind: "Pod".into(),
-        subresource: "".into(),
-        namespace: pod.namespace().into(),
-        name: pod.name().into(),
-        object: Some(&text),
-        old_object: None,
-    };
-    let admitted = admit(&request, snapshot).ok()?;
-    let missed = !admitted.edits.is_empty() && admitted.allowed();
-    let complete = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
-    Some(Judged { pod, decision: admitted.decision, missed, complete })
-}
-
-/// The objects that decisions ask for and nobody has looked up yet. Nobody ever looks up a Secret.
-#[must_use]
-pub fn open(agents: &Agents) -> Vec<Reference> {
-    let judged = [&agents.pods, &agents.imagined].map(|pods| judge(pods, &agents.snapshot));
-    let decisions = judged.into_iter().flatten().map(|judged| judged.decision);
-    let mut open: Vec<Reference> = decisions.flat_map(|decision| decision.unknown).collect();
-    open.retain(|reference| *reference.kind != SECRET && !reference.name.is_empty());
-    open.sort();
-    open.dedup();
-    open
-}
-
-/// Judges the pods; of those with something wrong, so many are told one by one.
-#[must_use]
-pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>], show: usize) -> Vec<Check> {
+pub fn checks(
+    found: &Installation,
+    agents: &Agents,
+    replayed: &[Replayed<'_>],
+    max_listed: usize,
+) -> Vec<Check> {
     let mut checks: Vec<Check> =
-        agents.gaps.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
-    let mut wrong = judged.iter().filter_map(|judged| {
-        if judged.missed { Some(missed(found, agents, judged)) } else { without(judged) }
+        agents.incomplete.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
+    let mut wrong = replayed.iter().filter_map(|replayed| {
+        if replayed.lacks_memory {
+            Some(created_without(found, agents, replayed))
+        } else {
+            unusable(replayed)
+        }
     });
-    checks.extend(wrong.by_ref().take(show));
+    checks.extend(wrong.by_ref().take(max_listed));
     let more = wrong.count();
     if more > 0 {
         checks.push(Check::warn(
@@ -93,22 +40,23 @@ pub fn checks(found: &Installation, agents: &Agents, judged: &[Judged<'_>], show
         ));
     }
     if checks.is_empty() {
-        let out = judged.iter().filter(|judged| judged.decision.reason == Reason::OptedOut).count();
+        let out = replayed.iter().filter(|replayed| replayed.decision.reason == Reason::OptedOut).count();
         let opted_out = if out > 0 { format!("; {out} opted out") } else { String::new() };
-        let message = format!("{}, none without its memory{opted_out}", counted(judged.len(), "agent pod"));
+        let message = format!("{}, none without its memory{opted_out}", counted(replayed.len(), "agent pod"));
         checks.push(Check::ok(ID, "Pods", message));
     }
     checks
 }
 
-fn missed(found: &Installation, agents: &Agents, judged: &Judged<'_>) -> Check {
-    let pod = judged.pod;
-    let memories = memories(&judged.complete);
+/// A pod that would get its memory today.
+fn created_without(found: &Installation, agents: &Agents, replayed: &Replayed<'_>) -> Check {
+    let pod = replayed.pod;
+    let memories = memories(&replayed.with_memory);
     let family = pod.family.name();
     let message = format!(
         "it runs without the memory {} of its agent (family {family}): {}",
         memories.join(", "),
-        why(found, agents, pod, &memories)
+        likely_reason(found, agents, pod, &memories)
     );
     let (namespace, name) = (pod.namespace(), pod.name());
     Check::warn(ID, pod.title(), message).help(format!(
@@ -118,17 +66,17 @@ fn missed(found: &Installation, agents: &Agents, judged: &Judged<'_>) -> Check {
 }
 
 /// A pod whose memory cannot be used, or could not be looked up.
-fn without(judged: &Judged<'_>) -> Option<Check> {
-    let pod = judged.pod;
-    match judged.decision.reason {
+fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
+    let pod = replayed.pod;
+    match replayed.decision.reason {
         Reason::ReferenceMissing | Reason::ReferenceInvalid => {
-            let finding = judged.decision.findings.first()?;
+            let finding = replayed.decision.findings.first()?;
             let message = format!("it runs without its memory: {}", finding.message);
             let check = Check::warn(ID, pod.title(), message);
             Some(check.help(format!("memgate explain {}", finding.code.name)))
         }
         Reason::ReferenceUnknown => {
-            let reference = judged.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
+            let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
             let Reference { kind, namespace, name } = reference;
             let message = format!("{} {namespace}/{name}, which it needs, could not be read", kind.kind);
             Some(Check::unknown(ID, pod.title(), message))
@@ -137,12 +85,11 @@ fn without(judged: &Judged<'_>) -> Option<Check> {
     }
 }
 
-/// The likely reason.
-fn why(found: &Installation, agents: &Agents, pod: &AgentPod, memories: &[String]) -> String {
-    let Some(born) = pod.created() else { return "why is not known".to_owned() };
-    let own = found.own_mutating();
-    let registered = own.and_then(|config| config.metadata.creation_timestamp.as_ref());
-    if registered.is_some_and(|time| born < time.0.as_second()) {
+/// The likely reason why a pod was created without its memory.
+fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories: &[String]) -> String {
+    let Some(created) = pod.created() else { return "why is not known".to_owned() };
+    let registered = found.own_mutating().and_then(|config| config.metadata.creation_timestamp.as_ref());
+    if registered.is_some_and(|time| created < time.0.as_second()) {
         return "it was created before memgate was registered".to_owned();
     }
     if pod.annotation(INJECTED_ANNOTATION).is_some() {
@@ -151,20 +98,21 @@ fn why(found: &Installation, agents: &Agents, pod: &AgentPod, memories: &[String
     for memory in memories {
         let Some((kind, name)) = memory.split_once('/') else { continue };
         let key = (kind.to_owned(), pod.namespace().to_owned(), name.to_owned());
-        if agents.created.get(&key).is_some_and(|made| born <= *made) {
+        if agents.created.get(&key).is_some_and(|of_memory| created <= *of_memory) {
             return format!("{memory} was created after it");
         }
     }
     let labels = found.labels(pod.namespace());
-    let live = own.map(|config| entries(config.webhooks.as_ref())).unwrap_or_default();
-    let asked = live.iter().any(|entry| entry.asks_about_new_pods() && entry.selects_namespace(&labels));
-    if !asked {
+    let live = found.own_mutating_entries().unwrap_or_default();
+    let is_called =
+        live.iter().any(|entry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels));
+    if !is_called {
         return "the webhook configuration leaves out its namespace".to_owned();
     }
     "memgate did not answer when it was created, and its webhook entry lets pods pass".to_owned()
 }
 
-/// What the marker says: the memory resources.
+/// The memory resources that the marker names.
 fn memories(pod: &Value) -> Vec<String> {
     let marker = marker(pod);
     match marker.get("memory") {
@@ -174,87 +122,17 @@ fn memories(pod: &Value) -> Vec<String> {
     }
 }
 
-/// The containers of a pod that memgate added, by the marker.
-#[must_use]
-pub fn added_containers(pod: &Value) -> Vec<&Value> {
-    let marker = marker(pod);
-    let names = marker.get("initContainers").and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<&Value> = names.collect();
-    let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
-    containers.filter(|container| container.get("name").is_some_and(|name| names.contains(&name))).collect()
-}
-
-fn marker(pod: &Value) -> Value {
-    let text = pod.pointer("/metadata/annotations").and_then(|all| all.get(INJECTED_ANNOTATION)?.as_str());
-    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-}
-
-impl AgentPod {
-    /// A pod of a list.
-    #[must_use]
-    pub const fn new(family: Family, json: Value) -> Self {
-        Self { family, json }
-    }
-
-    fn text(&self, pointer: &str) -> &str {
-        self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// Its namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &str {
-        self.text("/metadata/namespace")
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.text("/metadata/name")
-    }
-
-    /// What checks call it.
-    #[must_use]
-    pub fn title(&self) -> String {
-        format!("Pod {}/{}", self.namespace(), self.name())
-    }
-
-    /// An annotation of it.
-    #[must_use]
-    pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
-    }
-
-    fn has_ended(&self) -> bool {
-        matches!(self.text("/status/phase"), "Succeeded" | "Failed")
-    }
-
-    /// When it was created, in seconds since 1970.
-    fn created(&self) -> Option<i64> {
-        Some(self.text("/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
-    }
-
-    /// The pod as it was sent, as far as that can be told.
-    fn creation(&self) -> Value {
-        let mut pod = self.json.clone();
-        if let Value::Object(fields) = &mut pod {
-            fields.remove("status");
-            if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-                metadata.retain(|key, _| !LATER.contains(&key.as_str()));
-            }
-        }
-        pod
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::doctor::expected::tests::installed;
-    use crate::model::settings::Settings;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::cluster::replay::replay;
+    use crate::doctor::check::Status;
+    use crate::doctor::expected::tests::installed;
+    use crate::model::settings::{Family, Settings};
+    use crate::model::snapshot::Snapshot;
     use crate::state;
 
     fn pod(created: &str, more: &Value) -> AgentPod {
@@ -298,10 +176,10 @@ mod tests {
             serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
         let found = Installation {
             name: "memgate".to_owned(),
-            mutating: Seen::Found(Listed { items: vec![config], cut: false }),
+            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
             ..Installation::default()
         };
-        let checks = checks(&found, agents, &judge(&agents.pods, &agents.snapshot), 20);
+        let checks = checks(&found, agents, &replay(&agents.pods, &agents.snapshot), 20);
         checks.into_iter().map(|check| (check.status, check.message)).collect()
     }
 
@@ -319,7 +197,7 @@ mod tests {
     fn a_pod_with_its_memory_is_good() {
         let agents =
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
-        let json = judge(&agents.pods, &agents.snapshot).remove(0).complete;
+        let json = replay(&agents.pods, &agents.snapshot).remove(0).with_memory;
         let (status, said) = one(AgentPod::new(Family::Arkonis, json), true);
         assert!(status == Status::Ok && said == "1 agent pod, none without its memory", "{said}");
     }
