@@ -16,6 +16,7 @@ pub mod client;
 pub mod cluster_state;
 pub mod installation;
 pub mod permissions;
+pub mod pod_dry_run;
 pub mod probe;
 pub mod probe_outcome;
 pub mod reader;

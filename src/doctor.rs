@@ -1,7 +1,7 @@
 //! What is wrong with an installation of memgate, and with the cluster around it.
 //!
 //! ```text
-//! cluster ──installation, permissions, agents──▶ Inputs ──one function a group──▶ Check, Check, …
+//! cluster ──installation, permissions, agents, dry runs──▶ Inputs ──one function a group──▶ Check, Check, …
 //! ```
 //!
 //! [`read`] alone talks to the cluster; everything else judges what it read. What could not be read is a
@@ -29,6 +29,7 @@ use tokio::time::Instant;
 
 use crate::cluster;
 use crate::cluster::cluster_state::{Agents, Installation};
+use crate::cluster::pod_dry_run::{PodDryRuns, dry_run};
 use crate::cluster::reader::Reader;
 use crate::cluster::replay::replay;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
@@ -74,6 +75,7 @@ pub struct Inputs {
     agents: Agents,
     expected: Expected,
     probes: Vec<ProbeResult>,
+    dry_runs: PodDryRuns,
 }
 
 /// Reads the cluster.
@@ -98,13 +100,15 @@ pub async fn read(client: Client, options: &Options<'_>) -> Result<Inputs, Error
     let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: options.configuration };
     let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
     let agents = cluster::agents::agents(&reader, &installation, settings).await;
-    Ok(Inputs { installation, agents, expected, probes })
+    let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
+    let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
+    Ok(Inputs { installation, agents, expected, probes, dry_runs })
 }
 
 /// Every check there is; pods without their memory are listed up to `max_listed`.
 #[must_use]
 pub fn checks(inputs: &Inputs, max_listed: usize) -> Vec<Check> {
-    let Inputs { installation, agents, expected, probes } = inputs;
+    let Inputs { installation, agents, expected, probes, dry_runs } = inputs;
     let pods = replay(&agents.pods, &agents.snapshot);
     let mut checks = probes::checks(probes);
     checks.extend(webhooks::checks(installation, expected));
@@ -115,8 +119,7 @@ pub fn checks(inputs: &Inputs, max_listed: usize) -> Vec<Check> {
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
     checks.extend(inject_label::checks(installation, agents));
     checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));
-    let stand_ins = replay(&agents.stand_ins, &agents.snapshot);
-    checks.extend(capacity::checks(installation, agents, pods.iter().chain(&stand_ins)));
+    checks.extend(capacity::checks(dry_runs));
     check::sort(&mut checks);
     checks
 }

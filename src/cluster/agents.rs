@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation, Listing};
+use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::Reader;
 use crate::cluster::replay::unknown_references;
@@ -36,20 +36,7 @@ pub async fn agents(reader: &Reader, found: &Installation, settings: Settings) -
     state(reader, found, settings, &mut agents).await;
     agents.stand_ins = stand_ins(&agents);
     look_up(reader, &mut agents).await;
-    let quotas = reader.list::<ResourceQuota>(reader.api(), "resourcequotas", ListParams::default()).await;
-    let ranges = reader.list::<LimitRange>(reader.api(), "limitranges", ListParams::default()).await;
-    agents.quotas = items(quotas, "resourcequotas", &mut agents.incomplete);
-    agents.ranges = items(ranges, "limitranges", &mut agents.incomplete);
     agents
-}
-
-fn items<T>(listed: Fetched<Listing<T>>, what: &str, incomplete: &mut Vec<String>) -> Fetched<Vec<T>> {
-    listed.map(|listed| {
-        if listed.truncated {
-            incomplete.push(truncated(what));
-        }
-        listed.items
-    })
 }
 
 fn truncated(what: &str) -> String {

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{LimitRange, Namespace, Pod, ResourceQuota, Service};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
@@ -127,10 +127,6 @@ pub struct Agents {
     pub snapshot: Snapshot,
     /// When objects of the families' kinds were created, in seconds since 1970, by kind, namespace and name.
     pub created: BTreeMap<(String, String, String), i64>,
-    /// The quotas in the namespaces of agents.
-    pub quotas: Fetched<Vec<ResourceQuota>>,
-    /// The limits in the namespaces of agents.
-    pub ranges: Fetched<Vec<LimitRange>>,
 }
 
 impl Installation {
