@@ -4,7 +4,7 @@
 //! cluster ──installation, permissions, agents, dry runs──▶ Inputs ──one function a group──▶ Check, Check, …
 //! ```
 //!
-//! [`read`] alone talks to the cluster; everything else judges what it read. What could not be read is a
+//! [`read`] alone talks to the cluster; everything else is a function of what it read. What could not be read is a
 //! check with the status `unknown`.
 
 pub mod ca_bundle;
@@ -30,7 +30,7 @@ use tokio::time::Instant;
 use crate::cluster;
 use crate::cluster::cluster_state::{Agents, Installation};
 use crate::cluster::pod_dry_run::{PodDryRuns, dry_run};
-use crate::cluster::reader::Reader;
+use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::replay;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
 use crate::doctor::check::Check;
@@ -42,7 +42,7 @@ const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What to look at.
 #[derive(Debug)]
-pub struct Options<'a> {
+pub struct DoctorOptions<'a> {
     /// The namespace that memgate runs in.
     pub namespace: &'a str,
     /// The name of the webhook configurations.
@@ -57,7 +57,7 @@ pub struct Options<'a> {
     pub parse_flags: fn(&[&str]) -> Option<Settings>,
 }
 
-/// Why nothing can be said.
+/// Why there are no checks.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// The apiserver does not answer.
@@ -82,8 +82,8 @@ pub struct Inputs {
 ///
 /// # Errors
 /// When the apiserver does not answer at all.
-pub async fn read(client: Client, options: &Options<'_>) -> Result<Inputs, Error> {
-    let reader = Reader { client, max_objects: options.max_objects };
+pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<Inputs, Error> {
+    let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Error::Unreachable)?;
     let chosen = options.settings.clone();

@@ -25,8 +25,8 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
 use crate::deploy::NAME;
-use crate::doctor::check::{Check, Status, Summary, abbreviated};
-use crate::doctor::{Options, checks, read};
+use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
+use crate::doctor::{DoctorOptions, checks, read};
 use crate::model::settings::Settings;
 
 /// Find out what is wrong with an installation in a cluster
@@ -70,7 +70,7 @@ pub struct Args {
 
     /// The least status for which the exit code is 1
     #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
-    fail_on: FailOn,
+    fail_on: FailOnStatus,
 
     #[command(flatten)]
     settings: SettingsArgs,
@@ -80,7 +80,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FailOn {
+enum FailOnStatus {
     /// What does not work
     Fail,
     /// Warnings too
@@ -92,7 +92,7 @@ enum FailOn {
 /// # Errors
 /// When there is no way to a cluster, it does not answer, or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let options = Options {
+    let options = DoctorOptions {
         namespace: &args.namespace,
         configuration: &args.webhook_configuration,
         dry_run_namespace: &args.dry_run_namespace,
@@ -105,7 +105,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         runtime.block_on(async { anyhow::Ok(read(args.cluster.client().await?, &options).await?) })?;
     runtime.shutdown_background();
     let checks = checks(&inputs, args.show);
-    let summary = Summary::of(&checks);
+    let summary = CheckSummary::of(&checks);
     match args.output {
         Form::Text => {
             terminal.out(text(&checks).as_bytes())?;
@@ -113,7 +113,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         }
         Form::Json => terminal.raw(&json(&checks, summary)?)?,
     }
-    let bad = summary.fail > 0 || (args.fail_on == FailOn::Warn && summary.warn > 0);
+    let bad = summary.fail > 0 || (args.fail_on == FailOnStatus::Warn && summary.warn > 0);
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
 }
 
@@ -148,12 +148,12 @@ fn text(checks: &[Check]) -> String {
     text
 }
 
-fn style(status: Status) -> Style {
+fn style(status: CheckStatus) -> Style {
     let color = match status {
-        Status::Ok => AnsiColor::Green,
-        Status::Unknown => AnsiColor::Cyan,
-        Status::Warn => AnsiColor::Yellow,
-        Status::Fail => AnsiColor::Red,
+        CheckStatus::Ok => AnsiColor::Green,
+        CheckStatus::Unknown => AnsiColor::Cyan,
+        CheckStatus::Warn => AnsiColor::Yellow,
+        CheckStatus::Fail => AnsiColor::Red,
     };
     color.on_default().bold()
 }
@@ -162,10 +162,10 @@ fn style(status: Status) -> Style {
 struct DoctorOutput<'c> {
     version: &'static str,
     checks: &'c [Check],
-    summary: Summary,
+    summary: CheckSummary,
 }
 
-fn json(checks: &[Check], summary: Summary) -> anyhow::Result<Vec<u8>> {
+fn json(checks: &[Check], summary: CheckSummary) -> anyhow::Result<Vec<u8>> {
     let output = DoctorOutput { version: env!("CARGO_PKG_VERSION"), checks, summary };
     let mut bytes = serde_json::to_vec_pretty(&output).context("failed to write the result")?;
     bytes.push(b'\n');
@@ -198,7 +198,8 @@ mod tests {
     fn writes_json_that_stays_as_it_is() {
         let checks = [Check::warn("order", "a", "b").help("c"), Check::ok("apiserver", "", "d")];
         let written: serde_json::Value =
-            serde_json::from_slice(&json(&checks, Summary::of(&checks)).expect("it writes")).expect("JSON");
+            serde_json::from_slice(&json(&checks, CheckSummary::of(&checks)).expect("it writes"))
+                .expect("JSON");
         let expected = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"),
             "checks": [

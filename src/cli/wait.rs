@@ -18,7 +18,7 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::output::Form;
 use crate::cli::terminal::Terminal;
 use crate::cluster::probe::probes;
-use crate::cluster::probe_outcome::Outcome;
+use crate::cluster::probe_outcome::ProbeOutcome;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
 use crate::deploy::NAME;
 
@@ -94,14 +94,17 @@ async fn results(args: &Args, terminal: Terminal) -> anyhow::Result<Vec<ProbeRes
 
 fn text(results: &[ProbeResult]) -> String {
     let line = |result: &ProbeResult| match &result.outcome {
-        Outcome::Answered { webhook } => {
+        ProbeOutcome::Answered { webhook } => {
             let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
             Some(format!("{}: answered{by} ({})\n", result.name, result.code))
         }
-        Outcome::Guarded { policy } => {
+        ProbeOutcome::Guarded { policy } => {
             Some(format!("{}: left to the policy {policy} ({})\n", result.name, result.code))
         }
-        Outcome::NotServed | Outcome::NotAsked | Outcome::Forbidden(_) | Outcome::Missing(_) => None,
+        ProbeOutcome::NotServed
+        | ProbeOutcome::NotAsked
+        | ProbeOutcome::Forbidden(_)
+        | ProbeOutcome::Missing(_) => None,
     };
     results.iter().filter_map(line).collect()
 }
@@ -133,11 +136,11 @@ fn json(results: &[ProbeResult]) -> anyhow::Result<Vec<u8>> {
 
 fn probe_output(result: &ProbeResult) -> ProbeOutput<'_> {
     let (status, webhook, message) = match &result.outcome {
-        Outcome::Answered { webhook } => ("answered", webhook.as_deref(), None),
-        Outcome::Guarded { policy } => ("guarded", None, Some(policy.as_str())),
-        Outcome::NotServed => ("not-served", None, None),
-        Outcome::NotAsked => ("missing", None, None),
-        Outcome::Forbidden(why) | Outcome::Missing(why) => ("missing", None, Some(why.as_str())),
+        ProbeOutcome::Answered { webhook } => ("answered", webhook.as_deref(), None),
+        ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.as_str())),
+        ProbeOutcome::NotServed => ("not-served", None, None),
+        ProbeOutcome::NotAsked => ("missing", None, None),
+        ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.as_str())),
     };
     ProbeOutput { name: &result.name, status, code: result.code, webhook, message }
 }

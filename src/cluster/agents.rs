@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::probe::minimal_pod;
-use crate::cluster::reader::Reader;
+use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
 use crate::family;
 use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
@@ -30,7 +30,7 @@ static POD: Kind =
     Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// Reads all of it, for the families of the settings.
-pub async fn agents(reader: &Reader, found: &Installation, settings: Settings) -> Agents {
+pub async fn agents(reader: &ClusterReader, found: &Installation, settings: Settings) -> Agents {
     let mut agents = Agents::default();
     pods(reader, &settings, &mut agents).await;
     state(reader, found, settings, &mut agents).await;
@@ -44,7 +44,7 @@ fn truncated(what: &str) -> String {
 }
 
 /// The pods of each sort that a family knows.
-async fn pods(reader: &Reader, settings: &Settings, agents: &mut Agents) {
+async fn pods(reader: &ClusterReader, settings: &Settings, agents: &mut Agents) {
     let mut seen = BTreeSet::new();
     for family in settings.families.clone() {
         for selector in family::pod_selectors(family) {
@@ -91,7 +91,7 @@ fn labels(selector: &PodSelector) -> Option<String> {
 }
 
 /// All objects of the kinds that decisions look up, as the webhook watches them.
-async fn state(reader: &Reader, found: &Installation, settings: Settings, agents: &mut Agents) {
+async fn state(reader: &ClusterReader, found: &Installation, settings: Settings, agents: &mut Agents) {
     let mut snapshot = Snapshot::default();
     for kind in settings.families.iter().flat_map(|family| family::asked(*family)) {
         snapshot.set(kind, KindState::new(Coverage::Watched));
@@ -171,7 +171,7 @@ fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
 }
 
 /// Looks up, one by one, what decisions refer to and is not watched.
-async fn look_up(reader: &Reader, agents: &mut Agents) {
+async fn look_up(reader: &ClusterReader, agents: &mut Agents) {
     let mut looked_up = Vec::new();
     for _ in 0..MAX_LOOKUP_ROUNDS {
         let unknown = unknown_references(agents);

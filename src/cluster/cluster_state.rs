@@ -1,4 +1,4 @@
-//! What was read of a cluster, without any judgement.
+//! The objects that were read of a cluster, as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 

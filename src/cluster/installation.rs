@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
-use crate::cluster::reader::{Reader, fetch};
+use crate::cluster::reader::{ClusterReader, fetch};
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
 use crate::deploy::NAME;
 use crate::family;
@@ -18,7 +18,11 @@ use crate::model::settings::Family;
 ///
 /// # Errors
 /// When the apiserver does not answer at all, and why.
-pub async fn installation(reader: &Reader, namespace: &str, name: &str) -> Result<Installation, String> {
+pub async fn installation(
+    reader: &ClusterReader,
+    namespace: &str,
+    name: &str,
+) -> Result<Installation, String> {
     let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
     let version = version.map_err(|elapsed| elapsed.to_string())?;
     let version = version.map_err(|error| error_message(&error))?;
@@ -55,7 +59,7 @@ fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
 }
 
 /// What the apiserver serves of the groups that families name.
-async fn served_resources(reader: &Reader) -> Fetched<ServedResources> {
+async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
     let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,
         Fetched::NotFound => return Fetched::NotFound,

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::PostParams;
 
 use crate::cluster::cluster_state::{Fetched, Installation, Permissions};
-use crate::cluster::reader::{Reader, fetch};
+use crate::cluster::reader::{ClusterReader, fetch};
 use crate::deploy::NAME;
 
 /// How many reviews are open at a time.
@@ -16,7 +16,7 @@ const MAX_CONCURRENT_REVIEWS: usize = 8;
 /// Which of the permissions of these rules memgate's account has: `cluster_rules` in all namespaces,
 /// `namespace_rules` in memgate's own.
 pub async fn permissions(
-    reader: &Reader,
+    reader: &ClusterReader,
     installation: &Installation,
     cluster_rules: &[PolicyRule],
     namespace_rules: &[PolicyRule],

@@ -20,13 +20,13 @@ use crate::cluster::request::{REQUEST_TIMEOUT, Response, error_message, send};
 use crate::family::pod::INJECT_LABEL;
 
 /// How many pods are tried, each with one request or two.
-const MAX_PODS: usize = 100;
+const MAX_DRY_RUNS: usize = 100;
 
 /// How many pods are tried at a time.
-const MAX_CONCURRENT_PODS: usize = 4;
+const MAX_CONCURRENT_DRY_RUNS: usize = 4;
 
 /// How long all of them may take.
-const TIMEOUT: Duration = Duration::from_mins(1);
+const DRY_RUNS_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The name of the pods that are tried.
 const POD_NAME: &str = "memgate-doctor";
@@ -49,13 +49,13 @@ pub struct PodDryRun {
     pub containers: Vec<String>,
     /// Whether the other containers are made up, since the agent has no pod.
     pub is_stand_in: bool,
-    /// What the apiserver said.
-    pub verdict: Verdict,
+    /// The answer of the apiserver.
+    pub admission: PodAdmission,
 }
 
-/// What the apiserver said about a pod with memgate's containers.
+/// Whether the apiserver admits a pod with memgate's containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PodAdmission {
     /// It is admitted.
     Admitted,
     /// It is refused, with this message, and the same pod without these containers is admitted.
@@ -66,7 +66,7 @@ pub enum Verdict {
     Unknown(String),
 }
 
-/// What the apiserver said about one pod.
+/// Whether the apiserver admits one pod.
 enum Answer {
     Admitted,
     Refused(String),
@@ -84,15 +84,15 @@ pub async fn dry_run(client: &Client, pods: &[Replayed<'_>], stand_ins: &[Replay
             !added.is_empty() && known.insert((pod.pod.namespace().to_owned(), added))
         })
         .collect();
-    let skipped = candidates.len().saturating_sub(MAX_PODS);
-    let deadline = Instant::now() + TIMEOUT;
-    let runs = candidates.into_iter().take(MAX_PODS).map(|(pod, is_stand_in)| async move {
+    let skipped = candidates.len().saturating_sub(MAX_DRY_RUNS);
+    let deadline = Instant::now() + DRY_RUNS_TIMEOUT;
+    let runs = candidates.into_iter().take(MAX_DRY_RUNS).map(|(pod, is_stand_in)| async move {
         let namespace = pod.pod.namespace().to_owned();
         let containers = added_containers(&pod.with_memory).into_iter().map(name).collect();
-        let verdict = verdict(client, &namespace, &pod.with_memory, deadline).await;
-        PodDryRun { namespace, containers, is_stand_in, verdict }
+        let admission = admission(client, &namespace, &pod.with_memory, deadline).await;
+        PodDryRun { namespace, containers, is_stand_in, admission }
     });
-    let results = futures::stream::iter(runs).buffered(MAX_CONCURRENT_PODS).collect().await;
+    let results = futures::stream::iter(runs).buffered(MAX_CONCURRENT_DRY_RUNS).collect().await;
     PodDryRuns { results, skipped }
 }
 
@@ -100,16 +100,16 @@ fn name(container: &Value) -> String {
     container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-async fn verdict(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> Verdict {
+async fn admission(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> PodAdmission {
     let message = match create(client, namespace, &creatable(pod), deadline).await {
-        Answer::Admitted => return Verdict::Admitted,
-        Answer::Unknown(why) => return Verdict::Unknown(why),
+        Answer::Admitted => return PodAdmission::Admitted,
+        Answer::Unknown(why) => return PodAdmission::Unknown(why),
         Answer::Refused(message) => message,
     };
     match create(client, namespace, &creatable(&without_added(pod)), deadline).await {
-        Answer::Admitted => Verdict::Refused(message),
-        Answer::Refused(_) => Verdict::RefusedAnyway(message),
-        Answer::Unknown(why) => Verdict::Unknown(why),
+        Answer::Admitted => PodAdmission::Refused(message),
+        Answer::Refused(_) => PodAdmission::RefusedAnyway(message),
+        Answer::Unknown(why) => PodAdmission::Unknown(why),
     }
 }
 

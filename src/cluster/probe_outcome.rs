@@ -8,7 +8,7 @@ use crate::report::plain;
 
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProbeOutcome {
     /// memgate objected, as it has to.
     Answered {
         /// The entry of its webhook configurations, where the apiserver names it.
@@ -31,7 +31,7 @@ pub enum Outcome {
 
 /// What a response says.
 #[must_use]
-pub fn interpret(probe: &Probe, response: &Response) -> Outcome {
+pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
     if response.status < 300 {
         return accepted(probe, response);
     }
@@ -40,23 +40,25 @@ pub fn interpret(probe: &Probe, response: &Response) -> Outcome {
         return denied(probe, response, &denial);
     }
     if let Some(policy) = guarding_policy(probe, message) {
-        return Outcome::Guarded { policy: policy.to_owned() };
+        return ProbeOutcome::Guarded { policy: policy.to_owned() };
     }
     if let Some(failure) = failure(message) {
-        return Outcome::Missing(failure);
+        return ProbeOutcome::Missing(failure);
     }
     match response.status {
-        401 => Outcome::Missing("the apiserver does not know you: your credentials are not accepted".into()),
-        403 if message.contains(" cannot create ") => Outcome::Forbidden(format!(
+        401 => {
+            ProbeOutcome::Missing("the apiserver does not know you: your credentials are not accepted".into())
+        }
+        403 if message.contains(" cannot create ") => ProbeOutcome::Forbidden(format!(
             "you may not ask: {}; a dry run needs the right to create",
             plain(message)
         )),
         404 if details(response, "kind") == "namespaces" => {
-            Outcome::Missing(format!("there is no such namespace: {}", plain(message)))
+            ProbeOutcome::Missing(format!("there is no such namespace: {}", plain(message)))
         }
-        404 => Outcome::NotServed,
-        429 | 502..=504 => Outcome::Missing(format!("the apiserver is not ready: {}", plain(message))),
-        _ => Outcome::Missing(format!(
+        404 => ProbeOutcome::NotServed,
+        429 | 502..=504 => ProbeOutcome::Missing(format!("the apiserver is not ready: {}", plain(message))),
+        _ => ProbeOutcome::Missing(format!(
             "the apiserver refuses the dry run before memgate is asked: {}",
             plain(message)
         )),
@@ -67,12 +69,12 @@ fn details<'a>(response: &'a Response, field: &str) -> &'a str {
     response.body.get("details").and_then(|details| details.get(field)?.as_str()).unwrap_or_default()
 }
 
-fn accepted(probe: &Probe, response: &Response) -> Outcome {
+fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
     let is_memgates = |warning: &String| warning.starts_with(probe.finding.message.as_str());
     if !probe.is_refused() && response.warnings.iter().any(is_memgates) {
-        return Outcome::Answered { webhook: None };
+        return ProbeOutcome::Answered { webhook: None };
     }
-    Outcome::NotAsked
+    ProbeOutcome::NotAsked
 }
 
 /// A webhook that refused, and its message.
@@ -93,18 +95,18 @@ fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     is_ours.then_some(policy)
 }
 
-fn denied(probe: &Probe, response: &Response, denial: &Denial<'_>) -> Outcome {
+fn denied(probe: &Probe, response: &Response, denial: &Denial<'_>) -> ProbeOutcome {
     let webhook = plain(denial.webhook);
     if !denial.webhook.ends_with(".memgate.dev") {
-        return Outcome::Missing(format!(
+        return ProbeOutcome::Missing(format!(
             "another webhook, {webhook}, refuses the dry run before memgate is asked: {}",
             plain(denial.message.trim_start_matches([':', ' ']))
         ));
     }
     if has_cause(probe, response) {
-        return Outcome::Answered { webhook: Some(webhook.into_owned()) };
+        return ProbeOutcome::Answered { webhook: Some(webhook.into_owned()) };
     }
-    Outcome::Missing(format!(
+    ProbeOutcome::Missing(format!(
         "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {}",
         probe.finding.code.name,
         plain(denial.message.trim_start_matches([':', ' ']))
@@ -182,7 +184,7 @@ mod tests {
 
     fn missing(response: &Response) -> String {
         match interpret(&probe("pods"), response) {
-            Outcome::Missing(why) | Outcome::Forbidden(why) => why,
+            ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -193,7 +195,7 @@ mod tests {
         let mut response = status(422, &format!("admission webhook \"{webhook}\" denied the request: no"));
         let field = "metadata.labels[memgate.dev/inject]";
         response.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": field}]});
-        let answered = Outcome::Answered { webhook: Some(webhook.to_owned()) };
+        let answered = ProbeOutcome::Answered { webhook: Some(webhook.to_owned()) };
         assert_eq!(interpret(&probe("pods"), &response), answered);
         response.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec"}]});
         assert!(missing(&response).contains("another reason than memgate/pod-not-recognised"));
@@ -203,10 +205,10 @@ mod tests {
     fn knows_memgates_own_warning() {
         let orka = probe("orka");
         let mut response = Response { status: 201, ..Response::default() };
-        assert_eq!(interpret(&orka, &response), Outcome::NotAsked);
+        assert_eq!(interpret(&orka, &response), ProbeOutcome::NotAsked);
         response.warnings = vec![format!("{}; more", orka.finding.message)];
-        assert_eq!(interpret(&orka, &response), Outcome::Answered { webhook: None });
-        assert_eq!(interpret(&probe("ark "), &response), Outcome::NotAsked);
+        assert_eq!(interpret(&orka, &response), ProbeOutcome::Answered { webhook: None });
+        assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotAsked);
     }
 
     #[test]
@@ -220,9 +222,9 @@ mod tests {
         };
         let code = "orloj/http-endpoint-required";
         let policy = "memgate-orloj-memories".to_owned();
-        assert_eq!(denial(&policy, code), Outcome::Guarded { policy: policy.clone() });
+        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy: policy.clone() });
         for other in [denial("no-memories", code), denial(&policy, "orloj/ref-invalid")] {
-            assert!(matches!(other, Outcome::Missing(_)), "{other:?}");
+            assert!(matches!(other, ProbeOutcome::Missing(_)), "{other:?}");
         }
     }
 
@@ -274,7 +276,7 @@ mod tests {
     #[test]
     fn tells_a_kind_that_is_not_served_from_a_namespace_that_is_not_there() {
         let mut response = status(404, "the server could not find the requested resource");
-        assert_eq!(interpret(&probe("ark "), &response), Outcome::NotServed);
+        assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotServed);
         response.body["details"] = json!({"kind": "namespaces", "name": "nowhere"});
         assert!(missing(&response).contains("no such namespace"));
     }

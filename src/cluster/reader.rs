@@ -19,7 +19,7 @@ const PAGE_OBJECTS: u32 = 500;
 
 /// The way to the cluster.
 #[derive(Clone)]
-pub struct Reader {
+pub struct ClusterReader {
     /// The client.
     pub client: Client,
     /// How many objects of one kind are read; a page more at most.
@@ -48,7 +48,7 @@ pub(super) fn forbidden(verb: &str, resource: &str) -> String {
     format!("you may not {verb} {resource}: it takes that right")
 }
 
-impl Reader {
+impl ClusterReader {
     /// One object by name.
     pub(super) async fn get<K>(&self, api: Api<K>, resource: &str, name: &str) -> Fetched<K>
     where

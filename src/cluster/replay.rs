@@ -129,7 +129,7 @@ impl AgentPod {
         Some(self.text("/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
     }
 
-    /// The pod as it was sent, as far as that can be told.
+    /// The pod as it was sent to the apiserver, as far as that can be restored.
     fn creation(&self) -> Value {
         let mut pod = self.json.clone();
         if let Value::Object(fields) = &mut pod {

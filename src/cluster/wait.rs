@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cluster::probe::Probe;
-use crate::cluster::probe_outcome::{Outcome, interpret};
+use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
 use crate::report::plain;
@@ -40,7 +40,7 @@ pub struct ProbeResult {
     /// The code of the finding that memgate has to report.
     pub code: &'static str,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: ProbeOutcome,
 }
 
 /// A namespace in which memgate is called for pods.
@@ -92,7 +92,7 @@ pub async fn send_probes(
     let mut results = Vec::new();
     for probe in probes {
         let outcome = timeout_at(deadline, send_probe(client, probe, target)).await;
-        let late = || Outcome::Missing("nobody answered in the time that was left".to_owned());
+        let late = || ProbeOutcome::Missing("nobody answered in the time that was left".to_owned());
         let outcome = outcome.unwrap_or_else(|_| late());
         results.push(ProbeResult { name: probe.name.clone(), code: probe.finding.code.name, outcome });
     }
@@ -108,23 +108,26 @@ pub fn all_answered(results: &[ProbeResult]) -> bool {
 /// What is missing, in a line each.
 fn missing(results: &[ProbeResult]) -> Vec<String> {
     let line = |result: &ProbeResult| match &result.outcome {
-        Outcome::Missing(why) | Outcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
-        Outcome::Answered { .. } | Outcome::Guarded { .. } | Outcome::NotServed | Outcome::NotAsked => None,
+        ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
+        ProbeOutcome::Answered { .. }
+        | ProbeOutcome::Guarded { .. }
+        | ProbeOutcome::NotServed
+        | ProbeOutcome::NotAsked => None,
     };
     results.iter().filter_map(line).collect()
 }
 
-async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> Outcome {
+async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> ProbeOutcome {
     let response = send(client, Method::POST, &probe.path(target.namespace), Some(&probe.object)).await;
     match response.map(|response| interpret(probe, &response)) {
-        Ok(Outcome::NotAsked) => Outcome::Missing(why_not_asked(client, probe, target).await),
+        Ok(ProbeOutcome::NotAsked) => ProbeOutcome::Missing(why_not_asked(client, probe, target).await),
         // Only what comes with a platform can be absent.
-        Ok(Outcome::NotServed) if !probe.optional => {
-            Outcome::Missing("the apiserver does not serve pods: is it one?".to_owned())
+        Ok(ProbeOutcome::NotServed) if !probe.optional => {
+            ProbeOutcome::Missing("the apiserver does not serve pods: is it one?".to_owned())
         }
         Ok(outcome) => outcome,
         Err(error) => {
-            Outcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(&error))))
+            ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(&error))))
         }
     }
 }

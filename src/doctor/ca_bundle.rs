@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
@@ -107,7 +107,7 @@ mod tests {
         config
     }
 
-    fn judged(bundle: Option<&str>) -> (Status, String) {
+    fn checks_of(bundle: Option<&str>) -> (CheckStatus, String) {
         let items = vec![trusting(bundle)];
         let found = Installation {
             name: "memgate".to_owned(),
@@ -122,19 +122,19 @@ mod tests {
     }
 
     #[test]
-    fn judges_bundles_by_their_certificates() {
+    fn checks_bundles_by_their_certificates() {
         let (old, new) = (certificate(2029), certificate(2040));
         let both = format!("{old}{new}");
         for (bundle, status, message) in [
-            (None, Status::Fail, "has no caBundle"),
-            (Some("nonsense"), Status::Fail, "no certificate in PEM form"),
-            (Some(old.as_str()), Status::Fail, "every certificate"),
-            (Some(new.as_str()), Status::Ok, "in the caBundle: 1"),
-            (Some(both.as_str()), Status::Warn, "1 of the 2"),
-            (Some(certificate(2030).as_str()), Status::Warn, "within a week"),
+            (None, CheckStatus::Fail, "has no caBundle"),
+            (Some("nonsense"), CheckStatus::Fail, "no certificate in PEM form"),
+            (Some(old.as_str()), CheckStatus::Fail, "every certificate"),
+            (Some(new.as_str()), CheckStatus::Ok, "in the caBundle: 1"),
+            (Some(both.as_str()), CheckStatus::Warn, "1 of the 2"),
+            (Some(certificate(2030).as_str()), CheckStatus::Warn, "within a week"),
         ] {
-            let (found, said) = judged(bundle);
-            assert!(found == status && said.contains(message), "{bundle:?}: {found:?} {said}");
+            let (found, text) = checks_of(bundle);
+            assert!(found == status && text.contains(message), "{bundle:?}: {found:?} {text}");
         }
     }
 
@@ -149,6 +149,6 @@ mod tests {
             ..Installation::default()
         };
         let statuses: Vec<_> = checks(&found).iter().map(|check| check.status).collect();
-        assert_eq!(statuses, [Status::Fail, Status::Ok]);
+        assert_eq!(statuses, [CheckStatus::Fail, CheckStatus::Ok]);
     }
 }

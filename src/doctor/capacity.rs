@@ -1,8 +1,8 @@
 //! Whether namespaces of agents admit the containers that memgate adds: Pod Security, quotas, limits, and
 //! whatever else takes part in admission. Memory that is only variables needs none.
 
-use crate::cluster::pod_dry_run::{PodDryRun, PodDryRuns, Verdict};
-use crate::doctor::check::{Check, Status, abbreviated};
+use crate::cluster::pod_dry_run::{PodAdmission, PodDryRun, PodDryRuns};
+use crate::doctor::check::{Check, CheckStatus, abbreviated};
 
 const ID: &str = "room";
 
@@ -29,23 +29,26 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
     let namespace = &dry_run.namespace;
     let subject = || format!("Namespace {namespace}");
     let containers = abbreviated(&dry_run.containers);
-    let (message, admitted_without) = match &dry_run.verdict {
-        Verdict::Admitted => return None,
-        Verdict::Unknown(why) => return Some(Check::unknown(ID, subject(), why.clone())),
-        Verdict::RefusedAnyway(message) if dry_run.is_stand_in => {
+    let (message, admitted_without) = match &dry_run.admission {
+        PodAdmission::Admitted => return None,
+        PodAdmission::Unknown(why) => return Some(Check::unknown(ID, subject(), why.clone())),
+        PodAdmission::RefusedAnyway(message) if dry_run.is_stand_in => {
             let message = format!(
                 "its agents have no pod to try, and a made-up one is refused, with memory and without: {message}"
             );
             return Some(Check::unknown(ID, subject(), message));
         }
-        Verdict::RefusedAnyway(message) => (message, false),
-        Verdict::Refused(message) => (message, true),
+        PodAdmission::RefusedAnyway(message) => (message, false),
+        PodAdmission::Refused(message) => (message, true),
     };
     let Refusal { id, status, quota, help } = classify(message);
     let subject = quota.map_or_else(subject, |quota| format!("ResourceQuota {namespace}/{quota}"));
     // What refuses pods without memory too is not for memgate to call a failure.
-    let (status, also) =
-        if admitted_without { (status, "") } else { (Status::Warn, ", and one without it is refused too") };
+    let (status, also) = if admitted_without {
+        (status, "")
+    } else {
+        (CheckStatus::Warn, ", and one without it is refused too")
+    };
     let message = format!("one more pod with the added container {containers} is refused{also}: {message}");
     let check = Check::new(id, status, subject, message);
     Some(match help {
@@ -57,7 +60,7 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
 /// What part of admission refused a pod, and what that means.
 struct Refusal<'m> {
     id: &'static str,
-    status: Status,
+    status: CheckStatus,
     quota: Option<&'m str>,
     help: Option<&'static str>,
 }
@@ -68,32 +71,32 @@ fn classify(message: &str) -> Refusal<'_> {
     let refusal = |id, status, help| Refusal { id, status, quota: None, help };
     if let Some(rest) = message.strip_prefix("exceeded quota: ") {
         let quota = rest.split_once(',').map(|(quota, _)| quota);
-        return Refusal { quota, ..refusal("quota", Status::Warn, Some("raise the quota")) };
+        return Refusal { quota, ..refusal("quota", CheckStatus::Warn, Some("raise the quota")) };
     }
     if let Some(rest) = message.strip_prefix("failed quota: ") {
         let quota = rest.split_once(':').map(|(quota, _)| quota);
         let help = Some("give the namespace a LimitRange with defaults");
-        return Refusal { quota, ..refusal("quota", Status::Warn, help) };
+        return Refusal { quota, ..refusal("quota", CheckStatus::Warn, help) };
     }
     if message.contains("violates PodSecurity ") {
-        return refusal("pod-security", Status::Fail, None);
+        return refusal("pod-security", CheckStatus::Fail, None);
     }
     if message.contains(" usage per ") || message.contains(" max limit to request ratio per ") {
-        return refusal("limits", Status::Fail, Some("widen the range"));
+        return refusal("limits", CheckStatus::Fail, Some("widen the range"));
     }
-    refusal(ID, Status::Fail, None)
+    refusal(ID, CheckStatus::Fail, None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn dry_run(verdict: Verdict) -> PodDryRun {
+    fn dry_run(admission: PodAdmission) -> PodDryRun {
         PodDryRun {
             namespace: "team-a".to_owned(),
             containers: vec!["memory-server".to_owned()],
             is_stand_in: false,
-            verdict,
+            admission,
         }
     }
 
@@ -106,8 +109,8 @@ mod tests {
     #[test]
     fn pods_that_are_admitted_are_good() {
         assert_eq!(checks(&PodDryRuns::default())[0].message, "no agent pod gets a container from memgate");
-        let check = only(dry_run(Verdict::Admitted));
-        assert_eq!((check.id, check.status), ("room", Status::Ok));
+        let check = only(dry_run(PodAdmission::Admitted));
+        assert_eq!((check.id, check.status), ("room", CheckStatus::Ok));
     }
 
     #[test]
@@ -117,35 +120,35 @@ mod tests {
             (
                 "exceeded quota: full, requested: requests.cpu=50m, used: requests.cpu=960m, limited: requests.cpu=1",
                 "quota",
-                Status::Warn,
+                CheckStatus::Warn,
                 "ResourceQuota team-a/full",
             ),
             (
                 "failed quota: full: must specify limits.cpu for: memory-server",
                 "quota",
-                Status::Warn,
+                CheckStatus::Warn,
                 "ResourceQuota team-a/full",
             ),
             (
                 "maximum memory usage per Container is 16Mi, but limit is 128Mi",
                 "limits",
-                Status::Fail,
+                CheckStatus::Fail,
                 of_namespace,
             ),
             (
                 "violates PodSecurity \"restricted:latest\": seccompProfile (container \"memory-server\" must set it)",
                 "pod-security",
-                Status::Fail,
+                CheckStatus::Fail,
                 of_namespace,
             ),
             (
                 "admission webhook \"a.example.com\" denied the request: no",
                 "room",
-                Status::Fail,
+                CheckStatus::Fail,
                 of_namespace,
             ),
         ] {
-            let check = only(dry_run(Verdict::Refused(message.to_owned())));
+            let check = only(dry_run(PodAdmission::Refused(message.to_owned())));
             assert_eq!((check.id, check.status, check.subject.as_str()), (id, status, subject));
             let expected =
                 format!("one more pod with the added container memory-server is refused: {message}");
@@ -156,20 +159,20 @@ mod tests {
     #[test]
     fn what_refuses_any_pod_is_no_failure_of_memgates() {
         let refused =
-            Verdict::RefusedAnyway("violates PodSecurity \"restricted:latest\": all of it".to_owned());
+            PodAdmission::RefusedAnyway("violates PodSecurity \"restricted:latest\": all of it".to_owned());
         let check = only(dry_run(refused.clone()));
-        assert_eq!((check.id, check.status), ("pod-security", Status::Warn));
+        assert_eq!((check.id, check.status), ("pod-security", CheckStatus::Warn));
         assert!(check.message.contains("and one without it is refused too: "), "{}", check.message);
         let check = only(PodDryRun { is_stand_in: true, ..dry_run(refused) });
-        assert_eq!((check.id, check.status), ("room", Status::Unknown));
+        assert_eq!((check.id, check.status), ("room", CheckStatus::Unknown));
     }
 
     #[test]
     fn says_what_could_not_be_tried() {
         let why = "you may not create pods: it takes that right";
-        let check = only(dry_run(Verdict::Unknown(why.to_owned())));
-        assert_eq!((check.id, check.status, check.message.as_str()), ("room", Status::Unknown, why));
-        let checks = checks(&PodDryRuns { results: vec![dry_run(Verdict::Admitted)], skipped: 3 });
-        assert_eq!((checks.len(), checks[0].status), (1, Status::Unknown));
+        let check = only(dry_run(PodAdmission::Unknown(why.to_owned())));
+        assert_eq!((check.id, check.status, check.message.as_str()), ("room", CheckStatus::Unknown, why));
+        let checks = checks(&PodDryRuns { results: vec![dry_run(PodAdmission::Admitted)], skipped: 3 });
+        assert_eq!((checks.len(), checks[0].status), (1, CheckStatus::Unknown));
     }
 }

@@ -11,7 +11,7 @@ use crate::report::{counted, plain};
 /// The status of a check, the good ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum CheckStatus {
     /// As it should be.
     Ok,
     /// It could not be found out, mostly because a right is missing.
@@ -22,7 +22,7 @@ pub enum Status {
     Fail,
 }
 
-impl Status {
+impl CheckStatus {
     /// The word in text and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -41,7 +41,7 @@ pub struct Check {
     /// The stable name of the check.
     pub id: &'static str,
     /// The status.
-    pub status: Status,
+    pub status: CheckStatus,
     /// The object, as `Kind namespace/name`; empty for the cluster as a whole.
     pub subject: String,
     /// What was found, in one sentence without a full stop.
@@ -56,7 +56,7 @@ impl Check {
     #[must_use]
     pub fn new(
         id: &'static str,
-        status: Status,
+        status: CheckStatus,
         subject: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
@@ -67,25 +67,25 @@ impl Check {
     /// A check that is as it should be.
     #[must_use]
     pub fn ok(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Ok, subject, message)
+        Self::new(id, CheckStatus::Ok, subject, message)
     }
 
     /// A check that warns.
     #[must_use]
     pub fn warn(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Warn, subject, message)
+        Self::new(id, CheckStatus::Warn, subject, message)
     }
 
     /// A check that fails.
     #[must_use]
     pub fn fail(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Fail, subject, message)
+        Self::new(id, CheckStatus::Fail, subject, message)
     }
 
     /// A check that could not be made.
     #[must_use]
     pub fn unknown(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Unknown, subject, message)
+        Self::new(id, CheckStatus::Unknown, subject, message)
     }
 
     /// The same with advice.
@@ -97,7 +97,7 @@ impl Check {
 
 /// How many checks have which status.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct CheckSummary {
     /// As it should be.
     pub ok: usize,
     /// Warnings.
@@ -108,21 +108,21 @@ pub struct Summary {
     pub unknown: usize,
 }
 
-impl Summary {
+impl CheckSummary {
     /// Counts.
     #[must_use]
     pub fn of(checks: &[Check]) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
         Self {
-            ok: count(Status::Ok),
-            warn: count(Status::Warn),
-            fail: count(Status::Fail),
-            unknown: count(Status::Unknown),
+            ok: count(CheckStatus::Ok),
+            warn: count(CheckStatus::Warn),
+            fail: count(CheckStatus::Fail),
+            unknown: count(CheckStatus::Unknown),
         }
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for CheckSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ok, warn, fail, unknown } = *self;
         let (warned, failed) = (counted(warn, "warning"), counted(fail, "failure"));
@@ -171,7 +171,7 @@ mod tests {
         let order: Vec<_> = checks.iter().map(|check| check.id).collect();
         assert_eq!(order, ["c", "b", "d", "a"]);
         assert!(!checks[0].message.contains('\n'));
-        let summary = Summary::of(&checks);
+        let summary = CheckSummary::of(&checks);
         assert_eq!(summary.to_string(), "1 ok, 1 warning, 1 failure, 1 unknown");
     }
 

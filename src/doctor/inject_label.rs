@@ -71,10 +71,10 @@ mod tests {
 
     use super::*;
     use crate::cluster::cluster_state::{AgentPod, Listing};
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
     use crate::model::settings::Family;
 
-    fn judged(namespace: Option<&str>, pod: Option<&str>) -> Vec<(Status, String)> {
+    fn checks_of(namespace: Option<&str>, pod: Option<&str>) -> Vec<(CheckStatus, String)> {
         let labels =
             |value: Option<&str>| value.map(|value| json!({INJECT_LABEL: value})).unwrap_or(json!({}));
         let item =
@@ -90,22 +90,22 @@ mod tests {
     }
 
     #[test]
-    fn judges_the_labels_of_namespaces_and_pods() {
+    fn checks_the_labels_of_namespaces_and_pods() {
         for (namespace, pod, status, expected) in [
-            (None, None, Status::Ok, "1 namespace, none"),
-            (None, Some("required"), Status::Ok, "1 namespace, none"),
-            (Some("disabled"), None, Status::Warn, "it opts out, but holds agent pods: scout-0"),
+            (None, None, CheckStatus::Ok, "1 namespace, none"),
+            (None, Some("required"), CheckStatus::Ok, "1 namespace, none"),
+            (Some("disabled"), None, CheckStatus::Warn, "it opts out, but holds agent pods: scout-0"),
             (
                 Some("Disabled"),
                 None,
-                Status::Warn,
+                CheckStatus::Warn,
                 "memgate.dev/inject=Disabled on a namespace means nothing",
             ),
-            (None, Some("yes"), Status::Warn, "memgate.dev/inject=yes on a pod means nothing"),
+            (None, Some("yes"), CheckStatus::Warn, "memgate.dev/inject=yes on a pod means nothing"),
         ] {
-            let checks = judged(namespace, pod);
-            let [(found, said)] = checks.as_slice() else { panic!("{checks:?}") };
-            assert!(*found == status && said.starts_with(expected), "{said}");
+            let checks = checks_of(namespace, pod);
+            let [(found, text)] = checks.as_slice() else { panic!("{checks:?}") };
+            assert!(*found == status && text.starts_with(expected), "{text}");
         }
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::cluster::replay::replay;
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use crate::model::settings::{Family, Settings};
     use crate::model::snapshot::Snapshot;
@@ -170,7 +170,7 @@ mod tests {
         snapshot
     }
 
-    fn judged(agents: &Agents) -> Vec<(Status, String)> {
+    fn checks_of(agents: &Agents) -> Vec<(CheckStatus, String)> {
         let mut config = installed(&Family::ALL).mutating;
         config.metadata.creation_timestamp =
             serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
@@ -183,9 +183,9 @@ mod tests {
         checks.into_iter().map(|check| (check.status, check.message)).collect()
     }
 
-    fn one(pod: AgentPod, memory: bool) -> (Status, String) {
+    fn one(pod: AgentPod, memory: bool) -> (CheckStatus, String) {
         let agents = Agents { pods: vec![pod], snapshot: snapshot(memory), ..Agents::default() };
-        match judged(&agents).as_slice() {
+        match checks_of(&agents).as_slice() {
             [one] => one.clone(),
             other => panic!("{other:#?}"),
         }
@@ -198,19 +198,19 @@ mod tests {
         let agents =
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
         let json = replay(&agents.pods, &agents.snapshot).remove(0).with_memory;
-        let (status, said) = one(AgentPod::new(Family::Arkonis, json), true);
-        assert!(status == Status::Ok && said == "1 agent pod, none without its memory", "{said}");
+        let (status, text) = one(AgentPod::new(Family::Arkonis, json), true);
+        assert!(status == CheckStatus::Ok && text == "1 agent pod, none without its memory", "{text}");
     }
 
     #[test]
     fn says_why_a_pod_may_have_missed_its_memory() {
-        let (status, said) = one(pod("2029-12-31T00:00:00Z", &json!({})), true);
-        assert_eq!(status, Status::Warn);
+        let (status, text) = one(pod("2029-12-31T00:00:00Z", &json!({})), true);
+        assert_eq!(status, CheckStatus::Warn);
         let expected = "it runs without the memory ArkMemory/notes of its agent (family arkonis): ";
-        assert!(said.starts_with(expected), "{said}");
-        assert!(said.ends_with("created before memgate was registered"), "{said}");
-        let (_, said) = one(pod(LATER, &json!({})), true);
-        assert!(said.ends_with("its webhook entry lets pods pass"), "{said}");
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.ends_with("created before memgate was registered"), "{text}");
+        let (_, text) = one(pod(LATER, &json!({})), true);
+        assert!(text.ends_with("its webhook entry lets pods pass"), "{text}");
 
         let key = ("ArkMemory".to_owned(), "team-a".to_owned(), "notes".to_owned());
         let agents = Agents {
@@ -219,13 +219,13 @@ mod tests {
             created: [(key, i64::MAX)].into(),
             ..Agents::default()
         };
-        assert!(judged(&agents)[0].1.ends_with("ArkMemory/notes was created after it"));
+        assert!(checks_of(&agents)[0].1.ends_with("ArkMemory/notes was created after it"));
     }
 
     #[test]
     fn says_what_is_wrong_with_the_memory() {
-        let (status, said) = one(pod(LATER, &json!({})), false);
-        assert!(status == Status::Warn && said.starts_with("it runs without its memory: "), "{said}");
+        let (status, text) = one(pod(LATER, &json!({})), false);
+        assert!(status == CheckStatus::Warn && text.starts_with("it runs without its memory: "), "{text}");
     }
 
     #[test]
@@ -234,8 +234,8 @@ mod tests {
             json!({"/status/phase": "Succeeded"}),
             json!({"/metadata/labels": {"arkonis.dev/deployment": "scout", "memgate.dev/inject": "disabled"}}),
         ] {
-            let (status, said) = one(pod(LATER, &more), true);
-            assert_eq!(status, Status::Ok, "{said}");
+            let (status, text) = one(pod(LATER, &more), true);
+            assert_eq!(status, CheckStatus::Ok, "{text}");
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
     fn tells_a_few_of_many() {
         let pods = (0..25).map(|_| pod(LATER, &json!({}))).collect();
         let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
-        let checks = judged(&agents);
+        let checks = checks_of(&agents);
         assert_eq!(checks.len(), 21);
         assert_eq!(
             checks[20].1,

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::cluster_state::Listing;
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
@@ -149,7 +149,7 @@ mod tests {
     fn beside(
         other: MutatingWebhookConfiguration,
         change: impl FnOnce(&mut MutatingWebhookConfiguration),
-    ) -> Vec<(&'static str, Status, String)> {
+    ) -> Vec<(&'static str, CheckStatus, String)> {
         let mut own = installed(&Family::ALL).mutating;
         change(&mut own);
         let found = Installation {
@@ -166,23 +166,24 @@ mod tests {
     #[test]
     fn names_those_that_change_pods_afterwards() {
         let harmless = json!({"failurePolicy": "Ignore"});
-        let statuses =
-            |checks: &[(&'static str, Status, String)]| checks.iter().map(|one| one.1).collect::<Vec<_>>();
+        let statuses = |checks: &[(&'static str, CheckStatus, String)]| {
+            checks.iter().map(|one| one.1).collect::<Vec<_>>()
+        };
         let before = beside(other("a-mesh", &harmless), |_| ());
         assert_eq!(before[0].2, "no other webhook changes pods after memgate");
         let after = beside(other("z-mesh", &harmless), |_| ());
-        assert_eq!(statuses(&after), [Status::Ok, Status::Ok]);
+        assert_eq!(statuses(&after), [CheckStatus::Ok, CheckStatus::Ok]);
         assert!(after[0].2.ends_with(": z-mesh"), "{}", after[0].2);
         let never = beside(other("z-mesh", &harmless), |own| {
             own.webhooks.as_mut().expect("webhooks")[0].reinvocation_policy = Some("Never".to_owned());
         });
-        assert_eq!((never[0].0, never[0].1), ("order", Status::Warn));
+        assert_eq!((never[0].0, never[0].1), ("order", CheckStatus::Warn));
     }
 
     #[test]
     fn names_those_that_memgates_pods_depend_on() {
         let checks = beside(other("a-policy", &json!({})), |_| ());
-        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", Status::Warn));
+        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", CheckStatus::Warn));
         assert!(checks[1].2.contains("other.example.com"), "{}", checks[1].2);
         for more in [
             json!({"failurePolicy": "Ignore"}),
@@ -192,7 +193,7 @@ mod tests {
             json!({"objectSelector": {"matchLabels": {"agent": "yes"}}}),
         ] {
             let checks = beside(other("a-policy", &more), |_| ());
-            assert_eq!(checks[1].1, Status::Ok, "{more}");
+            assert_eq!(checks[1].1, CheckStatus::Ok, "{more}");
         }
     }
 
@@ -205,7 +206,7 @@ mod tests {
             webhook.failure_policy = Some("Fail".to_owned());
             webhook.object_selector = None;
         });
-        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", Status::Fail));
+        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", CheckStatus::Fail));
         assert!(
             checks[1].2.contains("while arkonis.pods.memgate.dev of memgate does not"),
             "{}",

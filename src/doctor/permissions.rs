@@ -25,18 +25,18 @@ pub fn check(found: &Installation) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
 
     #[test]
     fn says_what_the_account_lacks() {
-        let judged = |permissions| check(&Installation { permissions, ..Installation::default() });
-        let denied = |denied: Vec<String>| judged(Fetched::Found(Permissions { checked: 9, denied }));
-        assert_eq!(denied(Vec::new()).status, Status::Ok);
+        let checks_of = |permissions| check(&Installation { permissions, ..Installation::default() });
+        let denied = |denied: Vec<String>| checks_of(Fetched::Found(Permissions { checked: 9, denied }));
+        assert_eq!(denied(Vec::new()).status, CheckStatus::Ok);
         let lacks = denied(vec!["list pods".to_owned()]);
         assert_eq!(
             (lacks.status, lacks.message.as_str()),
-            (Status::Fail, "it lacks 1 of 9 rights: list pods")
+            (CheckStatus::Fail, "it lacks 1 of 9 rights: list pods")
         );
-        assert_eq!(judged(Fetched::Unknown("you may not ask".to_owned())).status, Status::Unknown);
+        assert_eq!(checks_of(Fetched::Unknown("you may not ask".to_owned())).status, CheckStatus::Unknown);
     }
 }

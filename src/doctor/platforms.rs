@@ -76,7 +76,7 @@ fn platform(family: Family, served: &ServedResources) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
 
     fn served(rows: &[(&str, &str, &str)]) -> Fetched<ServedResources> {
         let mut served = ServedResources::new();
@@ -87,7 +87,7 @@ mod tests {
         Fetched::Found(served)
     }
 
-    fn judged(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(Status, String)> {
+    fn checks_of(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(CheckStatus, String)> {
         let found = Installation {
             version: Fetched::Found(version),
             served: served(rows),
@@ -98,18 +98,21 @@ mod tests {
 
     #[test]
     fn asks_for_native_sidecars() {
-        assert_eq!(judged((1, 36), &[])[0], (Status::Ok, "Kubernetes 1.36".to_owned()));
-        assert_eq!(judged((1, 28), &[])[0].0, Status::Fail);
+        assert_eq!(checks_of((1, 36), &[])[0], (CheckStatus::Ok, "Kubernetes 1.36".to_owned()));
+        assert_eq!(checks_of((1, 28), &[])[0].0, CheckStatus::Fail);
     }
 
     #[test]
     fn tells_platforms_that_are_there_and_those_in_other_versions() {
-        let (status, said) = &judged((1, 36), &[])[1];
-        assert!(*status == Status::Ok && said.starts_with("not installed"), "{said}");
-        let (status, said) =
-            &judged((1, 36), &[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[1];
-        assert!(*status == Status::Ok && said == "installed: memories.orloj.dev", "{said}");
-        let (status, said) = &judged((1, 36), &[("orloj.dev", "v2", "memories")])[1];
-        assert!(*status == Status::Fail && said.contains("memories.orloj.dev in v2 and not in v1"), "{said}");
+        let (status, text) = &checks_of((1, 36), &[])[1];
+        assert!(*status == CheckStatus::Ok && text.starts_with("not installed"), "{text}");
+        let (status, text) =
+            &checks_of((1, 36), &[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[1];
+        assert!(*status == CheckStatus::Ok && text == "installed: memories.orloj.dev", "{text}");
+        let (status, text) = &checks_of((1, 36), &[("orloj.dev", "v2", "memories")])[1];
+        assert!(
+            *status == CheckStatus::Fail && text.contains("memories.orloj.dev in v2 and not in v1"),
+            "{text}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Whether memgate answers the apiserver, as dry runs show it.
 
-use crate::cluster::probe_outcome::Outcome;
+use crate::cluster::probe_outcome::ProbeOutcome;
 use crate::cluster::wait::ProbeResult;
 use crate::doctor::check::Check;
 
@@ -11,21 +11,21 @@ pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
     let check = |result: &ProbeResult| {
         let (name, code) = (&result.name, result.code);
         match &result.outcome {
-            Outcome::Answered { webhook: Some(webhook) } => {
+            ProbeOutcome::Answered { webhook: Some(webhook) } => {
                 Some(Check::ok(ID, name, format!("{webhook} refuses what it has to refuse ({code})")))
             }
-            Outcome::Answered { webhook: None } => {
+            ProbeOutcome::Answered { webhook: None } => {
                 Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
             }
-            Outcome::Guarded { policy } => Some(Check::ok(
+            ProbeOutcome::Guarded { policy } => Some(Check::ok(
                 ID,
                 name,
                 format!("the policy {policy} refuses it before memgate is asked ({code})"),
             )),
-            Outcome::NotServed => None,
-            Outcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
-            Outcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
-            Outcome::Missing(why) => {
+            ProbeOutcome::NotServed => None,
+            ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
+            ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
+            ProbeOutcome::Missing(why) => {
                 Some(Check::fail(ID, name, why.clone()).help("`memgate wait` tries again until it works"))
             }
         }
@@ -36,18 +36,18 @@ pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
 
     #[test]
     fn has_a_status_for_each_outcome() {
         for (outcome, expected) in [
-            (Outcome::Answered { webhook: Some("a.memgate.dev".to_owned()) }, Some(Status::Ok)),
-            (Outcome::Answered { webhook: None }, Some(Status::Ok)),
-            (Outcome::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(Status::Ok)),
-            (Outcome::NotServed, None),
-            (Outcome::Forbidden("no".to_owned()), Some(Status::Unknown)),
-            (Outcome::NotAsked, Some(Status::Fail)),
-            (Outcome::Missing("no".to_owned()), Some(Status::Fail)),
+            (ProbeOutcome::Answered { webhook: Some("a.memgate.dev".to_owned()) }, Some(CheckStatus::Ok)),
+            (ProbeOutcome::Answered { webhook: None }, Some(CheckStatus::Ok)),
+            (ProbeOutcome::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(CheckStatus::Ok)),
+            (ProbeOutcome::NotServed, None),
+            (ProbeOutcome::Forbidden("no".to_owned()), Some(CheckStatus::Unknown)),
+            (ProbeOutcome::NotAsked, Some(CheckStatus::Fail)),
+            (ProbeOutcome::Missing("no".to_owned()), Some(CheckStatus::Fail)),
         ] {
             let result = ProbeResult { name: "pods".to_owned(), code: "memgate/pod-not-recognised", outcome };
             let checks = checks(std::slice::from_ref(&result));

@@ -107,12 +107,12 @@ fn selector(field: &str, live: &LabelSelector, wanted: &LabelSelector) -> Vec<St
     let (live, wanted) = (requirements(live), requirements(wanted));
     let missing = wanted.iter().filter(|one| !live.contains(one)).map(|one| (one, "no longer asks for"));
     let added = live.iter().filter(|one| !wanted.contains(one)).map(|one| (one, "also asks for"));
-    let said = |(one, what): (&LabelSelectorRequirement, &str)| {
+    let describe = |(one, what): (&LabelSelectorRequirement, &str)| {
         let values = one.values.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
         let values = if values.is_empty() { values } else { format!(" ({values})") };
         format!("{field} {what} {} {}{values}", one.key, one.operator)
     };
-    missing.chain(added).map(said).collect()
+    missing.chain(added).map(describe).collect()
 }
 
 /// Rules, one operation on one resource each.
@@ -139,12 +139,12 @@ mod tests {
 
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use crate::model::settings::Family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
-    fn judged(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
+    fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
         let wanted = installed(&Family::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
         };
         change(&mut found);
         let mut checks = checks(&found, &wanted);
-        checks.retain(|check| check.status != Status::Ok);
+        checks.retain(|check| check.status != CheckStatus::Ok);
         checks
     }
 
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    fn only(checks: &[Check]) -> (Status, &str) {
+    fn only(checks: &[Check]) -> (CheckStatus, &str) {
         match checks {
             [one] => (one.status, &one.message),
             other => panic!("{other:#?}"),
@@ -180,29 +180,29 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_complete() {
-        assert_eq!(judged(|_| ()), []);
+        assert_eq!(checks_of(|_| ()), []);
     }
 
     #[test]
     fn says_what_is_not_there() {
-        let checks = judged(|found| found.mutating = Fetched::Found(Listing::default()));
+        let checks = checks_of(|found| found.mutating = Fetched::Found(Listing::default()));
         assert_eq!(checks.len(), 1);
         assert!(checks[0].message.starts_with("there is no such configuration"));
-        let checks = judged(|found| found.mutating = Fetched::Unknown("you may not list".to_owned()));
-        assert_eq!(only(&checks), (Status::Unknown, "you may not list"));
+        let checks = checks_of(|found| found.mutating = Fetched::Unknown("you may not list".to_owned()));
+        assert_eq!(only(&checks), (CheckStatus::Unknown, "you may not list"));
     }
 
     #[test]
     fn says_which_entry_is_missing_or_new() {
-        let checks = judged(|found| drop(first_mutator(found).remove(0)));
-        assert_eq!(only(&checks), (Status::Fail, "the entry arkonis.pods.memgate.dev is missing"));
-        let checks = judged(|found| {
+        let checks = checks_of(|found| drop(first_mutator(found).remove(0)));
+        assert_eq!(only(&checks), (CheckStatus::Fail, "the entry arkonis.pods.memgate.dev is missing"));
+        let checks = checks_of(|found| {
             let webhooks = first_mutator(found);
             let mut other = webhooks[0].clone();
             other.name = "other.memgate.dev".to_owned();
             webhooks.push(other);
         });
-        assert_eq!(only(&checks).0, Status::Warn);
+        assert_eq!(only(&checks).0, CheckStatus::Warn);
         assert!(only(&checks).1.starts_with("the entry other.memgate.dev is none"));
     }
 
@@ -212,28 +212,28 @@ mod tests {
         for (change, status, expected) in [
             (
                 (|webhook| webhook.failure_policy = Some("Fail".to_owned())) as fn(&mut MutatingWebhook),
-                Status::Warn,
+                CheckStatus::Warn,
                 "failurePolicy is Fail, not Ignore",
             ),
-            (|webhook| webhook.timeout_seconds = Some(30), Status::Warn, "timeoutSeconds is 30, not 2"),
+            (|webhook| webhook.timeout_seconds = Some(30), CheckStatus::Warn, "timeoutSeconds is 30, not 2"),
             (
                 |webhook| webhook.reinvocation_policy = None,
-                Status::Warn,
+                CheckStatus::Warn,
                 "reinvocationPolicy is not IfNeeded: what others add afterwards is not seen",
             ),
             (
                 |webhook| webhook.object_selector = None,
-                Status::Warn,
+                CheckStatus::Warn,
                 "objectSelector no longer asks for arkonis.dev/deployment Exists",
             ),
             (
                 |webhook| drop(webhook.match_conditions.as_mut().expect("conditions").remove(0)),
-                Status::Warn,
+                CheckStatus::Warn,
                 "the match condition not-node is missing or has changed",
             ),
-            (|webhook| webhook.rules = None, Status::Fail, "it is not asked about CREATE of pods/v1"),
+            (|webhook| webhook.rules = None, CheckStatus::Fail, "it is not asked about CREATE of pods/v1"),
         ] {
-            let checks = judged(|found| change(&mut first_mutator(found)[0]));
+            let checks = checks_of(|found| change(&mut first_mutator(found)[0]));
             let first = checks.first().expect("a difference");
             let found = (first.status, first.subject.as_str(), first.message.as_str());
             assert_eq!(found, (status, subject, expected));
@@ -242,12 +242,12 @@ mod tests {
 
     #[test]
     fn says_what_narrows_an_entry() {
-        let checks = judged(|found| {
+        let checks = checks_of(|found| {
             let webhook = &mut first_mutator(found)[0];
             let selector = webhook.namespace_selector.as_mut().expect("a selector");
             selector.match_labels = Some([("team".to_owned(), "a".to_owned())].into());
         });
         let expected = "namespaceSelector also asks for team In (a)";
-        assert_eq!(only(&checks), (Status::Warn, expected));
+        assert_eq!(only(&checks), (CheckStatus::Warn, expected));
     }
 }

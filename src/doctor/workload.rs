@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::cluster_state::Listing;
-    use crate::doctor::check::Status;
+    use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::{installed, object};
     use crate::model::settings::Family;
 
@@ -250,15 +250,15 @@ mod tests {
         }
     }
 
-    fn judged(change: impl FnOnce(&mut Installation)) -> Vec<(&'static str, Status, String)> {
+    fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<(&'static str, CheckStatus, String)> {
         let mut found = healthy();
         change(&mut found);
-        let checks = checks(&found).into_iter().filter(|check| check.status != Status::Ok);
+        let checks = checks(&found).into_iter().filter(|check| check.status != CheckStatus::Ok);
         checks.map(|check| (check.id, check.status, check.message)).collect()
     }
 
-    fn only(change: impl FnOnce(&mut Installation)) -> (&'static str, Status, String) {
-        match judged(change).as_slice() {
+    fn only(change: impl FnOnce(&mut Installation)) -> (&'static str, CheckStatus, String) {
+        match checks_of(change).as_slice() {
             [one] => one.clone(),
             other => panic!("{other:#?}"),
         }
@@ -277,61 +277,61 @@ mod tests {
 
     #[test]
     fn what_is_installed_is_healthy_once_it_runs() {
-        assert_eq!(judged(|_| ()), []);
+        assert_eq!(checks_of(|_| ()), []);
     }
 
     #[test]
     fn says_what_keeps_calls_from_arriving() {
         let (id, status, _) = only(|found| found.service = Fetched::NotFound);
-        assert_eq!((id, status), ("service", Status::Fail));
+        assert_eq!((id, status), ("service", CheckStatus::Fail));
         let (id, status, _) = only(|found| found.endpoints = listed(Vec::new()));
-        assert_eq!((id, status), ("endpoints", Status::Fail));
-        let (id, _, said) =
+        assert_eq!((id, status), ("endpoints", CheckStatus::Fail));
+        let (id, _, text) =
             only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!("web")));
-        assert_eq!((id, said.contains("\"web\", which nothing has")), ("service", true));
-        let (_, _, said) = only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!(8443)));
-        assert_eq!(said, "it leads to port 8443, but memgate listens on 10250");
-        let (_, _, said) = only(|found| changed(&mut found.service, "/spec/ports/0/port", json!(8443)));
-        assert_eq!(said, "it has no port 443");
-        let (_, _, said) =
+        assert_eq!((id, text.contains("\"web\", which nothing has")), ("service", true));
+        let (_, _, text) = only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!(8443)));
+        assert_eq!(text, "it leads to port 8443, but memgate listens on 10250");
+        let (_, _, text) = only(|found| changed(&mut found.service, "/spec/ports/0/port", json!(8443)));
+        assert_eq!(text, "it has no port 443");
+        let (_, _, text) =
             only(|found| changed(&mut found.service, "/spec/selector", json!({"app": "other"})));
-        assert!(said.starts_with("its selector does not match"), "{said}");
+        assert!(text.starts_with("its selector does not match"), "{text}");
     }
 
     #[test]
     fn says_what_is_wrong_with_the_replicas() {
         let (id, status, _) =
             only(|found| changed(&mut found.deployment, "/status/availableReplicas", json!(0)));
-        assert_eq!((id, status), ("deployment", Status::Fail));
+        assert_eq!((id, status), ("deployment", CheckStatus::Fail));
         let (id, status, _) =
             only(|found| changed(&mut found.deployment, "/status/updatedReplicas", json!(1)));
-        assert_eq!((id, status), ("deployment", Status::Warn));
+        assert_eq!((id, status), ("deployment", CheckStatus::Warn));
         let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(1)));
-        assert_eq!((id, status), ("replicas", Status::Warn));
+        assert_eq!((id, status), ("replicas", CheckStatus::Warn));
         let (id, status, _) = only(|found| found.budgets = listed(Vec::new()));
-        assert_eq!((id, status), ("disruption-budget", Status::Warn));
-        let (id, _, said) = only(|found| {
+        assert_eq!((id, status), ("disruption-budget", CheckStatus::Warn));
+        let (id, _, text) = only(|found| {
             let Fetched::Found(budgets) = &mut found.budgets else { panic!("it was found") };
             let spec = budgets.items[0].spec.as_mut().expect("a spec");
             spec.min_available = Some(IntOrString::Int(2));
         });
-        assert_eq!((id, said.contains("lets no replica go")), ("disruption-budget", true));
+        assert_eq!((id, text.contains("lets no replica go")), ("disruption-budget", true));
     }
 
     #[test]
     fn says_when_versions_differ() {
         let pod = |image: &str| read(json!({"spec": {"containers": [{"name": "memgate", "image": image}]}}));
-        let (id, _, said) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
-        assert_eq!((id, said.contains("this is memgate")), ("versions", true));
-        let (_, _, said) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
-        assert_eq!(said, "the replicas differ: m:0.0.1, m:0.0.2");
+        let (id, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
+        assert_eq!((id, text.contains("this is memgate")), ("versions", true));
+        let (_, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
+        assert_eq!(text, "the replicas differ: m:0.0.1, m:0.0.2");
     }
 
     #[test]
     fn a_missing_right_is_shown_where_it_matters() {
         let why = "you may not get deployments";
-        let (id, status, said) = only(|found| found.deployment = Fetched::Unknown(why.to_owned()));
-        assert_eq!((id, status, said.as_str()), ("deployment", Status::Unknown, why));
+        let (id, status, text) = only(|found| found.deployment = Fetched::Unknown(why.to_owned()));
+        assert_eq!((id, status, text.as_str()), ("deployment", CheckStatus::Unknown, why));
     }
 
     #[test]
