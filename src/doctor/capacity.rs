@@ -69,6 +69,10 @@ struct Refusal<'m> {
 /// k8s.io/pod-security-admission.
 fn classify(message: &str) -> Refusal<'_> {
     let refusal = |id, status, help| Refusal { id, status, quota: None, help };
+    // Its text is its author's.
+    if message.starts_with("admission webhook ") {
+        return refusal(ID, CheckStatus::Fail, None);
+    }
     if let Some(rest) = message.strip_prefix("exceeded quota: ") {
         let quota = rest.split_once(',').map(|(quota, _)| quota);
         return Refusal { quota, ..refusal("quota", CheckStatus::Warn, Some("raise the quota")) };
@@ -142,7 +146,7 @@ mod tests {
                 of_namespace,
             ),
             (
-                "admission webhook \"a.example.com\" denied the request: no",
+                "admission webhook \"a.example.com\" denied the request: 2 pods usage per team",
                 "room",
                 CheckStatus::Fail,
                 of_namespace,
