@@ -3,7 +3,6 @@
 //! Each command has a module with its arguments and a `run` that calls what does the work and returns
 //! an [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
 
-pub mod apiserver;
 pub mod certs;
 pub mod check;
 pub mod cluster;
@@ -11,7 +10,6 @@ pub mod completions;
 pub mod crds;
 pub mod doctor;
 pub mod duration;
-pub mod entry;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with those that it may use besides itself.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("family", &["model"]),
     ("decide", &["family", "model"]),
@@ -25,9 +25,13 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("offline", &["report", "casefile", "state", "manifest", "admission", "decide", "family", "model"]),
     ("casefile", &["state", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),
+    ("cluster", &["server", "state", "report", "deploy", "admission", "decide", "family", "model"]),
+    ("doctor", &["cluster", "state", "manifest", "report", "deploy", "family", "model"]),
     (
         "cli",
         &[
+            "doctor",
+            "cluster",
             "server",
             "casefile",
             "offline",

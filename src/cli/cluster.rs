@@ -1,61 +1,28 @@
-//! The way to a cluster: a kubeconfig, one of its contexts, or the service account.
+//! `--kubeconfig` and `--context`: which cluster a command asks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use crate::cluster::client::{Error, KubeContext};
 
-/// Where a service account finds its namespace.
-const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-
-/// The namespace of `memgate manifests` when nobody says otherwise.
-pub const DEFAULT_NAMESPACE: &str = "memgate-system";
-
-/// Which cluster is meant.
-#[derive(Debug, Clone, Default)]
-pub struct Cluster {
-    /// The kubeconfig; without it KUBECONFIG, `~/.kube/config`, or the service account.
+/// Which cluster a command asks.
+#[derive(Debug, clap::Args)]
+pub struct ClusterArgs {
+    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig.
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     pub context: Option<String>,
 }
 
-impl Cluster {
+impl ClusterArgs {
     /// A client of the cluster; nothing is called yet.
     ///
     /// # Errors
-    /// When there is no such kubeconfig, or it cannot be used.
-    pub async fn client(&self) -> anyhow::Result<kube::Client> {
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let config = match (&self.kubeconfig, &self.context) {
-            (Some(path), _) => {
-                let failed = || format!("failed to use the kubeconfig {}", path.display());
-                let kubeconfig = Kubeconfig::read_from(path).map_err(said).with_context(failed)?;
-                let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                config.map_err(said).with_context(failed)?
-            }
-            (None, Some(context)) => {
-                let config = kube::Config::from_kubeconfig(&options).await;
-                config.map_err(said).with_context(|| format!("failed to use the context {context}"))?
-            }
-            (None, None) => {
-                let config = kube::Config::infer().await;
-                config.map_err(said).context("found no cluster; give --kubeconfig or --context")?
-            }
-        };
-        kube::Client::try_from(config).context("failed to make a client of the cluster")
+    /// When there is no cluster, or what leads to it is no good.
+    pub async fn client(&self) -> Result<kube::Client, Error> {
+        let context = KubeContext { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
+        context.client().await
     }
-}
-
-/// The namespace that this process runs in, or the usual one outside of a cluster.
-#[must_use]
-pub fn own_namespace() -> String {
-    let namespace = std::fs::read_to_string(Path::new(NAMESPACE_FILE)).unwrap_or_default();
-    let namespace = namespace.trim();
-    if namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { namespace.to_owned() }
-}
-
-/// The text of an error that repeats its causes in it.
-fn said(error: impl std::error::Error) -> anyhow::Error {
-    anyhow::Error::msg(error.to_string())
 }

@@ -1,11 +1,6 @@
 //! `memgate doctor`: what is wrong with an installation, and with what it is installed in.
 //!
-//! ```text
-//! cluster ──read, agents──▶ Installation + Agents ──one function a group──▶ Check, Check, …
-//! ```
-//!
-//! Reading and judging are apart: whatever may not be read is a check with the status `unknown`, and
-//! never the end. With `-o json`:
+//! With `-o json`:
 //!
 //! ```text
 //! {"version": "0.1.0",
@@ -15,46 +10,24 @@
 //!
 //! Ids and fields stay as they are; new ones may come.
 
-pub mod access;
-mod agents;
-pub mod answers;
-pub mod check;
-pub mod evidence;
-pub mod expected;
-pub mod missed;
-pub mod namespaces;
-pub mod neighbours;
-pub mod platform;
-mod read;
-pub mod room;
-pub mod trust;
-pub mod webhooks;
-pub mod workload;
-
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
+use clap::Parser as _;
 use serde::Serialize;
 use tokio::runtime::Runtime;
-use tokio::time::Instant;
 
 use crate::cli::ExitStatus;
-use crate::cli::apiserver::ClusterArgs;
-use crate::cli::doctor::check::{Check, Status, Summary, few, sort};
-use crate::cli::doctor::evidence::{Agents, Installation};
-use crate::cli::doctor::expected::{Expected, expected};
-use crate::cli::doctor::read::Reader;
+use crate::cli::cluster::ClusterArgs;
 use crate::cli::output::Form;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::cli::wait::{Outcome, namespace, probe::probes, round};
+use crate::cluster::wait::probe_namespace;
 use crate::deploy::metadata::NAME;
+use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
+use crate::doctor::{DoctorOptions, checks, read};
 use crate::model::settings::Settings;
-
-/// How long memgate has to answer all dry runs.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Find out what is wrong with an installation in a cluster
 ///
@@ -80,7 +53,7 @@ pub struct Args {
     webhook_configuration: String,
 
     /// The namespace of the dry runs that show whether memgate answers
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = namespace)]
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = probe_namespace)]
     dry_run_namespace: String,
 
     /// The most objects of one sort to look at
@@ -97,7 +70,7 @@ pub struct Args {
 
     /// The least status for which the exit code is 1
     #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
-    fail_on: FailOn,
+    fail_on: FailOnStatus,
 
     #[command(flatten)]
     settings: SettingsArgs,
@@ -107,7 +80,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FailOn {
+enum FailOnStatus {
     /// What does not work
     Fail,
     /// Warnings too
@@ -119,12 +92,20 @@ enum FailOn {
 /// # Errors
 /// When there is no way to a cluster, it does not answer, or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let settings = args.settings.settings()?;
+    let options = DoctorOptions {
+        namespace: &args.namespace,
+        configuration: &args.webhook_configuration,
+        dry_run_namespace: &args.dry_run_namespace,
+        max_objects: usize::try_from(args.limit).unwrap_or(usize::MAX),
+        settings: args.settings.settings()?,
+        parse_flags,
+    };
     let runtime = Runtime::new().context("failed to start the runtime")?;
-    let mut checks = runtime.block_on(look(args, settings))?;
+    let inputs =
+        runtime.block_on(async { anyhow::Ok(read(args.cluster.client().await?, &options).await?) })?;
     runtime.shutdown_background();
-    sort(&mut checks);
-    let summary = Summary::of(&checks);
+    let checks = checks(&inputs, args.show);
+    let summary = CheckSummary::of(&checks);
     match args.output {
         Form::Text => {
             terminal.out(text(&checks).as_bytes())?;
@@ -132,45 +113,20 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         }
         Form::Json => terminal.raw(&json(&checks, summary)?)?,
     }
-    let bad = summary.fail > 0 || (args.fail_on == FailOn::Warn && summary.warn > 0);
+    let bad = summary.fail > 0 || (args.fail_on == FailOnStatus::Warn && summary.warn > 0);
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
 }
 
-async fn look(args: &Args, chosen: Settings) -> anyhow::Result<Vec<Check>> {
-    let client = args.cluster.client().await?;
-    let reader = Reader { client, most: usize::try_from(args.limit).unwrap_or(usize::MAX) };
-    let mut found = read::installation(&reader, &args.namespace, &args.webhook_configuration).await?;
-    let settings = if chosen == Settings::default() { platform::settings(&found) } else { chosen };
-    let wanted = expected(&args.namespace, &settings.families, platform::components(&found))?;
-    found.denied = read::denied(&reader, &found, &wanted).await;
-    let (probes, end) = (probes(&settings.families), Instant::now() + PATIENCE);
-    let (place, name) = (&args.dry_run_namespace, &args.webhook_configuration);
-    let answers = round(&reader.client, &probes, place, name, end).await;
-    let agents = agents::agents(&reader, &found, settings).await;
-    Ok(judge(&found, &agents, &wanted, &answers, args.show))
+/// The flags of `memgate serve` that choose settings, as they stand in memgate's Deployment.
+#[derive(Debug, clap::Parser)]
+struct DeploymentFlags {
+    #[command(flatten)]
+    settings: SettingsArgs,
 }
 
-/// Every check there is.
-fn judge(
-    found: &Installation,
-    agents: &Agents,
-    wanted: &Expected,
-    answers: &[Outcome],
-    show: usize,
-) -> Vec<Check> {
-    let pods = missed::judge(&agents.pods, &agents.snapshot);
-    let imagined = missed::judge(&agents.imagined, &agents.snapshot);
-    let mut checks = answers::checks(answers);
-    checks.extend(webhooks::checks(found, wanted));
-    checks.extend(trust::checks(found));
-    checks.extend(workload::checks(found));
-    checks.push(access::check(found));
-    checks.extend(neighbours::checks(found));
-    checks.extend(platform::checks(found, &agents.snapshot.settings.families));
-    checks.extend(namespaces::checks(found, agents));
-    checks.extend(missed::checks(found, agents, &pods, show));
-    checks.extend(room::checks(found, agents, pods.iter().chain(&imagined)));
-    checks
+/// The settings that these flags choose; none when they are wrong.
+fn parse_flags(flags: &[&str]) -> Option<Settings> {
+    DeploymentFlags::try_parse_from(flags).ok()?.settings.settings().ok()
 }
 
 /// A line for each check; those that say the same of several subjects share one.
@@ -182,7 +138,7 @@ fn text(checks: &[Check]) -> String {
         let Some(Check { id, status, message, help, .. }) = group.first() else { continue };
         let (style, name) = (style(*status), status.name());
         let subjects = group.iter().map(|check| check.subject.clone()).filter(|subject| !subject.is_empty());
-        let subjects = few(&subjects.collect::<Vec<_>>());
+        let subjects = abbreviated(&subjects.collect::<Vec<_>>());
         let subject = if subjects.is_empty() { subjects } else { format!("{subjects}: ") };
         let _infallible = writeln!(text, "{style}{name}{style:#}[{id}]: {subject}{message}");
         if let Some(help) = help {
@@ -192,33 +148,38 @@ fn text(checks: &[Check]) -> String {
     text
 }
 
-fn style(status: Status) -> Style {
+fn style(status: CheckStatus) -> Style {
     let color = match status {
-        Status::Ok => AnsiColor::Green,
-        Status::Unknown => AnsiColor::Cyan,
-        Status::Warn => AnsiColor::Yellow,
-        Status::Fail => AnsiColor::Red,
+        CheckStatus::Ok => AnsiColor::Green,
+        CheckStatus::Unknown => AnsiColor::Cyan,
+        CheckStatus::Warn => AnsiColor::Yellow,
+        CheckStatus::Fail => AnsiColor::Red,
     };
     color.on_default().bold()
 }
 
 #[derive(Serialize)]
-struct Written<'c> {
+struct DoctorOutput<'c> {
     version: &'static str,
     checks: &'c [Check],
-    summary: Summary,
+    summary: CheckSummary,
 }
 
-fn json(checks: &[Check], summary: Summary) -> anyhow::Result<Vec<u8>> {
-    let written = Written { version: env!("CARGO_PKG_VERSION"), checks, summary };
-    let mut bytes = serde_json::to_vec_pretty(&written).context("failed to write the result")?;
+fn json(checks: &[Check], summary: CheckSummary) -> anyhow::Result<Vec<u8>> {
+    let output = DoctorOutput { version: env!("CARGO_PKG_VERSION"), checks, summary };
+    let mut bytes = serde_json::to_vec_pretty(&output).context("failed to write the result")?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+
     use super::*;
+    use crate::cluster::cluster_state::{Fetched, Installation};
+    use crate::doctor::inferred;
+    use crate::family;
 
     #[test]
     fn says_what_is_the_same_of_several_once() {
@@ -237,7 +198,8 @@ mod tests {
     fn writes_json_that_stays_as_it_is() {
         let checks = [Check::warn("order", "a", "b").help("c"), Check::ok("apiserver", "", "d")];
         let written: serde_json::Value =
-            serde_json::from_slice(&json(&checks, Summary::of(&checks)).expect("it writes")).expect("JSON");
+            serde_json::from_slice(&json(&checks, CheckSummary::of(&checks)).expect("it writes"))
+                .expect("JSON");
         let expected = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"),
             "checks": [
@@ -247,5 +209,18 @@ mod tests {
             "summary": {"ok": 1, "warn": 1, "fail": 0, "unknown": 0},
         });
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn learns_the_settings_from_the_deployment() {
+        let args = ["serve", "--family=orloj", "--listen=0.0.0.0:10250", "--orloj-job-namespace=jobs"];
+        let deployment: Deployment = serde_json::from_value(serde_json::json!({
+            "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "memgate", "args": args}]}}},
+        }))
+        .expect("a Deployment");
+        let installation = Installation { deployment: Fetched::Found(deployment), ..Installation::default() };
+        let settings = inferred::settings(&installation, parse_flags);
+        assert_eq!(settings.families, [&family::orloj::FAMILY]);
+        assert_eq!(settings.orloj.job_namespaces, ["jobs"]);
     }
 }

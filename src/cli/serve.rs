@@ -10,12 +10,12 @@ use anyhow::Context as _;
 use axum::http::Uri;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::Cluster;
 use crate::cli::input::state_from_files;
 use crate::cli::limits::LimitArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
+use crate::cluster::client::KubeContext;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
@@ -148,8 +148,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = options(args)?;
     let settings = args.settings.settings()?;
     let state = if args.state.is_empty() {
-        let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-        State::Cluster { client: runtime.block_on(cluster.client())?, settings }
+        let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
         match state_from_files(&args.state, settings, terminal)? {
             Some(snapshot) => State::Fixed(snapshot),

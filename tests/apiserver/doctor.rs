@@ -28,7 +28,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
         Case::new("doctor::finds_pods_without_their_memory", missed),
         // The agents would be users of the memory of other trials: of a kind that is looked for everywhere.
-        Case::alone("doctor::finds_namespaces_without_room", no_room),
+        Case::alone("doctor::finds_quotas_that_are_used_up", full_quota),
+        Case::alone("doctor::finds_limits_that_are_too_narrow", narrow_limits),
+        Case::alone("doctor::finds_pods_that_pod_security_refuses", pod_security),
+        Case::alone("doctor::says_where_it_may_not_try_a_pod", no_right_to_try),
         Case::new("doctor::finds_other_webhooks", neighbours),
         Case::new("doctor::says_which_rights_it_lacks", rights),
         Case::new("doctor::fails_without_an_apiserver", unreachable),
@@ -313,12 +316,8 @@ fn missed(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a sympozium agent runs beside it, and the namespace is full.
-fn no_room(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let stager = world.memgate()?.stager();
-    let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
-    let namespaces = [world.namespace("crowded", &[])?, world.namespace("crowded", &strict)?];
+/// An agent of sympozium, to whose pods memgate adds a container.
+fn agent_with_sidecar() -> [Value; 2] {
     let agent = json!({
         "apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent", "metadata": {"name": "triage"},
         "spec": {"agents": {"default": {"model": "gpt-4o"}}, "skills": [{"skillPackRef": "memory"}]},
@@ -330,48 +329,203 @@ fn no_room(world: &World) -> Result<()> {
             "sidecar": {"image": "registry.example/memory-server:2.1"},
         },
     });
-    let run = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": "triage-1",
-            "labels": {"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "triage"},
-        },
-        "spec": {"containers": [{"name": "agent", "image": "agent-runner"}]},
-    });
-    for namespace in &namespaces {
-        for object in [&agent, &pack] {
-            cluster.block_on(create(&stager, namespace, object, ""))?.object()?;
+    [agent, pack]
+}
+
+/// Namespaces of agents to whose pods memgate adds a container: in `running` there is a pod, which came to
+/// be before anything stood in its way; in `waiting` none was ever admitted.
+struct Crowd {
+    running: String,
+    waiting: String,
+}
+
+impl Crowd {
+    fn new(world: &World) -> Result<Self> {
+        let (cluster, stager) = (world.cluster()?, world.memgate()?.stager());
+        // The pod that doctor makes up where there is none meets this.
+        let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
+        let crowd =
+            Self { running: world.namespace("crowded", &[])?, waiting: world.namespace("crowded", &strict)? };
+        let few = json!({"cpu": "1m", "memory": "1Mi"});
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "triage-1",
+                "labels": {"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "triage"},
+            },
+            "spec": {"containers": [{
+                "name": "agent", "image": "agent-runner", "resources": {"requests": few, "limits": few},
+            }]},
+        });
+        for namespace in crowd.both() {
+            for object in agent_with_sidecar() {
+                cluster.block_on(create(&stager, namespace, &object, ""))?.object()?;
+            }
         }
+        cluster.block_on(create(&stager, &crowd.running, &pod, ""))?.object()?;
+        Ok(crowd)
     }
-    // In the other one no pod ever came to be.
-    cluster.block_on(create(&stager, &namespaces[0], &run, ""))?.object()?;
-    let limits = json!({
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"},
-        "spec": {"limits": [{"type": "Container", "max": {"memory": "16Mi"}}]},
-    });
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"},
-        "spec": {"hard": {"requests.cpu": "10m"}},
-    });
-    for (namespace, object) in
-        namespaces.iter().flat_map(|namespace| [(namespace, &limits), (namespace, &quota)])
-    {
-        cluster.admin().run_with_input(&["apply", "-n", namespace, "-f", "-"], &object.to_string())?.ok()?;
+
+    fn both(&self) -> [&String; 2] {
+        [&self.running, &self.waiting]
     }
+
+    fn apply(&self, cluster: &ControlPlane, object: &Value) -> Result<()> {
+        for namespace in self.both() {
+            let apply = ["apply", "-n", namespace, "-f", "-"];
+            cluster.admin().run_with_input(&apply, &object.to_string())?.ok()?;
+        }
+        Ok(())
+    }
+
+    /// That no dry run left a pod; then the agents go, which other trials would see.
+    fn leave(&self, cluster: &ControlPlane) -> Result<()> {
+        for (namespace, expected) in [(&self.running, "pod/triage-1\n"), (&self.waiting, "")] {
+            let pods = cluster.kubectl(&["get", "pods", "-n", namespace, "-o", "name"])?.ok()?.stdout;
+            ensure!(pods == expected, "{namespace}: a dry run stored something: {pods}");
+            let kinds = "agents.sympozium.ai,skillpacks.sympozium.ai";
+            cluster.kubectl(&["delete", kinds, "--all", "-n", namespace])?.ok()?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said about pods in a namespace.
+fn about_pods(diagnosis: &Diagnosis, namespace: &str) -> Vec<Value> {
+    let subjects = [format!("Namespace {namespace}"), format!("ResourceQuota {namespace}/full")];
+    let about =
+        diagnosis.checks().filter(|check| subjects.iter().any(|subject| check["subject"] == *subject));
+    about.filter(|check| check["id"] != "inject-label").cloned().collect()
+}
+
+/// Runs it until all that it says about pods in both namespaces is one check, which is this.
+fn says_of_both(
+    cluster: &ControlPlane,
+    crowd: &Crowd,
+    (id, status, subject): (&str, &str, &str),
+    message: &str,
+) -> Result<()> {
     let house = House { home: "memgate".to_owned() };
-    let diagnosis = house.doctor(cluster, &["--family", "sympozium"])?;
-    for namespace in &namespaces {
-        let kinds = "agents.sympozium.ai,skillpacks.sympozium.ai";
-        cluster.kubectl(&["delete", kinds, "--all", "-n", namespace])?.ok()?;
+    wait::until(message, || {
+        let diagnosis = house.doctor(cluster, &["--family", "sympozium"])?;
+        let is_said = |namespace: &String| match about_pods(&diagnosis, namespace).as_slice() {
+            [check] => {
+                check["id"] == id
+                    && check["status"] == status
+                    && check["subject"] == subject.replace("{}", namespace)
+                    && check["message"].as_str().is_some_and(|text| text.starts_with(message))
+            }
+            _ => false,
+        };
+        Ok(crowd.both().into_iter().all(is_said).then_some(()))
+    })
+}
+
+const REFUSED: &str = "one more pod with the added container memory-server is refused";
+
+/// The memory of a sympozium agent runs beside it, and the quota of its namespace is used up.
+fn full_quota(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let crowd = Crowd::new(world)?;
+    let hard = json!({"requests.cpu": "10m"});
+    crowd.apply(
+        cluster,
+        &json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": hard},
+        }),
+    )?;
+    // There is no controller here that would count.
+    let count = |status: Value| -> Result<()> {
+        let status = json!({"status": status}).to_string();
+        for namespace in crowd.both() {
+            let patch = ["patch", "quota", "full", "-n", namespace, "--subresource=status", "--type=merge"];
+            cluster.kubectl(&[&patch[..], &["--patch", &status]].concat())?.ok()?;
+        }
+        Ok(())
+    };
+    count(json!({"hard": hard}))?;
+    let uncounted = "failed to try a pod: status unknown for quota: full, ";
+    says_of_both(cluster, &crowd, ("room", "unknown", "Namespace {}"), uncounted)?;
+    count(json!({"hard": hard, "used": {"requests.cpu": "1m"}}))?;
+    let exceeded = format!("{REFUSED}: exceeded quota: full, ");
+    says_of_both(cluster, &crowd, ("quota", "warn", "ResourceQuota {}/full"), &exceeded)?;
+    crowd.leave(cluster)
+}
+
+/// Containers of the size of the memory's may not run there.
+fn narrow_limits(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let crowd = Crowd::new(world)?;
+    let limits = json!([{"type": "Container", "max": {"memory": "16Mi"}}]);
+    crowd.apply(
+        cluster,
+        &json!({
+            "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": limits},
+        }),
+    )?;
+    let above = format!("{REFUSED}: maximum memory usage per Container is 16Mi, but limit is ");
+    says_of_both(cluster, &crowd, ("limits", "fail", "Namespace {}"), &above)?;
+    crowd.leave(cluster)
+}
+
+/// "restricted" admits the container that memgate adds, and not the agent's own.
+fn pod_security(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let crowd = Crowd::new(world)?;
+    let house = House { home: "memgate".to_owned() };
+    let doctor = || house.doctor(cluster, &["--family", "sympozium"]);
+    let admitted = doctor()?;
+    for namespace in crowd.both() {
+        let checks = about_pods(&admitted, namespace);
+        ensure!(checks.is_empty(), "{checks:?}");
     }
-    for namespace in namespaces {
-        let quota = diagnosis.find("quota", "warn", &format!("ResourceQuota {namespace}/full"));
-        ensure!(quota.is_some(), "{}", diagnosis.json);
-        let range = diagnosis.find("limits", "fail", &format!("LimitRange {namespace}/small"));
-        ensure!(range.is_some(), "{}", diagnosis.json);
+    let level = "pod-security.kubernetes.io/enforce=restricted";
+    cluster.kubectl(&["label", "namespace", &crowd.running, "--overwrite", level])?.ok()?;
+    let message =
+        format!("{REFUSED}, and one without it is refused too: violates PodSecurity \"restricted:latest\": ");
+    let check = wait::until(&message, || {
+        Ok(about_pods(&doctor()?, &crowd.running).into_iter().find(|check| check["id"] == "pod-security"))
+    })?;
+    let text = check["message"].as_str().unwrap_or_default();
+    ensure!(check["status"] == "warn" && text.starts_with(&message), "{check}");
+    ensure!(!text.contains("\"memory-server\" must"), "{check}");
+    let others = about_pods(&doctor()?, &crowd.waiting);
+    ensure!(others.is_empty(), "{others:?}");
+    crowd.leave(cluster)
+}
+
+/// Without the right to create pods it stays open whether they would be admitted.
+fn no_right_to_try(world: &World) -> Result<()> {
+    let cluster = world.cluster()?;
+    let stager = world.memgate()?.stager();
+    let namespace = world.namespace("untried", &[])?;
+    for object in agent_with_sidecar() {
+        cluster.block_on(create(&stager, &namespace, &object, ""))?.object()?;
     }
-    let secured = diagnosis.checks().find(|check| check["id"] == "pod-security");
-    ensure!(secured.is_none(), "{secured:?}");
+    let user = "may-only-read";
+    let read = json!({"apiGroups": ["sympozium.ai", ""], "resources": ["*"], "verbs": ["get", "list"]});
+    let api = "rbac.authorization.k8s.io";
+    for object in [
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": [read],
+        }),
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
+            "subjects": [{"apiGroup": api, "kind": "User", "name": user}],
+        }),
+    ] {
+        cluster.admin().apply(&object.to_string())?;
+    }
+    let reader = cluster.user_kubeconfig(user, &[])?;
+    let diagnosis = Diagnosis::read(&run(&reader, &["--family", "sympozium"])?)?;
+    cluster
+        .kubectl(&["delete", "agents.sympozium.ai,skillpacks.sympozium.ai", "--all", "-n", &namespace])?
+        .ok()?;
+    let check = diagnosis.checks().find(|check| check["subject"] == format!("Namespace {namespace}"));
+    let check = check.with_context(|| diagnosis.json.to_string())?;
+    ensure!(check["id"] == "room" && check["status"] == "unknown", "{check}");
+    ensure!(check["message"] == "you may not create pods: it takes that right", "{check}");
     Ok(())
 }
 

@@ -9,14 +9,12 @@ use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::Cluster;
+use crate::cli::output::Form;
 use crate::cli::terminal::Terminal;
-use crate::server::certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
+use crate::cluster::certificates::{Verification, verification};
+use crate::cluster::client::KubeContext;
+use crate::server::certs::verify::VerifyOptions;
 use crate::server::clock::Clock;
-
-/// So many seconds before a certificate expires it is warned about: a week, but no more than a fifth
-/// of its life, since what lives for a week is replaced before that.
-const SOON: i64 = 7 * 24 * 3600;
 
 /// Tell whether the live webhook configurations trust memgate's certificate
 ///
@@ -59,81 +57,40 @@ pub(super) struct Verify {
 
     /// The form of the result
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
-    output: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// One JSON object
-    Json,
-}
-
-/// What is to be said, and how it ends.
-struct Outcome<'a> {
-    configuration: &'a str,
-    entries: Vec<WebhookReport>,
-    now: i64,
+    output: Form,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let cluster = Cluster { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-    let now = Clock::default().unix_now();
+    let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let question = VerifyOptions {
         configuration: &args.webhook_configuration,
         address: args.url.as_deref(),
         chain: args.cert.as_deref(),
-        now,
+        now: Clock::default().unix_now(),
     };
     let runtime = Runtime::new().context("failed to start the runtime")?;
-    let entries = runtime.block_on(async {
-        let client = cluster.client().await?;
-        anyhow::Ok(verify(&client, &question).await?)
-    })?;
+    let verification =
+        runtime.block_on(async { anyhow::Ok(verification(&context.client().await?, &question).await?) })?;
     anyhow::ensure!(
-        !entries.is_empty(),
+        !verification.entries.is_empty(),
         "found no webhook configuration named {}; give --webhook-configuration",
         args.webhook_configuration
     );
-    let result = Outcome { configuration: &args.webhook_configuration, entries, now };
     let text = match args.output {
-        Format::Text => text::render(&result),
-        Format::Json => json::render(&result),
+        Form::Text => text::render(&args.webhook_configuration, &verification),
+        Form::Json => json::render(&args.webhook_configuration, &verification),
     };
     terminal.out(text.as_bytes())?;
-    Ok(result.status())
+    Ok(status(&verification))
 }
 
-impl Outcome<'_> {
-    /// Whether every certificate is trusted; `None` when that was not found out.
-    fn is_good(&self) -> Option<bool> {
-        let has = |wanted: fn(&TrustVerdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
-        match () {
-            () if has(|verdict| matches!(verdict, TrustVerdict::Refused(_))) => Some(false),
-            () if has(|verdict| !matches!(verdict, TrustVerdict::Trusted)) => None,
-            () => Some(true),
-        }
-    }
-
-    fn status(&self) -> ExitStatus {
-        let is_open = |entry: &WebhookReport| matches!(entry.verdict, TrustVerdict::Unknown(_));
-        match self.is_good() {
-            Some(false) => ExitStatus::Denied,
-            None if self.entries.iter().any(is_open) => ExitStatus::Failed,
-            _ => ExitStatus::Clean,
-        }
-    }
-}
-
-/// What is to be said of a certificate's dates, if anything.
-fn warning(facts: &CertInfo, now: i64) -> Option<&'static str> {
-    match facts.not_after - now {
-        left if left <= 0 => Some("expired"),
-        left if left < SOON.min((facts.not_after - facts.not_before) / 5) => Some("expires soon"),
-        _ if facts.not_before > now => Some("not valid yet"),
-        _ => None,
+/// Trust that was not found out is a fault only where a server was asked.
+fn status(verification: &Verification) -> ExitStatus {
+    match verification.is_trusted() {
+        Some(false) => ExitStatus::Denied,
+        None if verification.has_unknown() => ExitStatus::Failed,
+        _ => ExitStatus::Clean,
     }
 }
 
@@ -147,6 +104,7 @@ fn date(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
     fn facts(subject: &str, not_after: i64) -> CertInfo {
         CertInfo {
@@ -158,7 +116,7 @@ mod tests {
         }
     }
 
-    fn outcome() -> Outcome<'static> {
+    fn found() -> Verification {
         let now = 1_800_000_000;
         let entry = |name: &str, chain, verdict| WebhookReport {
             configuration: "mutating",
@@ -178,23 +136,7 @@ mod tests {
                 TrustVerdict::Refused("it has expired".to_owned()),
             ),
         ];
-        Outcome { configuration: "memgate", entries, now }
-    }
-
-    #[test]
-    fn warns_of_what_should_have_been_replaced() {
-        let day = 24 * 3600;
-        let lives = |from: i64, to: i64| CertInfo { not_before: from * day, ..facts("CN=x", to * day) };
-        for (facts, expected) in [
-            (lives(-1, 6), None),
-            (lives(-6, 1), Some("expires soon")),
-            (lives(-300, 65), None),
-            (lives(-359, 6), Some("expires soon")),
-            (lives(-7, 0), Some("expired")),
-            (lives(1, 8), Some("not valid yet")),
-        ] {
-            assert_eq!(warning(&facts, 0), expected, "{facts:?}");
-        }
+        Verification { entries, now }
     }
 
     #[test]
@@ -215,14 +157,14 @@ mutating memgate
                signed by CN=memgate CA 1, for memgate.memgate-system.svc
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
 ";
-        assert_eq!(text::render(&outcome()), expected);
+        assert_eq!(text::render("memgate", &found()), expected);
     }
 
     #[test]
     fn says_good_only_of_what_it_has_seen() {
         let (unknown, refused) = (TrustVerdict::Unknown(String::new()), TrustVerdict::Refused(String::new()));
         let unasked = TrustVerdict::Unasked(String::new());
-        for (verdicts, good, status) in [
+        for (verdicts, trusted, expected) in [
             (vec![TrustVerdict::Trusted, TrustVerdict::Trusted], Some(true), ExitStatus::Clean),
             (vec![TrustVerdict::Trusted, unasked.clone()], None, ExitStatus::Clean),
             (vec![unasked.clone()], None, ExitStatus::Clean),
@@ -230,19 +172,19 @@ mutating memgate
             (vec![unknown.clone()], None, ExitStatus::Failed),
             (vec![unknown, unasked, refused], Some(false), ExitStatus::Denied),
         ] {
-            let mut outcome = outcome();
-            let entry = outcome.entries[0].clone();
-            outcome.entries = verdicts
+            let mut found = found();
+            let entry = found.entries[0].clone();
+            found.entries = verdicts
                 .iter()
                 .map(|verdict| WebhookReport { verdict: verdict.clone(), ..entry.clone() })
                 .collect();
-            assert_eq!((outcome.is_good(), outcome.status()), (good, status), "{verdicts:?}");
+            assert_eq!((found.is_trusted(), status(&found)), (trusted, expected), "{verdicts:?}");
         }
     }
 
     #[test]
     fn says_it_to_programs() {
-        let json: serde_json::Value = serde_json::from_str(&json::render(&outcome())).expect("JSON");
+        let json: serde_json::Value = serde_json::from_str(&json::render("memgate", &found())).expect("JSON");
         assert_eq!(json["good"], false);
         assert_eq!(json["entries"][0]["verdict"], "trusted");
         assert_eq!(json["entries"][0]["served"][0]["notAfter"], "2027-01-15T09:00:00Z");

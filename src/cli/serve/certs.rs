@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::cluster::own_namespace;
 use crate::cli::duration;
+use crate::cluster::client::own_namespace;
 use crate::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
 use crate::server::tls::{CertSource, ClientAuth};
 

@@ -2,24 +2,25 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::certs::verify::{Outcome, date, warning};
+use crate::cli::certs::verify::date;
+use crate::cluster::certificates::Verification;
 use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// One object, and a line end.
-pub(super) fn render(outcome: &Outcome<'_>) -> String {
-    let entries: Vec<_> = outcome.entries.iter().map(|found| entry(found, outcome.now)).collect();
-    let object = json!({"name": outcome.configuration, "good": outcome.is_good(), "entries": entries});
+pub(super) fn render(configuration: &str, verification: &Verification) -> String {
+    let entries: Vec<_> = verification.entries.iter().map(|found| entry(found, verification)).collect();
+    let object = json!({"name": configuration, "good": verification.is_trusted(), "entries": entries});
     format!("{object:#}\n")
 }
 
-fn entry(entry: &WebhookReport, now: i64) -> Value {
+fn entry(entry: &WebhookReport, verification: &Verification) -> Value {
     let (verdict, reason) = match &entry.verdict {
         TrustVerdict::Trusted => ("trusted", None),
         TrustVerdict::Refused(reason) => ("refused", Some(reason)),
         TrustVerdict::Unknown(reason) => ("unknown", Some(reason)),
         TrustVerdict::Unasked(reason) => ("unasked", Some(reason)),
     };
-    let all = |facts: &[CertInfo]| facts.iter().map(|one| self::facts(one, now)).collect::<Vec<_>>();
+    let all = |facts: &[CertInfo]| facts.iter().map(|one| self::facts(one, verification)).collect::<Vec<_>>();
     json!({
         "configuration": entry.configuration,
         "entry": entry.name,
@@ -31,13 +32,13 @@ fn entry(entry: &WebhookReport, now: i64) -> Value {
     })
 }
 
-fn facts(facts: &CertInfo, now: i64) -> Value {
+fn facts(facts: &CertInfo, verification: &Verification) -> Value {
     json!({
         "subject": facts.subject,
         "issuer": facts.issuer,
         "names": facts.names,
         "notBefore": date(facts.not_before),
         "notAfter": date(facts.not_after),
-        "warning": warning(facts, now),
+        "warning": verification.warning(facts),
     })
 }

@@ -1,14 +1,15 @@
-//! The result for people: entries of which the same is to be said are said together.
+//! The result for people: entries that differ in their name only share their lines.
 
 use std::fmt::Write as _;
 
-use crate::cli::certs::verify::{Outcome, date, warning};
+use crate::cli::certs::verify::date;
+use crate::cluster::certificates::Verification;
 use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// The whole text.
-pub(super) fn render(outcome: &Outcome<'_>) -> String {
+pub(super) fn render(name: &str, verification: &Verification) -> String {
     let mut text = String::new();
-    let mut left: Vec<&WebhookReport> = outcome.entries.iter().collect();
+    let mut left: Vec<&WebhookReport> = verification.entries.iter().collect();
     let mut configuration = "";
     while let Some(first) = left.first().copied() {
         let (alike, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|entry| is_alike(first, entry));
@@ -18,23 +19,23 @@ pub(super) fn render(outcome: &Outcome<'_>) -> String {
         };
         if configuration != first.configuration {
             configuration = first.configuration;
-            line(format!("{configuration} {}", outcome.configuration));
+            line(format!("{configuration} {name}"));
         }
         let names: Vec<_> = alike.iter().map(|entry| entry.name.as_str()).collect();
         line(format!("  {}: {}", names.join(", "), verdict(&first.verdict)));
         line(format!("    asked for  {}", first.asks_for));
         for facts in &first.chain {
-            line(format!("    served     {}", dated(facts, outcome.now)));
+            line(format!("    served     {}", dated(facts, verification)));
             line(format!("               signed by {}{}", facts.issuer, names_of(facts)));
         }
         for facts in &first.bundle {
-            line(format!("    caBundle   {}", dated(facts, outcome.now)));
+            line(format!("    caBundle   {}", dated(facts, verification)));
         }
     }
     text
 }
 
-/// Whether the same is to be said of two entries.
+/// Whether two entries differ in their name only.
 fn is_alike(left: &WebhookReport, right: &WebhookReport) -> bool {
     WebhookReport { name: right.name.clone(), ..left.clone() } == *right
 }
@@ -48,8 +49,8 @@ fn verdict(verdict: &TrustVerdict) -> String {
     }
 }
 
-fn dated(facts: &CertInfo, now: i64) -> String {
-    let warning = warning(facts, now).map(|warning| format!(" ({warning})")).unwrap_or_default();
+fn dated(facts: &CertInfo, verification: &Verification) -> String {
+    let warning = verification.warning(facts).map(|warning| format!(" ({warning})")).unwrap_or_default();
     format!("{}, until {}{warning}", facts.subject, date(facts.not_after))
 }
 

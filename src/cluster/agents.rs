@@ -1,16 +1,16 @@
-//! Reads the agents: their pods, and what decisions about them look at.
+//! Reads the pods of agents, and the state that decisions about them look at.
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
-use kube::Api;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::cli::doctor::evidence::{AgentPod, Agents, Installation, Listed, Seen};
-use crate::cli::doctor::missed;
-use crate::cli::doctor::read::Reader;
+use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
+use crate::cluster::probe::minimal_pod;
+use crate::cluster::reader::ClusterReader;
+use crate::cluster::replay::unknown_references;
 use crate::family;
 use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 use crate::model::kind::{Kind, NAMESPACE};
@@ -19,66 +19,47 @@ use crate::model::selector::PodSelector;
 use crate::model::settings::Settings;
 use crate::model::snapshot::{Coverage, KindState, Object, Snapshot, StateReader};
 
-/// How often it is looked up what decisions ask for: an agent leads to a memory, and that further.
-const ROUNDS: usize = 3;
+/// How many rounds of lookups there are: an agent refers to a memory, which refers to other objects.
+const MAX_LOOKUP_ROUNDS: usize = 3;
 
-/// The most single lookups.
-const LOOKUPS: usize = 200;
+/// How many objects are looked up one by one, in all rounds.
+const MAX_LOOKUPS: usize = 200;
 
 /// core/v1 Pod; all of it is read.
 static POD: Kind =
     Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// Reads all of it, for the families of the settings.
-pub(super) async fn agents(reader: &Reader, found: &Installation, settings: Settings) -> Agents {
+pub async fn agents(reader: &ClusterReader, found: &Installation, settings: Settings) -> Agents {
     let mut agents = Agents::default();
     pods(reader, &settings, &mut agents).await;
     state(reader, found, settings, &mut agents).await;
-    agents.imagined = imagined(&agents);
+    agents.stand_ins = stand_ins(&agents);
     look_up(reader, &mut agents).await;
-    let every = ListParams::default;
-    let quotas =
-        reader.list::<ResourceQuota>(Api::all(reader.client.clone()), "resourcequotas", every()).await;
-    let ranges = reader.list::<LimitRange>(Api::all(reader.client.clone()), "limitranges", every()).await;
-    agents.quotas = items(quotas, "resourcequotas", &mut agents.gaps);
-    agents.ranges = items(ranges, "limitranges", &mut agents.gaps);
     agents
 }
 
-fn items<T>(listed: Seen<Listed<T>>, what: &str, gaps: &mut Vec<String>) -> Seen<Vec<T>> {
-    match listed {
-        Seen::Found(listed) => {
-            if listed.cut {
-                gaps.push(cut(what));
-            }
-            Seen::Found(listed.items)
-        }
-        Seen::Absent => Seen::Absent,
-        Seen::Unknown(why) => Seen::Unknown(why),
-    }
-}
-
-fn cut(what: &str) -> String {
+fn truncated(what: &str) -> String {
     format!("there are too many {what} to look at all of them; --limit raises the number")
 }
 
 /// The pods of each sort that a family knows.
-async fn pods(reader: &Reader, settings: &Settings, agents: &mut Agents) {
+async fn pods(reader: &ClusterReader, settings: &Settings, agents: &mut Agents) {
     let mut seen = BTreeSet::new();
     for family in settings.families.clone() {
         for selector in family.pod_selectors {
             let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
             let what = format!("pods of {}", selector.name);
             let pods = match reader.list_kind(&POD, params).await {
-                Seen::Found(pods) => pods,
-                Seen::Absent => continue,
-                Seen::Unknown(why) => {
-                    note(&mut agents.gaps, why);
+                Fetched::Found(pods) => pods,
+                Fetched::NotFound => continue,
+                Fetched::Unknown(why) => {
+                    add_once(&mut agents.incomplete, why);
                     continue;
                 }
             };
-            if pods.cut {
-                note(&mut agents.gaps, cut(&what));
+            if pods.truncated {
+                add_once(&mut agents.incomplete, truncated(&what));
             }
             let of_sort = |pod: &Value| {
                 let annotations = pod.pointer("/metadata/annotations");
@@ -94,10 +75,10 @@ async fn pods(reader: &Reader, settings: &Settings, agents: &mut Agents) {
     }
 }
 
-/// The same gap is told once.
-fn note(gaps: &mut Vec<String>, gap: String) {
-    if !gaps.contains(&gap) {
-        gaps.push(gap);
+/// Adds a sentence that is not there yet.
+fn add_once(sentences: &mut Vec<String>, sentence: String) {
+    if !sentences.contains(&sentence) {
+        sentences.push(sentence);
     }
 }
 
@@ -110,7 +91,7 @@ fn labels(selector: &PodSelector) -> Option<String> {
 }
 
 /// All objects of the kinds that decisions look up, as the webhook watches them.
-async fn state(reader: &Reader, found: &Installation, settings: Settings, agents: &mut Agents) {
+async fn state(reader: &ClusterReader, found: &Installation, settings: Settings, agents: &mut Agents) {
     let mut snapshot = Snapshot::default();
     for kind in settings.families.iter().flat_map(|family| family.fetched) {
         snapshot.set(kind, KindState::new(Coverage::Watched));
@@ -124,28 +105,28 @@ async fn state(reader: &Reader, found: &Installation, settings: Settings, agents
         let listed = if is_served(found, kind) {
             reader.list_kind(kind, ListParams::default()).await
         } else {
-            Seen::Absent
+            Fetched::NotFound
         };
         match listed {
-            Seen::Found(listed) => {
-                if listed.cut {
-                    note(&mut agents.gaps, cut(kind.plural));
+            Fetched::Found(listed) => {
+                if listed.truncated {
+                    add_once(&mut agents.incomplete, truncated(kind.plural));
                 }
                 agents.created.extend(listed.items.iter().filter_map(|object| created(kind, object)));
-                snapshot.set(kind, known(kind, &listed.items));
+                snapshot.set(kind, kind_state(kind, &listed.items));
             }
-            Seen::Absent => snapshot.set(kind, KindState::new(Coverage::Complete)),
-            Seen::Unknown(why) => note(&mut agents.gaps, why),
+            Fetched::NotFound => snapshot.set(kind, KindState::new(Coverage::Complete)),
+            Fetched::Unknown(why) => add_once(&mut agents.incomplete, why),
         }
     }
     let namespaces = found.namespaces.found().map(|listed| listed.items.as_slice()).unwrap_or_default();
-    let namespaces: Vec<Value> = namespaces.iter().filter_map(labelled).collect();
-    snapshot.set(&NAMESPACE, known(&NAMESPACE, &namespaces));
+    let namespaces: Vec<Value> = namespaces.iter().filter_map(as_json).collect();
+    snapshot.set(&NAMESPACE, kind_state(&NAMESPACE, &namespaces));
     snapshot.settings = settings;
     agents.snapshot = snapshot;
 }
 
-fn labelled(namespace: &Namespace) -> Option<Value> {
+fn as_json(namespace: &Namespace) -> Option<Value> {
     serde_json::to_value(namespace).ok()
 }
 
@@ -155,7 +136,7 @@ fn is_served(found: &Installation, kind: &Kind) -> bool {
     kind.group.is_empty() || version.is_some_and(|plurals| plurals.contains(kind.plural))
 }
 
-fn known(kind: &'static Kind, objects: &[Value]) -> KindState {
+fn kind_state(kind: &'static Kind, objects: &[Value]) -> KindState {
     let mut state = KindState::new(Coverage::Watched);
     for object in objects.iter().filter_map(|object| Object::read(kind, object).ok().flatten()) {
         state.insert(object);
@@ -170,52 +151,50 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
     Some(((kind.kind.to_owned(), namespace, text("name")?.to_owned()), time.as_second()))
 }
 
-/// The pods that sympozium would make for agents that have none: where a quota refuses them, there
-/// are none to look at. The other families' pods get no containers.
-fn imagined(agents: &Agents) -> Vec<AgentPod> {
+/// Pods as sympozium would create them for agents that have none: where a quota refuses every pod, only
+/// these can show it. They meet Pod Security "restricted" and ask for next to nothing, so that only what
+/// memgate adds can be refused. The other families' pods get no containers.
+fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
     if !agents.snapshot.settings.families.contains(&&family::sympozium::FAMILY) {
         return Vec::new();
     }
     let mut reader = StateReader::new(&agents.snapshot);
-    let known: Vec<&Object> =
+    let objects: Vec<&Object> =
         [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| reader.everywhere(kind)).collect();
     let has_pod = |object: &&Object| agents.pods.iter().any(|pod| pod.namespace() == object.namespace);
     let pod = |object: &Object| {
         let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: object.name});
         let metadata = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
-        let containers = json!([{"name": "agent", "image": "agent"}]);
-        let spec = json!({"containers": containers});
-        let json = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
-        AgentPod::new(&family::sympozium::FAMILY, json)
+        AgentPod::new(&family::sympozium::FAMILY, minimal_pod(&metadata, "agent"))
     };
-    known.into_iter().filter(|object| !has_pod(object)).map(pod).collect()
+    objects.into_iter().filter(|object| !has_pod(object)).map(pod).collect()
 }
 
-/// What the decisions ask for besides, one by one.
-async fn look_up(reader: &Reader, agents: &mut Agents) {
-    let mut asked = Vec::new();
-    for _ in 0..ROUNDS {
-        let open = missed::open(agents);
-        let new: Vec<_> = open.into_iter().filter(|reference| !asked.contains(reference)).collect();
+/// Looks up, one by one, what decisions refer to and is not watched.
+async fn look_up(reader: &ClusterReader, agents: &mut Agents) {
+    let mut looked_up = Vec::new();
+    for _ in 0..MAX_LOOKUP_ROUNDS {
+        let unknown = unknown_references(agents);
+        let new: Vec<_> = unknown.into_iter().filter(|reference| !looked_up.contains(reference)).collect();
         if new.is_empty() {
             return;
         }
-        let mut answers = Vec::new();
+        let mut results = Vec::new();
         for reference in new {
-            if asked.len() >= LOOKUPS {
-                note(&mut agents.gaps, cut("objects that pods refer to"));
+            if looked_up.len() >= MAX_LOOKUPS {
+                add_once(&mut agents.incomplete, truncated("objects that pods refer to"));
                 break;
             }
             match reader.get_kind(reference.kind, &reference.namespace, &reference.name).await {
-                Seen::Found(object) => {
+                Fetched::Found(object) => {
                     let object = Object::read(reference.kind, &object).ok().flatten();
-                    answers.extend(object.map(|object| (reference.clone(), Some(object))));
+                    results.extend(object.map(|object| (reference.clone(), Some(object))));
                 }
-                Seen::Absent => answers.push((reference.clone(), None)),
-                Seen::Unknown(why) => note(&mut agents.gaps, why),
+                Fetched::NotFound => results.push((reference.clone(), None)),
+                Fetched::Unknown(why) => add_once(&mut agents.incomplete, why),
             }
-            asked.push(reference);
+            looked_up.push(reference);
         }
-        agents.snapshot = agents.snapshot.overlaid(answers);
+        agents.snapshot = agents.snapshot.overlaid(results);
     }
 }

@@ -1,4 +1,4 @@
-//! One entry of a webhook configuration, mutating or validating, and what it is asked about.
+//! One entry of a webhook configuration, mutating or validating, and what it is called for.
 
 use std::collections::BTreeMap;
 
@@ -9,81 +9,81 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 /// What both sorts of webhooks have.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct WebhookEntry {
     /// The name.
     pub name: String,
     /// Where it is called.
     pub client: WebhookClientConfig,
-    /// Whether requests are refused when it does not answer.
-    pub fails: bool,
-    /// For how many seconds it is waited for.
-    pub seconds: i32,
-    /// Whether it is asked again when another one changed something; mutating entries only.
-    pub again: Option<bool>,
-    /// What it is asked about.
+    /// Whether requests are refused when it does not answer (`failurePolicy: Fail`).
+    pub fails_closed: bool,
+    /// How many seconds the apiserver waits for its response.
+    pub timeout_seconds: i32,
+    /// Whether it is called again after another webhook changed the object; mutating entries only.
+    pub reinvoked: Option<bool>,
+    /// The operations on resources that it is called for.
     pub rules: Vec<RuleWithOperations>,
-    /// In which namespaces.
-    pub namespaces: LabelSelector,
-    /// About which objects.
-    pub objects: LabelSelector,
-    /// When.
-    pub conditions: Vec<MatchCondition>,
+    /// The namespaces that it is called for.
+    pub namespace_selector: LabelSelector,
+    /// The objects that it is called for.
+    pub object_selector: LabelSelector,
+    /// What else must hold of a request.
+    pub match_conditions: Vec<MatchCondition>,
 }
 
 /// The label that every namespace has, with its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The defaults of the API. Source: k8s.io/api, admissionregistration/v1.
-const SECONDS: i32 = 10;
+/// `timeoutSeconds` where an entry has none. Source: k8s.io/api, admissionregistration/v1.
+const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
 
-impl From<&MutatingWebhook> for Entry {
+impl From<&MutatingWebhook> for WebhookEntry {
     fn from(webhook: &MutatingWebhook) -> Self {
         Self {
             name: webhook.name.clone(),
             client: webhook.client_config.clone(),
-            fails: webhook.failure_policy.as_deref() != Some("Ignore"),
-            seconds: webhook.timeout_seconds.unwrap_or(SECONDS),
-            again: Some(webhook.reinvocation_policy.as_deref() == Some("IfNeeded")),
+            fails_closed: webhook.failure_policy.as_deref() != Some("Ignore"),
+            timeout_seconds: webhook.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+            reinvoked: Some(webhook.reinvocation_policy.as_deref() == Some("IfNeeded")),
             rules: webhook.rules.clone().unwrap_or_default(),
-            namespaces: webhook.namespace_selector.clone().unwrap_or_default(),
-            objects: webhook.object_selector.clone().unwrap_or_default(),
-            conditions: webhook.match_conditions.clone().unwrap_or_default(),
+            namespace_selector: webhook.namespace_selector.clone().unwrap_or_default(),
+            object_selector: webhook.object_selector.clone().unwrap_or_default(),
+            match_conditions: webhook.match_conditions.clone().unwrap_or_default(),
         }
     }
 }
 
-impl From<&ValidatingWebhook> for Entry {
+impl From<&ValidatingWebhook> for WebhookEntry {
     fn from(webhook: &ValidatingWebhook) -> Self {
         Self {
             name: webhook.name.clone(),
             client: webhook.client_config.clone(),
-            fails: webhook.failure_policy.as_deref() != Some("Ignore"),
-            seconds: webhook.timeout_seconds.unwrap_or(SECONDS),
-            again: None,
+            fails_closed: webhook.failure_policy.as_deref() != Some("Ignore"),
+            timeout_seconds: webhook.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+            reinvoked: None,
             rules: webhook.rules.clone().unwrap_or_default(),
-            namespaces: webhook.namespace_selector.clone().unwrap_or_default(),
-            objects: webhook.object_selector.clone().unwrap_or_default(),
-            conditions: webhook.match_conditions.clone().unwrap_or_default(),
+            namespace_selector: webhook.namespace_selector.clone().unwrap_or_default(),
+            object_selector: webhook.object_selector.clone().unwrap_or_default(),
+            match_conditions: webhook.match_conditions.clone().unwrap_or_default(),
         }
     }
 }
 
 /// The entries of a configuration.
-pub fn entries<'w, W>(webhooks: Option<&'w Vec<W>>) -> Vec<Entry>
+pub fn entries<'w, W>(webhooks: Option<&'w Vec<W>>) -> Vec<WebhookEntry>
 where
-    Entry: From<&'w W>,
+    WebhookEntry: From<&'w W>,
 {
-    webhooks.into_iter().flatten().map(Entry::from).collect()
+    webhooks.into_iter().flatten().map(WebhookEntry::from).collect()
 }
 
-impl Entry {
-    /// Whether it is asked when pods are created, as far as its rules tell.
+impl WebhookEntry {
+    /// Whether its rules name the creation of pods.
     #[must_use]
-    pub fn asks_about_new_pods(&self) -> bool {
+    pub fn is_called_for_new_pods(&self) -> bool {
         self.rules.iter().any(|rule| {
-            holds(rule.operations.as_ref(), "CREATE")
-                && holds(rule.api_groups.as_ref(), "")
-                && holds(rule.api_versions.as_ref(), "v1")
+            contains(rule.operations.as_ref(), "CREATE")
+                && contains(rule.api_groups.as_ref(), "")
+                && contains(rule.api_versions.as_ref(), "v1")
                 && rule
                     .resources
                     .iter()
@@ -93,38 +93,38 @@ impl Entry {
         })
     }
 
-    /// Whether it is asked in a namespace with these labels.
+    /// Whether it is called in a namespace with these labels.
     #[must_use]
     pub fn selects_namespace(&self, labels: &BTreeMap<String, String>) -> bool {
-        selects(&self.namespaces, labels)
+        selector_matches(&self.namespace_selector, labels)
     }
 
-    /// Whether it is asked about an object with these labels.
+    /// Whether it is called for an object with these labels.
     #[must_use]
     pub fn selects_object(&self, labels: &BTreeMap<String, String>) -> bool {
-        selects(&self.objects, labels)
+        selector_matches(&self.object_selector, labels)
     }
 
-    /// The namespace of the Service that it is, if it is one.
+    /// The namespace of the Service that it leads to; none for a URL.
     #[must_use]
-    pub fn home(&self) -> Option<&str> {
+    pub fn service_namespace(&self) -> Option<&str> {
         self.client.service.as_ref().map(|service| service.namespace.as_str())
     }
 }
 
-fn holds(list: Option<&Vec<String>>, wanted: &str) -> bool {
+fn contains(list: Option<&Vec<String>>, wanted: &str) -> bool {
     list.into_iter().flatten().any(|item| item == "*" || item == wanted)
 }
 
-/// Whether labels fulfil a selector. An operator that nobody knows selects nothing.
+/// Whether labels meet a selector. An unknown operator selects nothing.
 #[must_use]
-pub fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+pub fn selector_matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
     selector.match_labels.iter().flatten().all(equal)
-        && selector.match_expressions.iter().flatten().all(|requirement| fulfils(requirement, labels))
+        && selector.match_expressions.iter().flatten().all(|requirement| is_met(requirement, labels))
 }
 
-fn fulfils(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
+fn is_met(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
     let value = labels.get(&requirement.key);
     let listed =
         || value.is_some_and(|value| requirement.values.iter().flatten().any(|known| known == value));
@@ -139,10 +139,10 @@ fn fulfils(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, Str
 
 /// Whether a selector leaves out a namespace by its name, whatever its labels.
 #[must_use]
-pub fn leaves_out(selector: &LabelSelector, namespace: &str) -> bool {
+pub fn excludes_namespace(selector: &LabelSelector, namespace: &str) -> bool {
     let labels = [(NAME_LABEL.to_owned(), namespace.to_owned())].into();
     let mut by_name = requirements(selector).into_iter().filter(|one| one.key == NAME_LABEL);
-    by_name.any(|requirement| !fulfils(&requirement, &labels))
+    by_name.any(|requirement| !is_met(&requirement, &labels))
 }
 
 /// A selector as a list of requirements, `matchLabels` among them.
@@ -178,7 +178,7 @@ mod tests {
             (json!({"matchExpressions": [{"key": "a", "operator": "Like", "values": ["1"]}]}), false),
         ] {
             let read: LabelSelector = serde_json::from_value(selector.clone()).expect("a selector");
-            assert_eq!(selects(&read, &labels), expected, "{selector}");
+            assert_eq!(selector_matches(&read, &labels), expected, "{selector}");
         }
     }
 
@@ -189,27 +189,32 @@ mod tests {
             let other = json!({"key": "team", "operator": "Exists"});
             serde_json::from_value(json!({"matchExpressions": [one, other]})).expect("a selector")
         };
-        assert!(leaves_out(&selector("NotIn"), "home") && !leaves_out(&selector("NotIn"), "team-a"));
-        assert!(leaves_out(&selector("In"), "team-a") && !leaves_out(&selector("In"), "home"));
+        assert!(
+            excludes_namespace(&selector("NotIn"), "home")
+                && !excludes_namespace(&selector("NotIn"), "team-a")
+        );
+        assert!(
+            excludes_namespace(&selector("In"), "team-a") && !excludes_namespace(&selector("In"), "home")
+        );
     }
 
     #[test]
-    fn knows_what_asks_about_new_pods() {
+    fn knows_which_entries_are_called_for_new_pods() {
         let entry = |rule| {
             let webhook: MutatingWebhook = serde_json::from_value(json!({
                 "name": "a.example.com", "clientConfig": {}, "sideEffects": "None",
                 "admissionReviewVersions": ["v1"], "rules": [rule],
             }))
             .expect("a webhook");
-            Entry::from(&webhook)
+            WebhookEntry::from(&webhook)
         };
         let rule = |operation, group, resource| json!({"operations": [operation], "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource]});
-        assert!(entry(rule("CREATE", "", "pods")).asks_about_new_pods());
-        assert!(entry(rule("*", "*", "*/*")).asks_about_new_pods());
-        assert!(!entry(rule("UPDATE", "", "pods")).asks_about_new_pods());
-        assert!(!entry(rule("CREATE", "apps", "pods")).asks_about_new_pods());
-        assert!(!entry(rule("CREATE", "", "pods/exec")).asks_about_new_pods());
+        assert!(entry(rule("CREATE", "", "pods")).is_called_for_new_pods());
+        assert!(entry(rule("*", "*", "*/*")).is_called_for_new_pods());
+        assert!(!entry(rule("UPDATE", "", "pods")).is_called_for_new_pods());
+        assert!(!entry(rule("CREATE", "apps", "pods")).is_called_for_new_pods());
+        assert!(!entry(rule("CREATE", "", "pods/exec")).is_called_for_new_pods());
         let defaults = entry(rule("CREATE", "", "pods"));
-        assert!(defaults.fails && defaults.seconds == 10 && defaults.again == Some(false));
+        assert!(defaults.fails_closed && defaults.timeout_seconds == 10 && defaults.reinvoked == Some(false));
     }
 }

@@ -2,29 +2,29 @@
 
 use x509_parser::pem::Pem;
 
-use crate::cli::doctor::check::Check;
-use crate::cli::doctor::evidence::Installation;
-use crate::cli::entry::{Entry, entries};
+use crate::cluster::cluster_state::Installation;
+use crate::cluster::webhook_entry::WebhookEntry;
+use crate::doctor::check::Check;
 
 const ID: &str = "ca-bundle";
 
-/// How long before its end a certificate is worth a word, in seconds: a week.
-const SOON: i64 = 7 * 24 * 3600;
+/// How long before it expires a certificate is warned about, in seconds: a week.
+const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 
-/// How to get a bundle back.
+/// How to restore a bundle.
 const HELP: &str = "memgate writes it with --certs builtin; otherwise see `memgate certs verify`, or your \
                     CA injector";
 
-/// Judges the bundle of each entry; entries of one configuration with the same fault are told once.
+/// A check of the bundle of each entry; what is the same of entries of one configuration is one check.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
     let name = &found.name;
-    let mutating = found.own_mutating().map(|config| entries(config.webhooks.as_ref()));
-    let validating = found.own_validating().map(|config| entries(config.webhooks.as_ref()));
+    let mutating = found.own_mutating_entries();
+    let validating = found.own_validating_entries();
     let mut checks: Vec<Check> = Vec::new();
     for (kind, live) in [("Mutating", mutating), ("Validating", validating)] {
         let subject = format!("{kind}WebhookConfiguration {name}");
-        for check in live.iter().flatten().map(|entry| entry_check(&subject, entry, found.time)) {
+        for check in live.iter().flatten().map(|entry| entry_check(&subject, entry, found.apiserver_time)) {
             if !checks.contains(&check) {
                 checks.push(check);
             }
@@ -33,27 +33,27 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     checks
 }
 
-fn entry_check(subject: &str, entry: &Entry, now: Option<i64>) -> Check {
+fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
     let bundle = entry.client.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
     if bundle.is_empty() {
         let message =
             "an entry has no caBundle: the apiserver trusts memgate only if a public CA signed for it";
         return Check::fail(ID, subject, message).help(HELP);
     }
-    let ends = match ends(bundle) {
-        Ok(ends) => ends,
+    let expiries = match expiries(bundle) {
+        Ok(expiries) => expiries,
         Err(why) => return Check::fail(ID, subject, why).help(HELP),
     };
     let Some(now) = now else {
         return Check::unknown(ID, subject, "the apiserver does not say what time it has");
     };
-    let last = ends.iter().max().copied().unwrap_or_default();
-    let count = ends.len();
-    let expired = ends.iter().filter(|end| **end < now).count();
+    let last = expiries.iter().max().copied().unwrap_or_default();
+    let count = expiries.len();
+    let expired = expiries.iter().filter(|expiry| **expiry < now).count();
     if expired == count {
         return Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP);
     }
-    if last - now < SOON {
+    if last - now < EXPIRY_WARNING_SECONDS {
         let message = "the caBundle expires within a week";
         return Check::warn(ID, subject, message).help(HELP);
     }
@@ -65,16 +65,16 @@ fn entry_check(subject: &str, entry: &Entry, now: Option<i64>) -> Check {
     Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
 }
 
-/// When each certificate ends.
-fn ends(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
-    let mut ends = Vec::new();
+/// When each certificate expires, in seconds since 1970.
+fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
+    let mut expiries = Vec::new();
     for pem in Pem::iter_from_buffer(bundle) {
         let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;
         let certificate =
             pem.parse_x509().map_err(|_| "the caBundle holds something that is no certificate")?;
-        ends.push(certificate.validity().not_after.timestamp());
+        expiries.push(certificate.validity().not_after.timestamp());
     }
-    if ends.is_empty() { Err("the caBundle holds no certificate in PEM form") } else { Ok(ends) }
+    if expiries.is_empty() { Err("the caBundle holds no certificate in PEM form") } else { Ok(expiries) }
 }
 
 #[cfg(test)]
@@ -84,9 +84,9 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::doctor::expected::tests::installed;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::installed;
     use crate::family;
 
     /// The first day of 2030.
@@ -107,12 +107,12 @@ mod tests {
         config
     }
 
-    fn judged(bundle: Option<&str>) -> (Status, String) {
+    fn checks_of(bundle: Option<&str>) -> (CheckStatus, String) {
         let items = vec![trusting(bundle)];
         let found = Installation {
             name: "memgate".to_owned(),
-            time: Some(NOW),
-            mutating: Seen::Found(Listed { items, cut: false }),
+            apiserver_time: Some(NOW),
+            mutating: Fetched::Found(Listing { items, truncated: false }),
             ..Installation::default()
         };
         match checks(&found).as_slice() {
@@ -122,33 +122,33 @@ mod tests {
     }
 
     #[test]
-    fn judges_bundles_by_their_certificates() {
+    fn checks_bundles_by_their_certificates() {
         let (old, new) = (certificate(2029), certificate(2040));
         let both = format!("{old}{new}");
         for (bundle, status, message) in [
-            (None, Status::Fail, "has no caBundle"),
-            (Some("nonsense"), Status::Fail, "no certificate in PEM form"),
-            (Some(old.as_str()), Status::Fail, "every certificate"),
-            (Some(new.as_str()), Status::Ok, "in the caBundle: 1"),
-            (Some(both.as_str()), Status::Warn, "1 of the 2"),
-            (Some(certificate(2030).as_str()), Status::Warn, "within a week"),
+            (None, CheckStatus::Fail, "has no caBundle"),
+            (Some("nonsense"), CheckStatus::Fail, "no certificate in PEM form"),
+            (Some(old.as_str()), CheckStatus::Fail, "every certificate"),
+            (Some(new.as_str()), CheckStatus::Ok, "in the caBundle: 1"),
+            (Some(both.as_str()), CheckStatus::Warn, "1 of the 2"),
+            (Some(certificate(2030).as_str()), CheckStatus::Warn, "within a week"),
         ] {
-            let (found, said) = judged(bundle);
-            assert!(found == status && said.contains(message), "{bundle:?}: {found:?} {said}");
+            let (found, text) = checks_of(bundle);
+            assert!(found == status && text.contains(message), "{bundle:?}: {found:?} {text}");
         }
     }
 
     #[test]
-    fn an_entry_without_a_bundle_is_told_beside_the_others() {
+    fn an_entry_without_a_bundle_has_a_check_of_its_own() {
         let mut config = trusting(Some(&certificate(2040)));
         config.webhooks.as_mut().expect("webhooks")[0].client_config.ca_bundle = Some(ByteString(Vec::new()));
         let found = Installation {
             name: "memgate".to_owned(),
-            time: Some(NOW),
-            mutating: Seen::Found(Listed { items: vec![config], cut: false }),
+            apiserver_time: Some(NOW),
+            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
             ..Installation::default()
         };
         let statuses: Vec<_> = checks(&found).iter().map(|check| check.status).collect();
-        assert_eq!(statuses, [Status::Fail, Status::Ok]);
+        assert_eq!(statuses, [CheckStatus::Fail, CheckStatus::Ok]);
     }
 }

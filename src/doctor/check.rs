@@ -1,28 +1,29 @@
-//! What a look at a cluster says: one check, how it came out, and what to do.
+//! What doctor reports: checks, each with its status and what to do.
 
 use std::cmp::Reverse;
 use std::fmt;
 
 use serde::Serialize;
 
+use crate::cluster::cluster_state::Fetched;
 use crate::report::{counted, plain};
 
-/// How a check came out, the good ones first.
+/// The status of a check, the good ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum CheckStatus {
     /// As it should be.
     Ok,
-    /// Nobody can tell, mostly for want of a right.
+    /// It could not be found out, mostly because a right is missing.
     Unknown,
-    /// It works, but not as well as it could, or not for everybody.
+    /// It works, but not as well as it could, or not for every pod.
     Warn,
     /// It does not work.
     Fail,
 }
 
-impl Status {
-    /// The word that people read and machines match on.
+impl CheckStatus {
+    /// The word in text and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,13 +35,13 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// One result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// The stable name of the check.
     pub id: &'static str,
-    /// How it came out.
-    pub status: Status,
+    /// The status.
+    pub status: CheckStatus,
     /// The object, as `Kind namespace/name`; empty for the cluster as a whole.
     pub subject: String,
     /// What was found, in one sentence without a full stop.
@@ -55,7 +56,7 @@ impl Check {
     #[must_use]
     pub fn new(
         id: &'static str,
-        status: Status,
+        status: CheckStatus,
         subject: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
@@ -63,28 +64,28 @@ impl Check {
         Self { id, status, subject: clean(subject.into()), message: clean(message.into()), help: None }
     }
 
-    /// All is well.
+    /// A check that is as it should be.
     #[must_use]
     pub fn ok(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Ok, subject, message)
+        Self::new(id, CheckStatus::Ok, subject, message)
     }
 
-    /// It could be better.
+    /// A check that warns.
     #[must_use]
     pub fn warn(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Warn, subject, message)
+        Self::new(id, CheckStatus::Warn, subject, message)
     }
 
-    /// It does not work.
+    /// A check that fails.
     #[must_use]
     pub fn fail(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Fail, subject, message)
+        Self::new(id, CheckStatus::Fail, subject, message)
     }
 
-    /// Nobody can tell.
+    /// A check that could not be made.
     #[must_use]
     pub fn unknown(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(id, Status::Unknown, subject, message)
+        Self::new(id, CheckStatus::Unknown, subject, message)
     }
 
     /// The same with advice.
@@ -94,34 +95,34 @@ impl Check {
     }
 }
 
-/// How many checks came out how.
+/// How many checks have which status.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct CheckSummary {
     /// As it should be.
     pub ok: usize,
     /// Warnings.
     pub warn: usize,
     /// Failures.
     pub fail: usize,
-    /// What nobody can tell.
+    /// What could not be found out.
     pub unknown: usize,
 }
 
-impl Summary {
+impl CheckSummary {
     /// Counts.
     #[must_use]
     pub fn of(checks: &[Check]) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
         Self {
-            ok: count(Status::Ok),
-            warn: count(Status::Warn),
-            fail: count(Status::Fail),
-            unknown: count(Status::Unknown),
+            ok: count(CheckStatus::Ok),
+            warn: count(CheckStatus::Warn),
+            fail: count(CheckStatus::Fail),
+            unknown: count(CheckStatus::Unknown),
         }
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for CheckSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ok, warn, fail, unknown } = *self;
         let (warned, failed) = (counted(warn, "warning"), counted(fail, "failure"));
@@ -129,17 +130,26 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The worst first; what is equally bad stays in its order.
+/// Sorts the worst first; equally bad ones stay in their order.
 pub fn sort(checks: &mut [Check]) {
     checks.sort_by_key(|check| Reverse(check.status));
 }
 
-/// The first few of many names, and how many more there are.
+/// The check that something could not be read, if so it is.
 #[must_use]
-pub fn few(names: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let shown = names.get(..SHOWN.min(names.len())).unwrap_or_default().join(", ");
-    match names.len().saturating_sub(SHOWN) {
+pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
+    match fetched {
+        Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
+        Fetched::Found(_) | Fetched::NotFound => None,
+    }
+}
+
+/// The first of many names, and how many more there are.
+#[must_use]
+pub fn abbreviated(names: &[String]) -> String {
+    const MAX_NAMES: usize = 5;
+    let shown = names.get(..MAX_NAMES.min(names.len())).unwrap_or_default().join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
@@ -161,14 +171,14 @@ mod tests {
         let order: Vec<_> = checks.iter().map(|check| check.id).collect();
         assert_eq!(order, ["c", "b", "d", "a"]);
         assert!(!checks[0].message.contains('\n'));
-        let summary = Summary::of(&checks);
+        let summary = CheckSummary::of(&checks);
         assert_eq!(summary.to_string(), "1 ok, 1 warning, 1 failure, 1 unknown");
     }
 
     #[test]
     fn names_the_first_few() {
         let names: Vec<String> = ('a'..='g').map(String::from).collect();
-        assert_eq!(few(&names), "a, b, c, d, e and 2 more");
-        assert_eq!(few(&names[..2]), "a, b");
+        assert_eq!(abbreviated(&names), "a, b, c, d, e and 2 more");
+        assert_eq!(abbreviated(&names[..2]), "a, b");
     }
 }

@@ -6,11 +6,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::evidence::{Installation, Seen};
-use crate::cli::entry::{entries, selects};
+use crate::cluster::cluster_state::{Fetched, Installation};
+use crate::cluster::webhook_entry::selector_matches;
+use crate::doctor::check::{Check, abbreviated, unreadable};
 
-/// Judges what runs. Nothing can be said of a memgate that is called at a URL.
+/// Service, Deployment and versions. A memgate that is called at a URL cannot be seen.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
     if let Some(url) = url(found) {
@@ -25,8 +25,7 @@ pub fn checks(found: &Installation) -> Vec<Check> {
 
 /// The host of the first entry, if all of them have a URL.
 fn url(found: &Installation) -> Option<String> {
-    let mut live = found.own_mutating().map(|config| entries(config.webhooks.as_ref())).unwrap_or_default();
-    live.extend(found.own_validating().into_iter().flat_map(|config| entries(config.webhooks.as_ref())));
+    let live = found.own_entries();
     let by_url = !live.is_empty() && live.iter().all(|entry| entry.client.service.is_none());
     let url = live.into_iter().next()?.client.url?;
     let host = url.trim_end_matches("/mutate").trim_end_matches("/validate").to_owned();
@@ -34,32 +33,33 @@ fn url(found: &Installation) -> Option<String> {
 }
 
 fn service(found: &Installation) -> Vec<Check> {
-    let subject = format!("Service {}/memgate", found.home);
+    let subject = format!("Service {}/memgate", found.namespace);
     let service = match &found.service {
-        Seen::Found(service) => service,
-        Seen::Absent => {
+        Fetched::Found(service) => service,
+        Fetched::NotFound => {
             let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
             return vec![Check::fail("service", subject, "there is no such Service").help(help)];
         }
-        Seen::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
+        Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
     };
     let mut checks = vec![port(&subject, service, found.deployment.found())];
     checks.push(match &found.endpoints {
-        Seen::Found(slices) => {
+        Fetched::Found(slices) => {
             let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
             let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
             let ready = endpoints
                 .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| is_ready(one.ready)))
                 .count();
             if ready == 0 {
-                let help = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.home);
+                let help =
+                    format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
                 Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
             } else {
                 Check::ok("endpoints", subject, format!("ready endpoints: {ready}"))
             }
         }
-        Seen::Absent => Check::fail("endpoints", subject, "no replica behind it is ready"),
-        Seen::Unknown(why) => Check::unknown("endpoints", subject, why.clone()),
+        Fetched::NotFound => Check::fail("endpoints", subject, "no replica behind it is ready"),
+        Fetched::Unknown(why) => Check::unknown("endpoints", subject, why.clone()),
     });
     checks
 }
@@ -119,20 +119,20 @@ fn listens(containers: &[Container]) -> Option<i32> {
 
 fn deployment(found: &Installation) -> Vec<Check> {
     const ID: &str = "deployment";
-    let subject = format!("Deployment {}/memgate", found.home);
+    let subject = format!("Deployment {}/memgate", found.namespace);
     let deployment = match &found.deployment {
-        Seen::Found(deployment) => deployment,
-        Seen::Absent => {
+        Fetched::Found(deployment) => deployment,
+        Fetched::NotFound => {
             let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
             return vec![Check::fail(ID, subject, "there is no such Deployment").help(help)];
         }
-        Seen::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
+        Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
     let count = |count: Option<i32>| count.unwrap_or_default();
     let (available, updated) = (count(status.available_replicas), count(status.updated_replicas));
-    let help = format!("kubectl -n {} describe deployment memgate", found.home);
+    let help = format!("kubectl -n {} describe deployment memgate", found.namespace);
     let mut checks = vec![if available == 0 {
         Check::fail(ID, &subject, format!("0 of {wanted} replicas are available")).help(help)
     } else if available < wanted || updated < wanted {
@@ -154,8 +154,8 @@ fn deployment(found: &Installation) -> Vec<Check> {
 
 fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
     const ID: &str = "disruption-budget";
-    let subject = format!("Namespace {}", found.home);
-    if let Some(unknown) = found.budgets.unknown(ID, &subject) {
+    let subject = format!("Namespace {}", found.namespace);
+    if let Some(unknown) = unreadable(&found.budgets, ID, &subject) {
         return unknown;
     }
     let template = deployment.spec.as_ref().and_then(|spec| spec.template.metadata.clone());
@@ -163,7 +163,7 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
     let budgets = found.budgets.found().into_iter().flat_map(|listed| &listed.items);
     let mut covering = budgets.filter_map(|budget| {
         let spec = budget.spec.as_ref()?;
-        selects(spec.selector.as_ref()?, &labels).then_some((budget, spec))
+        selector_matches(spec.selector.as_ref()?, &labels).then_some((budget, spec))
     });
     let Some((budget, spec)) = covering.next() else {
         let message = "no disruption budget covers memgate: a drain of nodes can take all replicas at once";
@@ -180,14 +180,14 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
     Check::ok(ID, subject, format!("the disruption budget {name} covers memgate"))
 }
 
-/// Whether all replicas are of one version, and of this one: its rules are what doctor judges by.
+/// Whether all replicas are of one version, and of this one: doctor judges by its own rules.
 fn versions(found: &Installation) -> Vec<Check> {
     const ID: &str = "versions";
-    let subject = format!("Namespace {}", found.home);
+    let subject = format!("Namespace {}", found.namespace);
     let pods = match &found.replicas {
-        Seen::Found(pods) => pods,
-        Seen::Absent => return Vec::new(),
-        Seen::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
+        Fetched::Found(pods) => pods,
+        Fetched::NotFound => return Vec::new(),
+        Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
     let images: BTreeSet<String> = pods.items.iter().filter_map(image).collect();
     let images: Vec<String> = images.into_iter().collect();
@@ -199,7 +199,7 @@ fn versions(found: &Installation) -> Vec<Check> {
         }
         [image] => Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
             .help("run the doctor of the version that is installed: it judges by its own rules"),
-        several => Check::warn(ID, subject, format!("the replicas differ: {}", few(several)))
+        several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
             .help("normal during an update; otherwise see why it does not come to its end"),
     }]
 }
@@ -217,17 +217,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::Listed;
-    use crate::cli::doctor::expected::tests::{installed, object};
+    use crate::cluster::cluster_state::Listing;
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::{installed, object};
     use crate::family;
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).expect("an object")
     }
 
-    fn listed<T>(items: Vec<T>) -> Seen<Listed<T>> {
-        Seen::Found(Listed { items, cut: false })
+    fn listed<T>(items: Vec<T>) -> Fetched<Listing<T>> {
+        Fetched::Found(Listing { items, truncated: false })
     }
 
     /// What `memgate manifests` installs, up and running.
@@ -238,34 +238,38 @@ mod tests {
         let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
         let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]});
         Installation {
-            home: "home".to_owned(),
+            namespace: "home".to_owned(),
             name: "memgate".to_owned(),
             mutating: listed(vec![installed(&family::ALL).mutating]),
-            service: Seen::Found(object(&family::ALL, "Service")),
+            service: Fetched::Found(object(&family::ALL, "Service")),
             endpoints: listed(vec![read(slice)]),
-            deployment: Seen::Found(deployment),
+            deployment: Fetched::Found(deployment),
             budgets: listed(vec![object(&family::ALL, "PodDisruptionBudget")]),
             replicas: listed(vec![read(pod)]),
             ..Installation::default()
         }
     }
 
-    fn judged(change: impl FnOnce(&mut Installation)) -> Vec<(&'static str, Status, String)> {
+    fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<(&'static str, CheckStatus, String)> {
         let mut found = healthy();
         change(&mut found);
-        let checks = checks(&found).into_iter().filter(|check| check.status != Status::Ok);
+        let checks = checks(&found).into_iter().filter(|check| check.status != CheckStatus::Ok);
         checks.map(|check| (check.id, check.status, check.message)).collect()
     }
 
-    fn only(change: impl FnOnce(&mut Installation)) -> (&'static str, Status, String) {
-        match judged(change).as_slice() {
+    fn only(change: impl FnOnce(&mut Installation)) -> (&'static str, CheckStatus, String) {
+        match checks_of(change).as_slice() {
             [one] => one.clone(),
             other => panic!("{other:#?}"),
         }
     }
 
-    fn changed<T: Clone + serde::Serialize + DeserializeOwned>(seen: &mut Seen<T>, pointer: &str, to: Value) {
-        let Seen::Found(object) = seen else { panic!("it was found") };
+    fn changed<T: Clone + serde::Serialize + DeserializeOwned>(
+        seen: &mut Fetched<T>,
+        pointer: &str,
+        to: Value,
+    ) {
+        let Fetched::Found(object) = seen else { panic!("it was found") };
         let mut value = serde_json::to_value(&*object).expect("an object");
         *value.pointer_mut(pointer).expect("a field") = to;
         *object = read(value);
@@ -273,61 +277,61 @@ mod tests {
 
     #[test]
     fn what_is_installed_is_healthy_once_it_runs() {
-        assert_eq!(judged(|_| ()), []);
+        assert_eq!(checks_of(|_| ()), []);
     }
 
     #[test]
     fn says_what_keeps_calls_from_arriving() {
-        let (id, status, _) = only(|found| found.service = Seen::Absent);
-        assert_eq!((id, status), ("service", Status::Fail));
+        let (id, status, _) = only(|found| found.service = Fetched::NotFound);
+        assert_eq!((id, status), ("service", CheckStatus::Fail));
         let (id, status, _) = only(|found| found.endpoints = listed(Vec::new()));
-        assert_eq!((id, status), ("endpoints", Status::Fail));
-        let (id, _, said) =
+        assert_eq!((id, status), ("endpoints", CheckStatus::Fail));
+        let (id, _, text) =
             only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!("web")));
-        assert_eq!((id, said.contains("\"web\", which nothing has")), ("service", true));
-        let (_, _, said) = only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!(8443)));
-        assert_eq!(said, "it leads to port 8443, but memgate listens on 10250");
-        let (_, _, said) = only(|found| changed(&mut found.service, "/spec/ports/0/port", json!(8443)));
-        assert_eq!(said, "it has no port 443");
-        let (_, _, said) =
+        assert_eq!((id, text.contains("\"web\", which nothing has")), ("service", true));
+        let (_, _, text) = only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!(8443)));
+        assert_eq!(text, "it leads to port 8443, but memgate listens on 10250");
+        let (_, _, text) = only(|found| changed(&mut found.service, "/spec/ports/0/port", json!(8443)));
+        assert_eq!(text, "it has no port 443");
+        let (_, _, text) =
             only(|found| changed(&mut found.service, "/spec/selector", json!({"app": "other"})));
-        assert!(said.starts_with("its selector does not match"), "{said}");
+        assert!(text.starts_with("its selector does not match"), "{text}");
     }
 
     #[test]
     fn says_what_is_wrong_with_the_replicas() {
         let (id, status, _) =
             only(|found| changed(&mut found.deployment, "/status/availableReplicas", json!(0)));
-        assert_eq!((id, status), ("deployment", Status::Fail));
+        assert_eq!((id, status), ("deployment", CheckStatus::Fail));
         let (id, status, _) =
             only(|found| changed(&mut found.deployment, "/status/updatedReplicas", json!(1)));
-        assert_eq!((id, status), ("deployment", Status::Warn));
+        assert_eq!((id, status), ("deployment", CheckStatus::Warn));
         let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(1)));
-        assert_eq!((id, status), ("replicas", Status::Warn));
+        assert_eq!((id, status), ("replicas", CheckStatus::Warn));
         let (id, status, _) = only(|found| found.budgets = listed(Vec::new()));
-        assert_eq!((id, status), ("disruption-budget", Status::Warn));
-        let (id, _, said) = only(|found| {
-            let Seen::Found(budgets) = &mut found.budgets else { panic!("it was found") };
+        assert_eq!((id, status), ("disruption-budget", CheckStatus::Warn));
+        let (id, _, text) = only(|found| {
+            let Fetched::Found(budgets) = &mut found.budgets else { panic!("it was found") };
             let spec = budgets.items[0].spec.as_mut().expect("a spec");
             spec.min_available = Some(IntOrString::Int(2));
         });
-        assert_eq!((id, said.contains("lets no replica go")), ("disruption-budget", true));
+        assert_eq!((id, text.contains("lets no replica go")), ("disruption-budget", true));
     }
 
     #[test]
     fn says_when_versions_differ() {
         let pod = |image: &str| read(json!({"spec": {"containers": [{"name": "memgate", "image": image}]}}));
-        let (id, _, said) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
-        assert_eq!((id, said.contains("this is memgate")), ("versions", true));
-        let (_, _, said) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
-        assert_eq!(said, "the replicas differ: m:0.0.1, m:0.0.2");
+        let (id, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
+        assert_eq!((id, text.contains("this is memgate")), ("versions", true));
+        let (_, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
+        assert_eq!(text, "the replicas differ: m:0.0.1, m:0.0.2");
     }
 
     #[test]
-    fn a_missing_right_is_told_where_it_matters() {
+    fn a_missing_right_is_shown_where_it_matters() {
         let why = "you may not get deployments";
-        let (id, status, said) = only(|found| found.deployment = Seen::Unknown(why.to_owned()));
-        assert_eq!((id, status, said.as_str()), ("deployment", Status::Unknown, why));
+        let (id, status, text) = only(|found| found.deployment = Fetched::Unknown(why.to_owned()));
+        assert_eq!((id, status, text.as_str()), ("deployment", CheckStatus::Unknown, why));
     }
 
     #[test]

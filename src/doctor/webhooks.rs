@@ -1,35 +1,35 @@
 //! Whether the webhook configurations are there, and say what `memgate manifests` would print.
 //!
-//! An entry or a rule that is missing is a failure: nobody is asked. Other differences may be
-//! wanted, so they are warnings.
+//! An entry or a rule that is missing is a failure, since memgate is not called. Other differences may
+//! be wanted, so they are warnings.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cli::doctor::check::Check;
-use crate::cli::doctor::evidence::Installation;
-use crate::cli::doctor::expected::Expected;
-use crate::cli::entry::{Entry, entries, requirements};
+use crate::cluster::cluster_state::Installation;
+use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
+use crate::doctor::check::{Check, unreadable};
+use crate::doctor::expected::Expected;
 
 const ID: &str = "webhooks";
 
-/// How to get an installation right.
+/// How to correct an installation.
 const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply it";
 
-/// Judges both configurations by what would be installed now.
+/// What differs in both configurations from what would be installed now.
 #[must_use]
 pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
-    let mutating = found.own_mutating().map(|config| entries(config.webhooks.as_ref()));
-    let validating = found.own_validating().map(|config| entries(config.webhooks.as_ref()));
+    let mutating = found.own_mutating_entries();
+    let validating = found.own_validating_entries();
     let [mutators, validators] =
         ["Mutating", "Validating"].map(|kind| format!("{kind}WebhookConfiguration {}", found.name));
-    let mut checks = match found.mutating.unknown(ID, &mutators) {
+    let mut checks = match unreadable(&found.mutating, ID, &mutators) {
         Some(unknown) => vec![unknown],
         None => configuration(&mutators, mutating.as_deref(), &entries(wanted.mutating.webhooks.as_ref())),
     };
-    match found.validating.unknown(ID, &validators) {
+    match unreadable(&found.validating, ID, &validators) {
         Some(unknown) => checks.push(unknown),
         None => {
             let wanted = entries(wanted.validating.webhooks.as_ref());
@@ -39,7 +39,7 @@ pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
     checks
 }
 
-fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> Vec<Check> {
+fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[WebhookEntry]) -> Vec<Check> {
     let Some(live) = live else {
         let message = "there is no such configuration: the apiserver asks memgate about nothing";
         return vec![Check::fail(ID, subject, message).help("memgate manifests | kubectl apply -f -")];
@@ -54,7 +54,7 @@ fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> V
             }
         }
     }
-    let known = |entry: &&Entry| expected.iter().any(|wanted| wanted.name == entry.name);
+    let known = |entry: &&WebhookEntry| expected.iter().any(|wanted| wanted.name == entry.name);
     for entry in live.iter().filter(|entry| !known(entry)) {
         let message =
             format!("the entry {} is none that memgate would install for these families", entry.name);
@@ -68,31 +68,31 @@ fn configuration(subject: &str, live: Option<&[Entry]>, expected: &[Entry]) -> V
 }
 
 /// What differs between a live entry and the one that would be installed.
-fn differences(subject: &str, live: &Entry, wanted: &Entry) -> Vec<Check> {
+fn differences(subject: &str, live: &WebhookEntry, wanted: &WebhookEntry) -> Vec<Check> {
     let mut checks = Vec::new();
     let subject = format!("{subject}, entry {}", live.name);
     let mut warn = |what: String| checks.push(Check::warn(ID, &subject, what).help(APPLY));
-    if live.fails != wanted.fails {
+    if live.fails_closed != wanted.fails_closed {
         let policy = |fails| if fails { "Fail" } else { "Ignore" };
-        warn(format!("failurePolicy is {}, not {}", policy(live.fails), policy(wanted.fails)));
+        warn(format!("failurePolicy is {}, not {}", policy(live.fails_closed), policy(wanted.fails_closed)));
     }
-    if live.seconds != wanted.seconds {
-        warn(format!("timeoutSeconds is {}, not {}", live.seconds, wanted.seconds));
+    if live.timeout_seconds != wanted.timeout_seconds {
+        warn(format!("timeoutSeconds is {}, not {}", live.timeout_seconds, wanted.timeout_seconds));
     }
-    if live.again != wanted.again {
+    if live.reinvoked != wanted.reinvoked {
         warn("reinvocationPolicy is not IfNeeded: what others add afterwards is not seen".to_owned());
     }
     let selectors = [
-        ("namespaceSelector", &live.namespaces, &wanted.namespaces),
-        ("objectSelector", &live.objects, &wanted.objects),
+        ("namespaceSelector", &live.namespace_selector, &wanted.namespace_selector),
+        ("objectSelector", &live.object_selector, &wanted.object_selector),
     ];
     for (field, live, wanted) in selectors {
         selector(field, live, wanted).into_iter().for_each(&mut warn);
     }
-    let missing = wanted.conditions.iter().filter(|one| !live.conditions.contains(one));
+    let missing = wanted.match_conditions.iter().filter(|one| !live.match_conditions.contains(one));
     missing.for_each(|one| warn(format!("the match condition {} is missing or has changed", one.name)));
-    let is_known = |name: &str| wanted.conditions.iter().any(|one| one.name == name);
-    let added = live.conditions.iter().filter(|one| !is_known(&one.name));
+    let is_known = |name: &str| wanted.match_conditions.iter().any(|one| one.name == name);
+    let added = live.match_conditions.iter().filter(|one| !is_known(&one.name));
     added.for_each(|one| warn(format!("the match condition {} narrows it", one.name)));
     let unasked: Vec<String> = flat(&wanted.rules).difference(&flat(&live.rules)).cloned().collect();
     if !unasked.is_empty() {
@@ -107,12 +107,12 @@ fn selector(field: &str, live: &LabelSelector, wanted: &LabelSelector) -> Vec<St
     let (live, wanted) = (requirements(live), requirements(wanted));
     let missing = wanted.iter().filter(|one| !live.contains(one)).map(|one| (one, "no longer asks for"));
     let added = live.iter().filter(|one| !wanted.contains(one)).map(|one| (one, "also asks for"));
-    let said = |(one, what): (&LabelSelectorRequirement, &str)| {
+    let describe = |(one, what): (&LabelSelectorRequirement, &str)| {
         let values = one.values.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
         let values = if values.is_empty() { values } else { format!(" ({values})") };
         format!("{field} {what} {} {}{values}", one.key, one.operator)
     };
-    missing.chain(added).map(said).collect()
+    missing.chain(added).map(describe).collect()
 }
 
 /// Rules, one operation on one resource each.
@@ -138,29 +138,29 @@ mod tests {
     use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{Listed, Seen};
-    use crate::cli::doctor::expected::tests::installed;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::installed;
     use crate::family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
-    fn judged(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
+    fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
         let wanted = installed(&family::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
-            mutating: Seen::Found(Listed { items: vec![wanted.mutating.clone()], cut: false }),
-            validating: Seen::Found(Listed { items: vec![wanted.validating.clone()], cut: false }),
+            mutating: Fetched::Found(Listing { items: vec![wanted.mutating.clone()], truncated: false }),
+            validating: Fetched::Found(Listing { items: vec![wanted.validating.clone()], truncated: false }),
             ..Installation::default()
         };
         change(&mut found);
         let mut checks = checks(&found, &wanted);
-        checks.retain(|check| check.status != Status::Ok);
+        checks.retain(|check| check.status != CheckStatus::Ok);
         checks
     }
 
     fn first_mutator(found: &mut Installation) -> &mut Vec<MutatingWebhook> {
         match &mut found.mutating {
-            Seen::Found(listed) => {
+            Fetched::Found(listed) => {
                 let webhooks = listed.items[0].webhooks.as_mut().expect("webhooks");
                 // Those of families stand behind those that every installation has.
                 let first = webhooks.iter().position(|webhook| webhook.name.starts_with("arkonis."));
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    fn only(checks: &[Check]) -> (Status, &str) {
+    fn only(checks: &[Check]) -> (CheckStatus, &str) {
         match checks {
             [one] => (one.status, &one.message),
             other => panic!("{other:#?}"),
@@ -180,29 +180,29 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_complete() {
-        assert_eq!(judged(|_| ()), []);
+        assert_eq!(checks_of(|_| ()), []);
     }
 
     #[test]
     fn says_what_is_not_there() {
-        let checks = judged(|found| found.mutating = Seen::Found(Listed::default()));
+        let checks = checks_of(|found| found.mutating = Fetched::Found(Listing::default()));
         assert_eq!(checks.len(), 1);
         assert!(checks[0].message.starts_with("there is no such configuration"));
-        let checks = judged(|found| found.mutating = Seen::Unknown("you may not list".to_owned()));
-        assert_eq!(only(&checks), (Status::Unknown, "you may not list"));
+        let checks = checks_of(|found| found.mutating = Fetched::Unknown("you may not list".to_owned()));
+        assert_eq!(only(&checks), (CheckStatus::Unknown, "you may not list"));
     }
 
     #[test]
     fn says_which_entry_is_missing_or_new() {
-        let checks = judged(|found| drop(first_mutator(found).remove(0)));
-        assert_eq!(only(&checks), (Status::Fail, "the entry arkonis.pods.memgate.dev is missing"));
-        let checks = judged(|found| {
+        let checks = checks_of(|found| drop(first_mutator(found).remove(0)));
+        assert_eq!(only(&checks), (CheckStatus::Fail, "the entry arkonis.pods.memgate.dev is missing"));
+        let checks = checks_of(|found| {
             let webhooks = first_mutator(found);
             let mut other = webhooks[0].clone();
             other.name = "other.memgate.dev".to_owned();
             webhooks.push(other);
         });
-        assert_eq!(only(&checks).0, Status::Warn);
+        assert_eq!(only(&checks).0, CheckStatus::Warn);
         assert!(only(&checks).1.starts_with("the entry other.memgate.dev is none"));
     }
 
@@ -212,28 +212,28 @@ mod tests {
         for (change, status, expected) in [
             (
                 (|webhook| webhook.failure_policy = Some("Fail".to_owned())) as fn(&mut MutatingWebhook),
-                Status::Warn,
+                CheckStatus::Warn,
                 "failurePolicy is Fail, not Ignore",
             ),
-            (|webhook| webhook.timeout_seconds = Some(30), Status::Warn, "timeoutSeconds is 30, not 2"),
+            (|webhook| webhook.timeout_seconds = Some(30), CheckStatus::Warn, "timeoutSeconds is 30, not 2"),
             (
                 |webhook| webhook.reinvocation_policy = None,
-                Status::Warn,
+                CheckStatus::Warn,
                 "reinvocationPolicy is not IfNeeded: what others add afterwards is not seen",
             ),
             (
                 |webhook| webhook.object_selector = None,
-                Status::Warn,
+                CheckStatus::Warn,
                 "objectSelector no longer asks for arkonis.dev/deployment Exists",
             ),
             (
                 |webhook| drop(webhook.match_conditions.as_mut().expect("conditions").remove(0)),
-                Status::Warn,
+                CheckStatus::Warn,
                 "the match condition not-node is missing or has changed",
             ),
-            (|webhook| webhook.rules = None, Status::Fail, "it is not asked about CREATE of pods/v1"),
+            (|webhook| webhook.rules = None, CheckStatus::Fail, "it is not asked about CREATE of pods/v1"),
         ] {
-            let checks = judged(|found| change(&mut first_mutator(found)[0]));
+            let checks = checks_of(|found| change(&mut first_mutator(found)[0]));
             let first = checks.first().expect("a difference");
             let found = (first.status, first.subject.as_str(), first.message.as_str());
             assert_eq!(found, (status, subject, expected));
@@ -242,12 +242,12 @@ mod tests {
 
     #[test]
     fn says_what_narrows_an_entry() {
-        let checks = judged(|found| {
+        let checks = checks_of(|found| {
             let webhook = &mut first_mutator(found)[0];
             let selector = webhook.namespace_selector.as_mut().expect("a selector");
             selector.match_labels = Some([("team".to_owned(), "a".to_owned())].into());
         });
         let expected = "namespaceSelector also asks for team In (a)";
-        assert_eq!(only(&checks), (Status::Warn, expected));
+        assert_eq!(only(&checks), (CheckStatus::Warn, expected));
     }
 }

@@ -1,43 +1,43 @@
-//! Other webhooks that are asked about pods: those that change pods behind memgate, and those without
-//! which memgate's own pods do not start.
+//! Other webhooks that are called for pods: those that change pods after memgate, and those without which
+//! memgate's own pods do not start.
 
 use std::collections::BTreeMap;
 
-use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::evidence::{Installation, Seen};
-use crate::cli::entry::{Entry, entries};
+use crate::cluster::cluster_state::{Fetched, Installation};
+use crate::cluster::webhook_entry::{WebhookEntry, entries};
+use crate::doctor::check::{Check, abbreviated, unreadable};
 
-/// Judges the neighbours.
+/// The order of calls, and webhooks that memgate's own pods depend on.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
-    let mut checks = vec![order(found)];
-    checks.extend(loops(found));
+    let mut checks = vec![call_order(found)];
+    checks.extend(dependencies(found));
     checks
 }
 
 /// The apiserver calls configurations in the order of their names.
 /// Source: k8s.io/apiserver, admission/configuration, sorted by name.
-fn order(found: &Installation) -> Check {
+fn call_order(found: &Installation) -> Check {
     const ID: &str = "order";
     let subject = format!("MutatingWebhookConfiguration {}", found.name);
-    let Seen::Found(configurations) = &found.mutating else {
-        return found.mutating.unknown(ID, &subject).unwrap_or_else(|| Check::ok(ID, subject, ""));
+    let Fetched::Found(configurations) = &found.mutating else {
+        return unreadable(&found.mutating, ID, &subject).unwrap_or_else(|| Check::ok(ID, subject, ""));
     };
     let mut later = Vec::new();
     for configuration in &configurations.items {
         let name = configuration.metadata.name.clone().unwrap_or_default();
-        let asked = entries(configuration.webhooks.as_ref());
-        if name > found.name && asked.iter().any(Entry::asks_about_new_pods) {
+        let live = entries(configuration.webhooks.as_ref());
+        if name > found.name && live.iter().any(WebhookEntry::is_called_for_new_pods) {
             later.push(name);
         }
     }
     if later.is_empty() {
         return Check::ok(ID, subject, "no other webhook changes pods after memgate");
     }
-    let own = found.own_mutating().map(|config| entries(config.webhooks.as_ref())).unwrap_or_default();
-    let pods: Vec<&Entry> = own.iter().filter(|entry| entry.asks_about_new_pods()).collect();
-    let names = few(&later);
-    if !pods.is_empty() && pods.iter().all(|entry| entry.again == Some(true)) {
+    let own = found.own_mutating_entries().unwrap_or_default();
+    let pods: Vec<&WebhookEntry> = own.iter().filter(|entry| entry.is_called_for_new_pods()).collect();
+    let names = abbreviated(&later);
+    if !pods.is_empty() && pods.iter().all(|entry| entry.reinvoked == Some(true)) {
         let message =
             format!("asked about pods after memgate, which is asked again when they change one: {names}");
         return Check::ok(ID, subject, message);
@@ -47,23 +47,23 @@ fn order(found: &Installation) -> Check {
 }
 
 /// Webhooks that refuse memgate's own pods when they do not answer.
-fn loops(found: &Installation) -> Vec<Check> {
+fn dependencies(found: &Installation) -> Vec<Check> {
     const ID: &str = "webhook-loop";
-    let labels = found.labels(&found.home);
+    let labels = found.labels(&found.namespace);
     let pod = pod_labels(found);
     let mut checks = Vec::new();
     for (kind, configuration, entry) in others(found) {
-        let holds = entry.fails
-            && entry.asks_about_new_pods()
+        let blocks = entry.fails_closed
+            && entry.is_called_for_new_pods()
             && entry.selects_namespace(&labels)
             && entry.selects_object(&pod);
-        if !holds {
+        if !blocks {
             continue;
         }
         let subject = format!("{kind}WebhookConfiguration {configuration}");
         let message = format!("memgate's own pods cannot start while {} does not answer", entry.name);
-        let help = format!("leave the namespace {} out of its namespaceSelector", found.home);
-        match waits_for_memgate(found, &entry) {
+        let help = format!("leave the namespace {} out of its namespaceSelector", found.namespace);
+        match entry_that_blocks(found, &entry) {
             Some(own) => {
                 let message = format!("{message}, and its pods cannot start while {own} of memgate does not");
                 checks.push(Check::fail(ID, subject, message).help(help));
@@ -71,21 +71,22 @@ fn loops(found: &Installation) -> Vec<Check> {
             None => checks.push(Check::warn(ID, subject, message).help(help)),
         }
     }
-    for (kind, unknown) in
-        [("Mutating", found.mutating.unknown(ID, "")), ("Validating", found.validating.unknown(ID, ""))]
-    {
+    for (kind, unknown) in [
+        ("Mutating", unreadable(&found.mutating, ID, "")),
+        ("Validating", unreadable(&found.validating, ID, "")),
+    ] {
         checks
             .extend(unknown.map(|check| Check { subject: format!("{kind}WebhookConfigurations"), ..check }));
     }
     if checks.is_empty() {
         let message = "no other webhook can keep memgate's own pods from starting";
-        checks.push(Check::ok(ID, format!("Namespace {}", found.home), message));
+        checks.push(Check::ok(ID, format!("Namespace {}", found.namespace), message));
     }
     checks
 }
 
 /// The entries of all configurations but memgate's.
-fn others(found: &Installation) -> Vec<(&'static str, String, Entry)> {
+fn others(found: &Installation) -> Vec<(&'static str, String, WebhookEntry)> {
     let mut others = Vec::new();
     let is_other = |name: &String| *name != found.name;
     for configuration in found.mutating.found().into_iter().flat_map(|listed| &listed.items) {
@@ -108,18 +109,18 @@ fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
     template.and_then(|metadata| metadata.labels).unwrap_or_else(usual)
 }
 
-/// The entry of memgate's that in turn can keep any pod of that webhook's from starting: one that
-/// refuses, and that is not limited to pods which ask for it.
-fn waits_for_memgate(found: &Installation, other: &Entry) -> Option<String> {
-    let labels = found.labels(other.home()?);
-    let own = entries(found.own_mutating()?.webhooks.as_ref());
-    let holds = |entry: &&Entry| {
-        entry.fails
-            && entry.asks_about_new_pods()
+/// The entry of memgate's that in turn can keep any pod of that webhook's from starting: it fails closed,
+/// and is not limited to pods with a label.
+fn entry_that_blocks(found: &Installation, other: &WebhookEntry) -> Option<String> {
+    let labels = found.labels(other.service_namespace()?);
+    let own = found.own_mutating_entries()?;
+    let blocks = |entry: &&WebhookEntry| {
+        entry.fails_closed
+            && entry.is_called_for_new_pods()
             && entry.selects_namespace(&labels)
             && entry.selects_object(&BTreeMap::new())
     };
-    own.iter().find(holds).map(|entry| entry.name.clone())
+    own.iter().find(blocks).map(|entry| entry.name.clone())
 }
 
 #[cfg(test)]
@@ -128,9 +129,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::Listed;
-    use crate::cli::doctor::expected::tests::installed;
+    use crate::cluster::cluster_state::Listing;
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::installed;
     use crate::family;
 
     fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
@@ -148,14 +149,14 @@ mod tests {
     fn beside(
         other: MutatingWebhookConfiguration,
         change: impl FnOnce(&mut MutatingWebhookConfiguration),
-    ) -> Vec<(&'static str, Status, String)> {
+    ) -> Vec<(&'static str, CheckStatus, String)> {
         let mut own = installed(&family::ALL).mutating;
         change(&mut own);
         let found = Installation {
-            home: "home".to_owned(),
+            namespace: "home".to_owned(),
             name: "memgate".to_owned(),
-            mutating: Seen::Found(Listed { items: vec![own, other], cut: false }),
-            validating: Seen::Found(Listed::default()),
+            mutating: Fetched::Found(Listing { items: vec![own, other], truncated: false }),
+            validating: Fetched::Found(Listing::default()),
             ..Installation::default()
         };
         let checks = checks(&found);
@@ -165,23 +166,24 @@ mod tests {
     #[test]
     fn names_those_that_change_pods_afterwards() {
         let harmless = json!({"failurePolicy": "Ignore"});
-        let statuses =
-            |checks: &[(&'static str, Status, String)]| checks.iter().map(|one| one.1).collect::<Vec<_>>();
+        let statuses = |checks: &[(&'static str, CheckStatus, String)]| {
+            checks.iter().map(|one| one.1).collect::<Vec<_>>()
+        };
         let before = beside(other("a-mesh", &harmless), |_| ());
         assert_eq!(before[0].2, "no other webhook changes pods after memgate");
         let after = beside(other("z-mesh", &harmless), |_| ());
-        assert_eq!(statuses(&after), [Status::Ok, Status::Ok]);
+        assert_eq!(statuses(&after), [CheckStatus::Ok, CheckStatus::Ok]);
         assert!(after[0].2.ends_with(": z-mesh"), "{}", after[0].2);
         let never = beside(other("z-mesh", &harmless), |own| {
             own.webhooks.as_mut().expect("webhooks")[0].reinvocation_policy = Some("Never".to_owned());
         });
-        assert_eq!((never[0].0, never[0].1), ("order", Status::Warn));
+        assert_eq!((never[0].0, never[0].1), ("order", CheckStatus::Warn));
     }
 
     #[test]
-    fn names_those_that_memgate_waits_for() {
+    fn names_those_that_memgates_pods_depend_on() {
         let checks = beside(other("a-policy", &json!({})), |_| ());
-        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", Status::Warn));
+        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", CheckStatus::Warn));
         assert!(checks[1].2.contains("other.example.com"), "{}", checks[1].2);
         for more in [
             json!({"failurePolicy": "Ignore"}),
@@ -191,7 +193,7 @@ mod tests {
             json!({"objectSelector": {"matchLabels": {"agent": "yes"}}}),
         ] {
             let checks = beside(other("a-policy", &more), |_| ());
-            assert_eq!(checks[1].1, Status::Ok, "{more}");
+            assert_eq!(checks[1].1, CheckStatus::Ok, "{more}");
         }
     }
 
@@ -204,7 +206,7 @@ mod tests {
             webhook.failure_policy = Some("Fail".to_owned());
             webhook.object_selector = None;
         });
-        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", Status::Fail));
+        assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", CheckStatus::Fail));
         assert!(
             checks[1].2.contains("while arkonis.pods.memgate.dev of memgate does not"),
             "{}",

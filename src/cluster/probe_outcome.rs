@@ -1,119 +1,121 @@
-//! What an answer of the apiserver to a dry run says about memgate, in plain words. No I/O.
+//! What the response to a dry run says about memgate. No I/O.
 
 use serde_json::Value;
 
-use crate::cli::apiserver::Answer;
-use crate::cli::wait::probe::Probe;
+use crate::cluster::probe::Probe;
+use crate::cluster::request::Response;
 use crate::report::plain;
 
-/// What one dry run came to.
+/// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
-    /// memgate said what it has to say.
+pub enum ProbeOutcome {
+    /// memgate objected, as it has to.
     Answered {
         /// The entry of its webhook configurations, where the apiserver names it.
         webhook: Option<String>,
     },
-    /// A policy of memgate's said it first, so that memgate was not asked.
+    /// A policy of memgate's objected first, so that memgate was not called.
     Guarded {
         /// The policy.
         policy: String,
     },
-    /// The apiserver took the object: it does not ask memgate about it.
+    /// The apiserver accepted the object, so it does not call memgate for it.
     NotAsked,
     /// The cluster does not serve the kind.
     NotServed,
-    /// Whoever asks may not.
-    NotAllowed(String),
-    /// Something else is in the way.
+    /// The user lacks the right to create the object.
+    Forbidden(String),
+    /// memgate cannot be seen to response, and why.
     Missing(String),
 }
 
-/// Reads the answer to a dry run.
+/// What a response says.
 #[must_use]
-pub fn read(probe: &Probe, answer: &Answer) -> Reading {
-    if answer.status < 300 {
-        return accepted(probe, answer);
+pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
+    if response.status < 300 {
+        return accepted(probe, response);
     }
-    let message = answer.message();
+    let message = response.message();
     if let Some(denial) = denial(message) {
-        return denied(probe, answer, &denial);
+        return denied(probe, response, &denial);
     }
-    if let Some(policy) = guard(probe, message) {
-        return Reading::Guarded { policy: policy.to_owned() };
+    if let Some(policy) = guarding_policy(probe, message) {
+        return ProbeOutcome::Guarded { policy: policy.to_owned() };
     }
     if let Some(failure) = failure(message) {
-        return Reading::Missing(failure);
+        return ProbeOutcome::Missing(failure);
     }
-    match answer.status {
-        401 => Reading::Missing("the apiserver does not know you: your credentials are not accepted".into()),
-        403 if message.contains(" cannot create ") => Reading::NotAllowed(format!(
+    match response.status {
+        401 => {
+            ProbeOutcome::Missing("the apiserver does not know you: your credentials are not accepted".into())
+        }
+        403 if message.contains(" cannot create ") => ProbeOutcome::Forbidden(format!(
             "you may not ask: {}; a dry run needs the right to create",
             plain(message)
         )),
-        404 if details(answer, "kind") == "namespaces" => {
-            Reading::Missing(format!("there is no such namespace: {}", plain(message)))
+        404 if details(response, "kind") == "namespaces" => {
+            ProbeOutcome::Missing(format!("there is no such namespace: {}", plain(message)))
         }
-        404 => Reading::NotServed,
-        429 | 502..=504 => Reading::Missing(format!("the apiserver is not ready: {}", plain(message))),
-        _ => Reading::Missing(format!(
+        404 => ProbeOutcome::NotServed,
+        429 | 502..=504 => ProbeOutcome::Missing(format!("the apiserver is not ready: {}", plain(message))),
+        _ => ProbeOutcome::Missing(format!(
             "the apiserver refuses the dry run before memgate is asked: {}",
             plain(message)
         )),
     }
 }
 
-fn details<'a>(answer: &'a Answer, field: &str) -> &'a str {
-    answer.body.get("details").and_then(|details| details.get(field)?.as_str()).unwrap_or_default()
+fn details<'a>(response: &'a Response, field: &str) -> &'a str {
+    response.body.get("details").and_then(|details| details.get(field)?.as_str()).unwrap_or_default()
 }
 
-fn accepted(probe: &Probe, answer: &Answer) -> Reading {
-    let told = |warning: &String| warning.starts_with(probe.finding.message.as_str());
-    if !probe.is_refused() && answer.warnings.iter().any(told) {
-        return Reading::Answered { webhook: None };
+fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
+    let is_memgates = |warning: &String| warning.starts_with(probe.finding.message.as_str());
+    if !probe.is_refused() && response.warnings.iter().any(is_memgates) {
+        return ProbeOutcome::Answered { webhook: None };
     }
-    Reading::NotAsked
+    ProbeOutcome::NotAsked
 }
 
-/// Which webhook refused.
+/// A webhook that refused, and its message.
 struct Denial<'m> {
     webhook: &'m str,
-    said: &'m str,
+    message: &'m str,
 }
 
 fn denial(message: &str) -> Option<Denial<'_>> {
-    let (webhook, said) = message.strip_prefix("admission webhook \"")?.split_once('"')?;
-    Some(Denial { webhook, said })
+    let (webhook, message) = message.strip_prefix("admission webhook \"")?.split_once('"')?;
+    Some(Denial { webhook, message })
 }
 
 /// The policy of memgate's that refuses with the probe's own code.
-fn guard<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
-    let (policy, said) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
-    let is_ours = policy.starts_with("memgate-") && said.ends_with(&format!("[{}]", probe.finding.code.name));
+fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
+    let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
+    let is_ours = policy.starts_with("memgate-") && text.ends_with(&format!("[{}]", probe.finding.code.name));
     is_ours.then_some(policy)
 }
 
-fn denied(probe: &Probe, answer: &Answer, denial: &Denial<'_>) -> Reading {
+fn denied(probe: &Probe, response: &Response, denial: &Denial<'_>) -> ProbeOutcome {
     let webhook = plain(denial.webhook);
     if !denial.webhook.ends_with(".memgate.dev") {
-        return Reading::Missing(format!(
+        return ProbeOutcome::Missing(format!(
             "another webhook, {webhook}, refuses the dry run before memgate is asked: {}",
-            plain(denial.said.trim_start_matches([':', ' ']))
+            plain(denial.message.trim_start_matches([':', ' ']))
         ));
     }
-    if has_cause(probe, answer) {
-        return Reading::Answered { webhook: Some(webhook.into_owned()) };
+    if has_cause(probe, response) {
+        return ProbeOutcome::Answered { webhook: Some(webhook.into_owned()) };
     }
-    Reading::Missing(format!(
+    ProbeOutcome::Missing(format!(
         "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {}",
         probe.finding.code.name,
-        plain(denial.said.trim_start_matches([':', ' ']))
+        plain(denial.message.trim_start_matches([':', ' ']))
     ))
 }
 
-/// Whether the answer names memgate's own finding: its place, and why.
-fn has_cause(probe: &Probe, answer: &Answer) -> bool {
-    let causes = answer.body.pointer("/details/causes").and_then(Value::as_array);
+/// Whether the response names memgate's own finding: its place, and why.
+fn has_cause(probe: &Probe, response: &Response) -> bool {
+    let causes = response.body.pointer("/details/causes").and_then(Value::as_array);
     let text = |cause: &Value, field: &str| cause.get(field).and_then(Value::as_str).map(str::to_owned);
     let finding = &probe.finding;
     let (reason, field) = (finding.code.cause.reason(), finding.pointer.field());
@@ -129,14 +131,14 @@ fn failure(message: &str) -> Option<String> {
     let cause = cause.trim_start_matches("failed to call webhook: ");
     let (webhook, shown) = (plain(webhook), plain(cause));
     if !webhook.ends_with(".memgate.dev") {
-        return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
+        return Some(format!("another webhook, {webhook}, does not response: {shown}"));
     }
     let why = CAUSES.iter().find(|(mark, _)| cause.contains(mark)).map(|(_, why)| *why);
     let why = why.unwrap_or("memgate could not be asked");
     Some(format!("{why} ({webhook}: {shown})"))
 }
 
-/// The words by which causes are told, the more telling ones first.
+/// Texts by which causes are recognised, the more specific ones first, and what they mean.
 /// Source: the errors of Go's `crypto/x509` and `net`, and of k8s.io/apiserver.
 const CAUSES: [(&str, &str); 14] = [
     (
@@ -169,20 +171,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::wait::probe::probes;
+    use crate::cluster::probe::probes;
     use crate::family;
 
     fn probe(name: &str) -> Probe {
         probes(&family::ALL).into_iter().find(|probe| probe.name.starts_with(name)).expect("a probe")
     }
 
-    fn status(code: u16, message: &str) -> Answer {
-        Answer { status: code, body: json!({"kind": "Status", "message": message}), ..Answer::default() }
+    fn status(code: u16, message: &str) -> Response {
+        Response { status: code, body: json!({"kind": "Status", "message": message}), ..Response::default() }
     }
 
-    fn missing(answer: &Answer) -> String {
-        match read(&probe("pods"), answer) {
-            Reading::Missing(why) | Reading::NotAllowed(why) => why,
+    fn missing(response: &Response) -> String {
+        match interpret(&probe("pods"), response) {
+            ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -190,23 +192,23 @@ mod tests {
     #[test]
     fn knows_memgates_own_refusal() {
         let webhook = "required.pods.memgate.dev";
-        let mut answer = status(422, &format!("admission webhook \"{webhook}\" denied the request: no"));
+        let mut response = status(422, &format!("admission webhook \"{webhook}\" denied the request: no"));
         let field = "metadata.labels[memgate.dev/inject]";
-        answer.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": field}]});
-        let answered = Reading::Answered { webhook: Some(webhook.to_owned()) };
-        assert_eq!(read(&probe("pods"), &answer), answered);
-        answer.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec"}]});
-        assert!(missing(&answer).contains("another reason than memgate/pod-not-recognised"));
+        response.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": field}]});
+        let answered = ProbeOutcome::Answered { webhook: Some(webhook.to_owned()) };
+        assert_eq!(interpret(&probe("pods"), &response), answered);
+        response.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec"}]});
+        assert!(missing(&response).contains("another reason than memgate/pod-not-recognised"));
     }
 
     #[test]
     fn knows_memgates_own_warning() {
         let orka = probe("orka");
-        let mut answer = Answer { status: 201, ..Answer::default() };
-        assert_eq!(read(&orka, &answer), Reading::NotAsked);
-        answer.warnings = vec![format!("{}; more", orka.finding.message)];
-        assert_eq!(read(&orka, &answer), Reading::Answered { webhook: None });
-        assert_eq!(read(&probe("ark "), &answer), Reading::NotAsked);
+        let mut response = Response { status: 201, ..Response::default() };
+        assert_eq!(interpret(&orka, &response), ProbeOutcome::NotAsked);
+        response.warnings = vec![format!("{}; more", orka.finding.message)];
+        assert_eq!(interpret(&orka, &response), ProbeOutcome::Answered { webhook: None });
+        assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotAsked);
     }
 
     #[test]
@@ -216,13 +218,13 @@ mod tests {
                 "memories.orloj.dev \"memgate-wait\" is forbidden: ValidatingAdmissionPolicy '{policy}' with \
                  binding '{policy}' denied request: http memory provider requires spec.endpoint [{code}]"
             );
-            read(&probe("orloj"), &status(422, &text))
+            interpret(&probe("orloj"), &status(422, &text))
         };
         let code = "orloj/http-endpoint-required";
         let policy = "memgate-orloj-memories".to_owned();
-        assert_eq!(denial(&policy, code), Reading::Guarded { policy: policy.clone() });
+        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy: policy.clone() });
         for other in [denial("no-memories", code), denial(&policy, "orloj/ref-invalid")] {
-            assert!(matches!(other, Reading::Missing(_)), "{other:?}");
+            assert!(matches!(other, ProbeOutcome::Missing(_)), "{other:?}");
         }
     }
 
@@ -250,7 +252,7 @@ mod tests {
             (
                 500,
                 "Internal error occurred: failed calling webhook \"a.example.com\": no".to_owned(),
-                "another webhook, a.example.com, does not answer: no",
+                "another webhook, a.example.com, does not response: no",
             ),
             (
                 403,
@@ -273,9 +275,9 @@ mod tests {
 
     #[test]
     fn tells_a_kind_that_is_not_served_from_a_namespace_that_is_not_there() {
-        let mut answer = status(404, "the server could not find the requested resource");
-        assert_eq!(read(&probe("ark "), &answer), Reading::NotServed);
-        answer.body["details"] = json!({"kind": "namespaces", "name": "nowhere"});
-        assert!(missing(&answer).contains("no such namespace"));
+        let mut response = status(404, "the server could not find the requested resource");
+        assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotServed);
+        response.body["details"] = json!({"kind": "namespaces", "name": "nowhere"});
+        assert!(missing(&response).contains("no such namespace"));
     }
 }

@@ -1,5 +1,5 @@
-//! The objects of which only memgate says what must be said: one that it has to refuse for each
-//! call, the smallest there is. Their schemas accept all of them.
+//! Dry runs that show whether memgate answers: the smallest object that memgate refuses, for each of
+//! its calls. The schemas of the kinds accept these objects, so that only memgate can object.
 
 use serde_json::{Value, json};
 
@@ -12,14 +12,13 @@ use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
 use crate::state;
 
-/// One dry run, and what memgate says to it.
+/// One dry run, and what memgate finds.
 #[derive(Debug)]
 pub struct Probe {
-    /// What it is about: `pods`, or a family and one of its kinds.
+    /// Its subject: `pods`, or a family and one of its kinds.
     pub name: String,
-    /// Whether the cluster may do without it: the kind is served only where the platform is.
+    /// Whether a cluster may lack the kind, since it comes with a platform.
     pub optional: bool,
-    /// The path to create the object at, behind the namespace.
     api_version: String,
     plural: &'static str,
     /// The object.
@@ -46,7 +45,7 @@ impl Probe {
     }
 }
 
-/// The dry runs for these families: the pod that nobody knows, and each memory resource.
+/// The dry runs for these families: a pod that no family recognises, and each memory resource.
 #[must_use]
 pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
     let pod = probe("pods".to_owned(), families, ("", "v1", "Pod", "pods"), pod()).into_iter();
@@ -67,7 +66,7 @@ pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
     pod.chain(resources).collect()
 }
 
-/// What no decision refuses is no probe.
+/// One dry run; none when `decide` has nothing to say about the object.
 fn probe(
     name: String,
     families: &[&'static Family],
@@ -94,17 +93,23 @@ fn probe(
     Some(Probe { name, optional: false, api_version, plural, object, finding })
 }
 
-/// A pod that nobody but memgate objects to: it meets Pod Security "restricted", and a quota.
+/// A pod that only memgate objects to.
 fn pod() -> Value {
+    minimal_pod(&json!({"name": "memgate-wait", "labels": {INJECT_LABEL: "required"}}), "wait")
+}
+
+/// A pod that clusters admit: it meets Pod Security "restricted", and asks for as little as a quota can
+/// count.
+pub(super) fn minimal_pod(metadata: &Value, container: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "memgate-wait", "labels": {INJECT_LABEL: "required"}},
+        "metadata": metadata,
         "spec": {
             "automountServiceAccountToken": false,
             "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [{
-                "name": "wait",
+                "name": container,
                 "image": "memgate.dev/none",
                 "resources": {
                     "requests": {"cpu": "1m", "memory": "1Mi"},

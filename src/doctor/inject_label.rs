@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::doctor::check::{Check, few};
-use crate::cli::doctor::evidence::{Agents, Installation, Seen};
+use crate::cluster::cluster_state::{Agents, Fetched, Installation};
+use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::family::inject::INJECT_LABEL;
 use crate::report::counted;
 
 const ID: &str = "inject-label";
 
-/// Judges the labels.
+/// A check for each label that opts agents out or means nothing.
 #[must_use]
 pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
-    let Seen::Found(namespaces) = &found.namespaces else {
-        return found.namespaces.unknown(ID, "Namespaces").into_iter().collect();
+    let Fetched::Found(namespaces) = &found.namespaces else {
+        return unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
     };
     let pods = pods_by_namespace(agents);
     let mut checks = Vec::new();
@@ -24,7 +24,7 @@ pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
         match value.map(String::as_str) {
             None => {}
             Some("disabled") => checks.extend(pods.get(&name).map(|pods| {
-                let message = format!("it opts out, but holds agent pods: {}", few(pods));
+                let message = format!("it opts out, but holds agent pods: {}", abbreviated(pods));
                 let help = format!("kubectl label namespace {name} {INJECT_LABEL}-, unless that is wanted");
                 Check::warn(ID, subject, message).help(help)
             })),
@@ -44,7 +44,7 @@ pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
         };
         (!known).then(check)
     }));
-    if namespaces.cut {
+    if namespaces.truncated {
         checks.push(Check::unknown(ID, "Namespaces", "there are too many to look at all of them"));
     }
     if checks.is_empty() {
@@ -70,18 +70,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::doctor::check::Status;
-    use crate::cli::doctor::evidence::{AgentPod, Listed};
+    use crate::cluster::cluster_state::{AgentPod, Listing};
+    use crate::doctor::check::CheckStatus;
     use crate::family;
 
-    fn judged(namespace: Option<&str>, pod: Option<&str>) -> Vec<(Status, String)> {
+    fn checks_of(namespace: Option<&str>, pod: Option<&str>) -> Vec<(CheckStatus, String)> {
         let labels =
             |value: Option<&str>| value.map(|value| json!({INJECT_LABEL: value})).unwrap_or(json!({}));
         let item =
             serde_json::from_value(json!({"metadata": {"name": "team-a", "labels": labels(namespace)}}));
         let items = vec![item.expect("a namespace")];
-        let found =
-            Installation { namespaces: Seen::Found(Listed { items, cut: false }), ..Installation::default() };
+        let found = Installation {
+            namespaces: Fetched::Found(Listing { items, truncated: false }),
+            ..Installation::default()
+        };
         let json = json!({"metadata": {"name": "scout-0", "namespace": "team-a", "labels": labels(pod)}});
         let agents =
             Agents { pods: vec![AgentPod { family: &family::arkonis::FAMILY, json }], ..Agents::default() };
@@ -89,22 +91,22 @@ mod tests {
     }
 
     #[test]
-    fn judges_the_labels_of_namespaces_and_pods() {
+    fn checks_the_labels_of_namespaces_and_pods() {
         for (namespace, pod, status, expected) in [
-            (None, None, Status::Ok, "1 namespace, none"),
-            (None, Some("required"), Status::Ok, "1 namespace, none"),
-            (Some("disabled"), None, Status::Warn, "it opts out, but holds agent pods: scout-0"),
+            (None, None, CheckStatus::Ok, "1 namespace, none"),
+            (None, Some("required"), CheckStatus::Ok, "1 namespace, none"),
+            (Some("disabled"), None, CheckStatus::Warn, "it opts out, but holds agent pods: scout-0"),
             (
                 Some("Disabled"),
                 None,
-                Status::Warn,
+                CheckStatus::Warn,
                 "memgate.dev/inject=Disabled on a namespace means nothing",
             ),
-            (None, Some("yes"), Status::Warn, "memgate.dev/inject=yes on a pod means nothing"),
+            (None, Some("yes"), CheckStatus::Warn, "memgate.dev/inject=yes on a pod means nothing"),
         ] {
-            let checks = judged(namespace, pod);
-            let [(found, said)] = checks.as_slice() else { panic!("{checks:?}") };
-            assert!(*found == status && said.starts_with(expected), "{said}");
+            let checks = checks_of(namespace, pod);
+            let [(found, text)] = checks.as_slice() else { panic!("{checks:?}") };
+            assert!(*found == status && text.starts_with(expected), "{text}");
         }
     }
 }

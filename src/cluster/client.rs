@@ -1,0 +1,84 @@
+//! The way to a cluster: a kubeconfig, one of its contexts, or the service account.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use thiserror::Error as ThisError;
+
+/// Where a service account finds its namespace.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// The namespace of `memgate manifests` without `--namespace`.
+pub const DEFAULT_NAMESPACE: &str = "memgate-system";
+
+/// Why there is no client. The reasons are texts, since the errors of kube repeat their causes.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The kubeconfig cannot be used.
+    #[error("failed to use the kubeconfig {path}: {reason}")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The context cannot be used.
+    #[error("failed to use the context {context}: {reason}")]
+    Context {
+        /// Its name.
+        context: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing leads to a cluster.
+    #[error("found no cluster; give --kubeconfig or --context: {0}")]
+    NoCluster(String),
+    /// The client library refuses the configuration.
+    #[error("failed to make a client of the cluster: {0}")]
+    Client(String),
+}
+
+/// Which cluster is meant.
+#[derive(Debug, Clone, Default)]
+pub struct KubeContext {
+    /// The kubeconfig; without it KUBECONFIG, `~/.kube/config`, or the service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    pub context: Option<String>,
+}
+
+impl KubeContext {
+    /// A client of the cluster; nothing is called yet.
+    ///
+    /// # Errors
+    /// When there is no such kubeconfig, or it cannot be used.
+    pub async fn client(&self) -> Result<kube::Client, Error> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(path), _) => {
+                let failed = |reason| Error::Kubeconfig { path: path.display().to_string(), reason };
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
+                let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                config.map_err(|error| failed(error.to_string()))?
+            }
+            (None, Some(context)) => {
+                let failed = |reason| Error::Context { context: context.clone(), reason };
+                let config = kube::Config::from_kubeconfig(&options).await;
+                config.map_err(|error| failed(error.to_string()))?
+            }
+            (None, None) => {
+                let config = kube::Config::infer().await;
+                config.map_err(|error| Error::NoCluster(error.to_string()))?
+            }
+        };
+        kube::Client::try_from(config).map_err(|error| Error::Client(error.to_string()))
+    }
+}
+
+/// The namespace that this process runs in, or the usual one outside of a cluster.
+#[must_use]
+pub fn own_namespace() -> String {
+    let namespace = std::fs::read_to_string(Path::new(NAMESPACE_FILE)).unwrap_or_default();
+    let namespace = namespace.trim();
+    if namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { namespace.to_owned() }
+}

@@ -1,0 +1,178 @@
+//! The objects that were read of a cluster, as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use crate::cluster::webhook_entry::{WebhookEntry, entries};
+use crate::model::family::Family;
+use crate::model::snapshot::Snapshot;
+
+/// The result of a read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Fetched<T> {
+    /// It is there.
+    Found(T),
+    /// It is not there.
+    #[default]
+    NotFound,
+    /// It could not be read, and why.
+    Unknown(String),
+}
+
+impl<T> Fetched<T> {
+    /// The object, if it was found.
+    pub const fn found(&self) -> Option<&T> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::NotFound | Self::Unknown(_) => None,
+        }
+    }
+
+    /// The same of another type.
+    pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Fetched<U> {
+        match self {
+            Self::Found(found) => Fetched::Found(convert(found)),
+            Self::NotFound => Fetched::NotFound,
+            Self::Unknown(why) => Fetched::Unknown(why),
+        }
+    }
+}
+
+/// The objects of a list, as far as they were read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing<T> {
+    /// The objects.
+    pub items: Vec<T>,
+    /// Whether there are more of them.
+    pub truncated: bool,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), truncated: false }
+    }
+}
+
+/// What the apiserver serves: group and version, with the plural names of the kinds.
+pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// The objects of an installation of memgate, and those around it.
+#[derive(Debug, Default)]
+pub struct Installation {
+    /// The namespace that memgate runs in.
+    pub namespace: String,
+    /// The name of the webhook configurations.
+    pub name: String,
+    /// The time by the apiserver's clock, in seconds since 1970.
+    pub apiserver_time: Option<i64>,
+    /// The version of the apiserver: major, minor.
+    pub version: Fetched<(u32, u32)>,
+    /// What the apiserver serves.
+    pub served: Fetched<ServedResources>,
+    /// Every configuration of mutating webhooks.
+    pub mutating: Fetched<Listing<MutatingWebhookConfiguration>>,
+    /// Every configuration of validating webhooks.
+    pub validating: Fetched<Listing<ValidatingWebhookConfiguration>>,
+    /// The Service that the configurations name.
+    pub service: Fetched<Service>,
+    /// Its endpoints.
+    pub endpoints: Fetched<Listing<EndpointSlice>>,
+    /// The Deployment.
+    pub deployment: Fetched<Deployment>,
+    /// The disruption budgets of the namespace.
+    pub budgets: Fetched<Listing<PodDisruptionBudget>>,
+    /// memgate's pods.
+    pub replicas: Fetched<Listing<Pod>>,
+    /// All namespaces.
+    pub namespaces: Fetched<Listing<Namespace>>,
+    /// What memgate's account may do.
+    pub permissions: Fetched<Permissions>,
+}
+
+/// Which of the permissions of its role an account has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permissions {
+    /// How many were checked.
+    pub checked: usize,
+    /// Those that it lacks, as `verb resource.group`.
+    pub denied: Vec<String>,
+}
+
+/// An agent pod, as the apiserver has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentPod {
+    /// The family whose labels it has.
+    pub family: &'static Family,
+    /// The whole pod.
+    pub json: serde_json::Value,
+}
+
+/// The pods of agents, and what decisions about them depend on.
+#[derive(Debug, Default)]
+pub struct Agents {
+    /// The pods.
+    pub pods: Vec<AgentPod>,
+    /// Made-up pods of agents that have none, where memgate would add containers to them.
+    pub stand_ins: Vec<AgentPod>,
+    /// What could not be read, or only in part, a sentence each.
+    pub incomplete: Vec<String>,
+    /// The state that decisions look at.
+    pub snapshot: Snapshot,
+    /// When objects of the families' kinds were created, in seconds since 1970, by kind, namespace and name.
+    pub created: BTreeMap<(String, String, String), i64>,
+}
+
+impl Installation {
+    /// memgate's own configuration of mutating webhooks.
+    #[must_use]
+    pub fn own_mutating(&self) -> Option<&MutatingWebhookConfiguration> {
+        let named =
+            |config: &&MutatingWebhookConfiguration| config.metadata.name.as_ref() == Some(&self.name);
+        self.mutating.found()?.items.iter().find(named)
+    }
+
+    /// memgate's own configuration of validating webhooks.
+    #[must_use]
+    pub fn own_validating(&self) -> Option<&ValidatingWebhookConfiguration> {
+        let named =
+            |config: &&ValidatingWebhookConfiguration| config.metadata.name.as_ref() == Some(&self.name);
+        self.validating.found()?.items.iter().find(named)
+    }
+
+    /// The entries of memgate's own configuration of mutating webhooks.
+    #[must_use]
+    pub fn own_mutating_entries(&self) -> Option<Vec<WebhookEntry>> {
+        self.own_mutating().map(|config| entries(config.webhooks.as_ref()))
+    }
+
+    /// The entries of memgate's own configuration of validating webhooks.
+    #[must_use]
+    pub fn own_validating_entries(&self) -> Option<Vec<WebhookEntry>> {
+        self.own_validating().map(|config| entries(config.webhooks.as_ref()))
+    }
+
+    /// The entries of both.
+    #[must_use]
+    pub fn own_entries(&self) -> Vec<WebhookEntry> {
+        let [mutating, validating] = [self.own_mutating_entries(), self.own_validating_entries()];
+        mutating.into_iter().chain(validating).flatten().collect()
+    }
+
+    /// The labels of a namespace, with the one that every namespace has.
+    #[must_use]
+    pub fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
+        let found = self.namespaces.found().and_then(|namespaces| {
+            namespaces.items.iter().find(|found| found.metadata.name.as_deref() == Some(namespace))
+        });
+        let mut labels = found.and_then(|found| found.metadata.labels.clone()).unwrap_or_default();
+        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        labels
+    }
+}

@@ -1,0 +1,85 @@
+//! Reads what memgate's installation consists of, and what stands beside it.
+
+use axum::http::Method;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::ListParams;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
+use crate::cluster::reader::{ClusterReader, fetch};
+use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
+use crate::deploy::metadata::NAME;
+use crate::family;
+use crate::model::kind::Kind;
+
+/// Reads it; permissions are read apart, once it is known which ones it takes.
+///
+/// # Errors
+/// When the apiserver does not answer at all, and why.
+pub async fn installation(
+    reader: &ClusterReader,
+    namespace: &str,
+    name: &str,
+) -> Result<Installation, String> {
+    let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
+    let version = version.map_err(|elapsed| elapsed.to_string())?;
+    let version = version.map_err(|error| error_message(&error))?;
+    let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
+    let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
+    let all = ListParams::default;
+    Ok(Installation {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        apiserver_time: version.time,
+        version: parse_version(&version.body),
+        served: served_resources(reader).await,
+        mutating: reader.list(reader.api(), "mutatingwebhookconfigurations", all()).await,
+        validating: reader.list(reader.api(), "validatingwebhookconfigurations", all()).await,
+        service: reader.get(reader.namespaced_api::<Service>(namespace), "services", NAME).await,
+        endpoints: reader.list(reader.namespaced_api(namespace), "endpointslices", slices).await,
+        deployment: reader.get(reader.namespaced_api(namespace), "deployments", NAME).await,
+        budgets: reader.list(reader.namespaced_api(namespace), "poddisruptionbudgets", all()).await,
+        replicas: reader.list(reader.namespaced_api(namespace), "pods", pods).await,
+        namespaces: reader.list(reader.api(), "namespaces", all()).await,
+        permissions: Fetched::NotFound,
+    })
+}
+
+fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
+    let number = |field: &str| -> Option<u32> {
+        let text = body.get(field)?.as_str()?;
+        text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+    };
+    match (number("major"), number("minor")) {
+        (Some(major), Some(minor)) => Fetched::Found((major, minor)),
+        _ => Fetched::NotFound,
+    }
+}
+
+/// What the apiserver serves of the groups that families name.
+async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
+    let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
+        Fetched::Found(groups) => groups.groups,
+        Fetched::NotFound => return Fetched::NotFound,
+        Fetched::Unknown(why) => return Fetched::Unknown(why),
+    };
+    let is_named = |group: &str| {
+        family::state_kinds(&family::ALL).chain(validated_kinds()).any(|kind| kind.group == group)
+    };
+    let mut served = ServedResources::new();
+    for group in groups.into_iter().filter(|group| is_named(&group.name)) {
+        for version in group.versions {
+            let path = &version.group_version;
+            let resources = fetch("get", path, reader.client.list_api_group_resources(path)).await;
+            let Fetched::Found(resources) = resources else { continue };
+            let plurals = resources.resources.into_iter().map(|resource| resource.name);
+            served.insert((group.name.clone(), version.version), plurals.collect());
+        }
+    }
+    Fetched::Found(served)
+}
+
+fn validated_kinds() -> impl Iterator<Item = &'static Kind> {
+    family::ALL.into_iter().flat_map(|family| family.validated).copied()
+}

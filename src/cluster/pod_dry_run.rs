@@ -1,0 +1,257 @@
+//! Whether the apiserver would admit one more pod with the containers that memgate adds: it is asked to
+//! create one, as a dry run.
+//!
+//! A dry run goes through all of admission (limits, Pod Security, policies, webhooks, quotas) and stores
+//! nothing. A pod that is refused is sent once more without memgate's containers, which tells whether they
+//! are the reason.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::http::Method;
+use futures::StreamExt as _;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::cluster::reader::forbidden;
+use crate::cluster::replay::{Replayed, added_containers};
+use crate::cluster::request::{REQUEST_TIMEOUT, Response, error_message, send};
+use crate::family::inject::INJECT_LABEL;
+
+/// How many pods are tried, each with one request or two.
+const MAX_DRY_RUNS: usize = 100;
+
+/// How many pods are tried at a time.
+const MAX_CONCURRENT_DRY_RUNS: usize = 4;
+
+/// How long all of them may take.
+const DRY_RUNS_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The name of the pods that are tried.
+const POD_NAME: &str = "memgate-doctor";
+
+/// The results of all dry runs.
+#[derive(Debug, Default)]
+pub struct PodDryRuns {
+    /// One for each namespace and each set of added containers.
+    pub results: Vec<PodDryRun>,
+    /// How many more there would have been.
+    pub skipped: usize,
+}
+
+/// One pod with memgate's containers, and whether it is admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodDryRun {
+    /// Where it would be created.
+    pub namespace: String,
+    /// The names of the containers that memgate adds.
+    pub containers: Vec<String>,
+    /// Whether the other containers are made up, since the agent has no pod.
+    pub is_stand_in: bool,
+    /// The answer of the apiserver.
+    pub admission: PodAdmission,
+}
+
+/// Whether the apiserver admits a pod with memgate's containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PodAdmission {
+    /// It is admitted.
+    Admitted,
+    /// It is refused, with this message, and the same pod without these containers is admitted.
+    Refused(String),
+    /// It is refused, with this message, and so is the same pod without these containers.
+    RefusedAnyway(String),
+    /// It could not be found out, and why.
+    Unknown(String),
+}
+
+/// Whether the apiserver admits one pod.
+enum Answer {
+    Admitted,
+    Refused(String),
+    Unknown(String),
+}
+
+/// Tries one pod for each namespace and each set of added containers.
+pub async fn dry_run(client: &Client, pods: &[Replayed<'_>], stand_ins: &[Replayed<'_>]) -> PodDryRuns {
+    let mut known = BTreeSet::new();
+    let all = pods.iter().map(|pod| (pod, false)).chain(stand_ins.iter().map(|pod| (pod, true)));
+    let candidates: Vec<_> = all
+        .filter(|(pod, _)| {
+            let added: Vec<String> =
+                added_containers(&pod.with_memory).iter().map(ToString::to_string).collect();
+            !added.is_empty() && known.insert((pod.pod.namespace().to_owned(), added))
+        })
+        .collect();
+    let skipped = candidates.len().saturating_sub(MAX_DRY_RUNS);
+    let deadline = Instant::now() + DRY_RUNS_TIMEOUT;
+    let runs = candidates.into_iter().take(MAX_DRY_RUNS).map(|(pod, is_stand_in)| async move {
+        let namespace = pod.pod.namespace().to_owned();
+        let containers = added_containers(&pod.with_memory).into_iter().map(name).collect();
+        let admission = admission(client, &namespace, &pod.with_memory, deadline).await;
+        PodDryRun { namespace, containers, is_stand_in, admission }
+    });
+    let results = futures::stream::iter(runs).buffered(MAX_CONCURRENT_DRY_RUNS).collect().await;
+    PodDryRuns { results, skipped }
+}
+
+fn name(container: &Value) -> String {
+    container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+async fn admission(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> PodAdmission {
+    let message = match create(client, namespace, &creatable(pod), deadline).await {
+        Answer::Admitted => return PodAdmission::Admitted,
+        Answer::Unknown(why) => return PodAdmission::Unknown(why),
+        Answer::Refused(message) => message,
+    };
+    match create(client, namespace, &creatable(&without_added(pod)), deadline).await {
+        Answer::Admitted => PodAdmission::Refused(message),
+        Answer::Refused(_) => PodAdmission::RefusedAnyway(message),
+        Answer::Unknown(why) => PodAdmission::Unknown(why),
+    }
+}
+
+async fn create(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> Answer {
+    let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldManager={POD_NAME}");
+    let deadline = deadline.min(Instant::now() + REQUEST_TIMEOUT);
+    match timeout_at(deadline, send(client, Method::POST, &path, Some(pod))).await {
+        Ok(Ok(response)) => interpret(&response),
+        Ok(Err(error)) => Answer::Unknown(format!("failed to try a pod: {}", error_message(&error))),
+        Err(_) => Answer::Unknown("failed to try a pod: no answer in time".to_owned()),
+    }
+}
+
+fn interpret(response: &Response) -> Answer {
+    let message = response.message();
+    match response.status {
+        200..300 => Answer::Admitted,
+        403 if message.contains(" cannot create resource ") => Answer::Unknown(forbidden("create", "pods")),
+        // A quota that its controller has not counted yet refuses for the moment.
+        403 if message.contains("status unknown for quota") => unknown(message),
+        400 if message.contains("does not support dry run") => unknown(message),
+        400 | 403 | 409 | 422 => Answer::Refused(without_pod(message).to_owned()),
+        _ => unknown(message),
+    }
+}
+
+fn unknown(message: &str) -> Answer {
+    Answer::Unknown(format!("failed to try a pod: {}", without_pod(message)))
+}
+
+/// The message without its subject, which is the dry run's own.
+fn without_pod(message: &str) -> &str {
+    message.strip_prefix(&format!("pods \"{POD_NAME}\" is forbidden: ")).unwrap_or(message)
+}
+
+/// A pod as it can be created, under the name of the dry run: without what belongs to the one pod that it
+/// was read from.
+fn creatable(pod: &Value) -> Value {
+    let metadata = |field: &str| pod.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
+    let mut spec = pod.get("spec").cloned().unwrap_or_default();
+    if let Value::Object(fields) = &mut spec {
+        fields.remove("nodeName");
+        fields.remove("ephemeralContainers");
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": POD_NAME, "labels": metadata("labels"), "annotations": metadata("annotations"),
+        },
+        "spec": spec,
+    })
+}
+
+/// The pod without memgate's containers, opted out so that memgate does not add them again.
+fn without_added(pod: &Value) -> Value {
+    let added: Vec<String> = added_containers(pod).into_iter().map(name).collect();
+    let mut pod = pod.clone();
+    if let Some(Value::Array(containers)) = pod.pointer_mut("/spec/initContainers") {
+        containers.retain(|container| !added.contains(&name(container)));
+    }
+    if let Some(Value::Object(labels)) = pod.pointer_mut("/metadata/labels") {
+        labels.insert(INJECT_LABEL.to_owned(), "disabled".into());
+    }
+    pod
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod() -> Value {
+        json!({
+            "metadata": {
+                "name": "triage-1", "generateName": "triage-", "namespace": "team-a", "uid": "1",
+                "ownerReferences": [{"name": "triage"}], "finalizers": ["a/b"], "labels": {"app": "triage"},
+                "annotations": {"memgate.dev/injected": r#"{"initContainers":["memory-server"]}"#},
+            },
+            "spec": {
+                "nodeName": "n1", "ephemeralContainers": [{"name": "debug"}], "containers": [{"name": "agent"}],
+                "initContainers": [{"name": "other"}, {"name": "memory-server"}],
+            },
+            "status": {"phase": "Running"},
+        })
+    }
+
+    #[test]
+    fn tries_a_pod_of_its_own() {
+        let expected = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": POD_NAME, "labels": {"app": "triage"}, "annotations": pod()["metadata"]["annotations"],
+            },
+            "spec": {
+                "containers": [{"name": "agent"}],
+                "initContainers": [{"name": "other"}, {"name": "memory-server"}],
+            },
+        });
+        assert_eq!(creatable(&pod()), expected);
+    }
+
+    #[test]
+    fn takes_out_only_what_memgate_added() {
+        let without = without_added(&pod());
+        assert_eq!(without["spec"]["initContainers"], json!([{"name": "other"}]));
+        assert_eq!(without["metadata"]["labels"], json!({"app": "triage", "memgate.dev/inject": "disabled"}));
+    }
+
+    #[test]
+    fn reads_what_the_apiserver_says() {
+        let interpret = |status, message: &str| {
+            let body = json!({"kind": "Status", "message": message});
+            match interpret(&Response { status, body, ..Response::default() }) {
+                Answer::Admitted => "admitted".to_owned(),
+                Answer::Refused(message) => format!("refused: {message}"),
+                Answer::Unknown(why) => format!("unknown: {why}"),
+            }
+        };
+        let quota = "pods \"memgate-doctor\" is forbidden: exceeded quota: full, requested: pods=1";
+        let rights = "pods is forbidden: User \"eve\" cannot create resource \"pods\" in API group";
+        let webhook = "admission webhook \"a.example.com\" does not support dry run";
+        let uncounted =
+            "pods \"memgate-doctor\" is forbidden: status unknown for quota: full, resources: pods";
+        for (status, message, expected) in [
+            (201, "", "admitted"),
+            (403, quota, "refused: exceeded quota: full, requested: pods=1"),
+            (
+                422,
+                "Pod \"memgate-doctor\" is invalid: spec",
+                "refused: Pod \"memgate-doctor\" is invalid: spec",
+            ),
+            (403, rights, "unknown: you may not create pods: it takes that right"),
+            (403, uncounted, "unknown: failed to try a pod: status unknown for quota: full, resources: pods"),
+            (
+                400,
+                webhook,
+                "unknown: failed to try a pod: admission webhook \"a.example.com\" does not support dry run",
+            ),
+            (500, "no", "unknown: failed to try a pod: no"),
+        ] {
+            assert_eq!(interpret(status, message), expected);
+        }
+    }
+}

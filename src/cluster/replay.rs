@@ -1,0 +1,143 @@
+//! Each pod turned back into the request that created it, and decided about anew. No I/O.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::admission::admit;
+use crate::cluster::cluster_state::{AgentPod, Agents};
+use crate::family::inject::INJECTED_ANNOTATION;
+use crate::model::decision::Decision;
+use crate::model::family::Family;
+use crate::model::kind::SECRET;
+use crate::model::request::{Operation, Request};
+use crate::model::snapshot::{Reference, Snapshot};
+
+/// Metadata that the apiserver writes.
+const SERVER_METADATA: [&str; 6] =
+    ["managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"];
+
+/// A pod and the decision about it today.
+#[derive(Debug)]
+pub struct Replayed<'a> {
+    /// The pod.
+    pub pod: &'a AgentPod,
+    /// The decision.
+    pub decision: Decision,
+    /// Whether something would be added.
+    pub lacks_memory: bool,
+    /// The pod with its memory.
+    pub with_memory: Value,
+}
+
+/// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
+/// not have created it.
+#[must_use]
+pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
+    pods.iter().filter(|pod| !pod.has_ended()).filter_map(|pod| replay_one(pod, snapshot)).collect()
+}
+
+fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
+    let text = pod.creation().to_string();
+    let request = Request {
+        operation: Operation::Create,
+        group: "".into(),
+        version: "v1".into(),
+        kind: "Pod".into(),
+        subresource: "".into(),
+        namespace: pod.namespace().into(),
+        name: pod.name().into(),
+        object: Some(&text),
+        old_object: None,
+    };
+    let admitted = admit(&request, snapshot).ok()?;
+    let lacks_memory = !admitted.edits.is_empty() && admitted.allowed();
+    let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
+    Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
+}
+
+/// The objects that decisions refer to and the snapshot does not know; Secrets, which are never read, aside.
+#[must_use]
+pub fn unknown_references(agents: &Agents) -> Vec<Reference> {
+    let replayed = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
+    let decisions = replayed.into_iter().flatten().map(|replayed| replayed.decision);
+    let mut unknown: Vec<Reference> = decisions.flat_map(|decision| decision.unknown).collect();
+    unknown.retain(|reference| *reference.kind != SECRET && !reference.name.is_empty());
+    unknown.sort();
+    unknown.dedup();
+    unknown
+}
+
+/// The containers of a pod that memgate added, by the marker.
+#[must_use]
+pub fn added_containers(pod: &Value) -> Vec<&Value> {
+    let marker = marker(pod);
+    let names = marker.get("initContainers").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<&Value> = names.collect();
+    let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
+    containers.filter(|container| container.get("name").is_some_and(|name| names.contains(&name))).collect()
+}
+
+/// The annotation in which memgate says what it added; null without one.
+#[must_use]
+pub fn marker(pod: &Value) -> Value {
+    let text = pod.pointer("/metadata/annotations").and_then(|all| all.get(INJECTED_ANNOTATION)?.as_str());
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+impl AgentPod {
+    /// A pod of a list.
+    #[must_use]
+    pub const fn new(family: &'static Family, json: Value) -> Self {
+        Self { family, json }
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// `Pod namespace/name`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("Pod {}/{}", self.namespace(), self.name())
+    }
+
+    /// An annotation of it.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.text("/status/phase"), "Succeeded" | "Failed")
+    }
+
+    /// When it was created, in seconds since 1970.
+    #[must_use]
+    pub fn created(&self) -> Option<i64> {
+        Some(self.text("/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
+    }
+
+    /// The pod as it was sent to the apiserver, as far as that can be restored.
+    fn creation(&self) -> Value {
+        let mut pod = self.json.clone();
+        if let Value::Object(fields) = &mut pod {
+            fields.remove("status");
+            if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+                metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
+            }
+        }
+        pod
+    }
+}

@@ -1,0 +1,165 @@
+//! Asks the apiserver to create, as a dry run, what memgate has to refuse, once or until memgate
+//! refuses all of it.
+
+use std::time::Duration;
+
+use axum::http::Method;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::Client;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::cluster::probe::Probe;
+use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
+use crate::cluster::request::{error_message, send};
+use crate::cluster::webhook_entry::{entries, excludes_namespace};
+use crate::report::plain;
+
+/// The pause after the first round of probes; each further one is twice as long as the one before it.
+const MIN_PAUSE: Duration = Duration::from_millis(200);
+/// The upper bound of the pause, so that an answer is noticed soon after it comes.
+const MAX_PAUSE: Duration = Duration::from_secs(3);
+
+/// Namespaces for whose pods memgate is never called.
+const EXEMPT_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "memgate-system"];
+
+/// Where the probes are sent.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeTarget<'a> {
+    /// The namespace of the dry runs.
+    pub namespace: &'a str,
+    /// The name of the webhook configurations.
+    pub configuration: &'a str,
+}
+
+/// The outcome of one probe.
+#[derive(Debug)]
+pub struct ProbeResult {
+    /// The name of the probe.
+    pub name: String,
+    /// The code of the finding that memgate has to report.
+    pub code: &'static str,
+    /// What came of it.
+    pub outcome: ProbeOutcome,
+}
+
+/// A namespace in which memgate is called for pods.
+///
+/// # Errors
+/// When it never is.
+pub fn probe_namespace(name: &str) -> Result<String, String> {
+    if EXEMPT_NAMESPACES.contains(&name) {
+        return Err(format!("memgate is never asked about pods of {name}; choose a namespace of agents"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Sends all probes, again and again, until memgate answers each or `timeout` is over, and returns the
+/// results of the last round. What is still missing goes to `notify`, each line once.
+pub async fn wait(
+    client: &Client,
+    probes: &[Probe],
+    target: ProbeTarget<'_>,
+    timeout: Duration,
+    notify: impl Fn(&str),
+) -> Vec<ProbeResult> {
+    let deadline = Instant::now() + timeout;
+    let mut pause = MIN_PAUSE;
+    let mut notified = Vec::new();
+    loop {
+        let results = send_probes(client, probes, target, deadline).await;
+        let missing = missing(&results);
+        if all_answered(&results) {
+            return results;
+        }
+        missing.iter().filter(|line| !notified.contains(*line)).for_each(|line| notify(line));
+        notified = missing;
+        if Instant::now() + pause >= deadline {
+            return results;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
+/// Sends each probe once, until `deadline`.
+pub async fn send_probes(
+    client: &Client,
+    probes: &[Probe],
+    target: ProbeTarget<'_>,
+    deadline: Instant,
+) -> Vec<ProbeResult> {
+    let mut results = Vec::new();
+    for probe in probes {
+        let outcome = timeout_at(deadline, send_probe(client, probe, target)).await;
+        let late = || ProbeOutcome::Missing("nobody answered in the time that was left".to_owned());
+        let outcome = outcome.unwrap_or_else(|_| late());
+        results.push(ProbeResult { name: probe.name.clone(), code: probe.finding.code.name, outcome });
+    }
+    results
+}
+
+/// Whether memgate answered every probe that the cluster serves the kind of.
+#[must_use]
+pub fn all_answered(results: &[ProbeResult]) -> bool {
+    !results.is_empty() && missing(results).is_empty()
+}
+
+/// What is missing, in a line each.
+fn missing(results: &[ProbeResult]) -> Vec<String> {
+    let line = |result: &ProbeResult| match &result.outcome {
+        ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
+        ProbeOutcome::Answered { .. }
+        | ProbeOutcome::Guarded { .. }
+        | ProbeOutcome::NotServed
+        | ProbeOutcome::NotAsked => None,
+    };
+    results.iter().filter_map(line).collect()
+}
+
+async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> ProbeOutcome {
+    let response = send(client, Method::POST, &probe.path(target.namespace), Some(&probe.object)).await;
+    match response.map(|response| interpret(probe, &response)) {
+        Ok(ProbeOutcome::NotAsked) => ProbeOutcome::Missing(why_not_asked(client, probe, target).await),
+        // Only what comes with a platform can be absent.
+        Ok(ProbeOutcome::NotServed) if !probe.optional => {
+            ProbeOutcome::Missing("the apiserver does not serve pods: is it one?".to_owned())
+        }
+        Ok(outcome) => outcome,
+        Err(error) => {
+            ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(&error))))
+        }
+    }
+}
+
+/// Why the apiserver may have accepted an object without calling memgate.
+async fn why_not_asked(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> String {
+    let ProbeTarget { namespace, configuration: name } = target;
+    let (kind, plural) = if probe.optional {
+        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+    } else {
+        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
+    };
+    let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}");
+    let response = send(client, Method::GET, &path, None).await.unwrap_or_default();
+    match response.status {
+        404 => format!("there is no {kind} {name}: memgate is not registered"),
+        200 if !probe.optional && is_excluded(response.body, namespace) => {
+            format!("the {kind} {name} leaves out the namespace {namespace}: choose another with -n")
+        }
+        200 => format!(
+            "the {kind} {name} is there, but the apiserver does not ask memgate here: it learns of it in a \
+             moment, or the configuration leaves out the namespace {namespace}, or memgate does not answer \
+             and the entry lets pass"
+        ),
+        _ => format!("the apiserver does not ask memgate about it in the namespace {namespace}"),
+    }
+}
+
+/// Whether every entry for new pods excludes this namespace.
+fn is_excluded(configuration: Value, namespace: &str) -> bool {
+    let read = serde_json::from_value::<MutatingWebhookConfiguration>(configuration);
+    let entries = read.map(|read| entries(read.webhooks.as_ref())).unwrap_or_default();
+    let mut pods = entries.iter().filter(|entry| entry.is_called_for_new_pods()).peekable();
+    pods.peek().is_some() && pods.all(|entry| excludes_namespace(&entry.namespace_selector, namespace))
+}

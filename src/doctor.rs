@@ -1,0 +1,125 @@
+//! What is wrong with an installation of memgate, and with the cluster around it.
+//!
+//! ```text
+//! cluster ──installation, permissions, agents, dry runs──▶ Inputs ──one function a group──▶ Check, Check, …
+//! ```
+//!
+//! [`read`] alone talks to the cluster; everything else is a function of what it read. What could not be read is a
+//! check with the status `unknown`.
+
+pub mod ca_bundle;
+pub mod capacity;
+pub mod check;
+pub mod expected;
+pub mod inferred;
+pub mod inject_label;
+pub mod missing_memory;
+pub mod other_webhooks;
+pub mod permissions;
+pub mod platforms;
+pub mod probes;
+pub mod webhooks;
+pub mod workload;
+
+use std::time::Duration;
+
+use kube::Client;
+use thiserror::Error as ThisError;
+use tokio::time::Instant;
+
+use crate::cluster;
+use crate::cluster::cluster_state::{Agents, Installation};
+use crate::cluster::pod_dry_run::{PodDryRuns, dry_run};
+use crate::cluster::reader::ClusterReader;
+use crate::cluster::replay::replay;
+use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
+use crate::doctor::check::Check;
+use crate::doctor::expected::{Expected, expected};
+use crate::model::settings::Settings;
+
+/// How long memgate has to answer all probes.
+const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// What to look at.
+#[derive(Debug)]
+pub struct DoctorOptions<'a> {
+    /// The namespace that memgate runs in.
+    pub namespace: &'a str,
+    /// The name of the webhook configurations.
+    pub configuration: &'a str,
+    /// The namespace of the dry runs that show whether memgate answers.
+    pub dry_run_namespace: &'a str,
+    /// How many objects of one kind to read.
+    pub max_objects: usize,
+    /// The settings to judge by; the default means those of the installation.
+    pub settings: Settings,
+    /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
+    pub parse_flags: fn(&[&str]) -> Option<Settings>,
+}
+
+/// Why there are no checks.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The apiserver does not answer.
+    #[error("the apiserver does not answer: {0}")]
+    Unreachable(String),
+    /// There is nothing to compare with.
+    #[error(transparent)]
+    Expected(#[from] expected::Error),
+}
+
+/// All that was read of a cluster, and what it is compared with.
+#[derive(Debug)]
+pub struct Inputs {
+    installation: Installation,
+    agents: Agents,
+    expected: Expected,
+    probes: Vec<ProbeResult>,
+    dry_runs: PodDryRuns,
+}
+
+/// Reads the cluster.
+///
+/// # Errors
+/// When the apiserver does not answer at all.
+pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<Inputs, Error> {
+    let reader = ClusterReader { client, max_objects: options.max_objects };
+    let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
+    let mut installation = installation.await.map_err(Error::Unreachable)?;
+    let chosen = options.settings.clone();
+    let settings = if chosen == Settings::default() {
+        inferred::settings(&installation, options.parse_flags)
+    } else {
+        chosen
+    };
+    let expected = expected(options.namespace, &settings.families, inferred::components(&installation))?;
+    let (cluster_rules, namespace_rules) = (&expected.cluster_rules, &expected.namespace_rules);
+    installation.permissions =
+        cluster::permissions::permissions(&reader, &installation, cluster_rules, namespace_rules).await;
+    let probes = cluster::probe::probes(&settings.families);
+    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: options.configuration };
+    let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
+    let agents = cluster::agents::agents(&reader, &installation, settings).await;
+    let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
+    let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
+    Ok(Inputs { installation, agents, expected, probes, dry_runs })
+}
+
+/// Every check there is; pods without their memory are listed up to `max_listed`.
+#[must_use]
+pub fn checks(inputs: &Inputs, max_listed: usize) -> Vec<Check> {
+    let Inputs { installation, agents, expected, probes, dry_runs } = inputs;
+    let pods = replay(&agents.pods, &agents.snapshot);
+    let mut checks = probes::checks(probes);
+    checks.extend(webhooks::checks(installation, expected));
+    checks.extend(ca_bundle::checks(installation));
+    checks.extend(workload::checks(installation));
+    checks.push(permissions::check(installation));
+    checks.extend(other_webhooks::checks(installation));
+    checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
+    checks.extend(inject_label::checks(installation, agents));
+    checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));
+    checks.extend(capacity::checks(dry_runs));
+    check::sort(&mut checks);
+    checks
+}

@@ -1,0 +1,125 @@
+//! With which settings and components memgate was installed, inferred from the live objects.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::cluster_state::Installation;
+use crate::cluster::webhook_entry::WebhookEntry;
+use crate::deploy::components::Component;
+use crate::deploy::metadata::NAME;
+use crate::family;
+use crate::model::family::Family;
+use crate::model::settings::Settings;
+
+/// The settings of an installation: those of the Deployment's flags, as `parse` reads a command line. Without
+/// flags, the families of which the configurations name a kind or a sort of pods, or all.
+#[must_use]
+pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
+    let known = ["--family=", "--orloj-", "--sympozium-"];
+    let flags = arguments(found).filter(|arg| known.iter().any(|known| arg.starts_with(known)));
+    let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
+    let settings = parse(&flags).unwrap_or_default();
+    if flags.iter().any(|flag| flag.starts_with("--family=")) {
+        return settings;
+    }
+    let by_entry: Vec<&'static Family> =
+        family::ALL.into_iter().filter(|family| is_registered(found, *family)).collect();
+    if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
+}
+
+/// The components of an installation, as far as they change permissions and entries.
+#[must_use]
+pub fn components(found: &Installation) -> BTreeSet<Component> {
+    let is_not_builtin =
+        |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
+    let entries = found.own_entries();
+    let strict: Vec<String> =
+        family::ALL.into_iter().filter(|family| family.honours_required).flat_map(pod_entries).collect();
+    let (of_pods, others): (Vec<&WebhookEntry>, Vec<&WebhookEntry>) =
+        entries.iter().partition(|entry| strict.contains(&entry.name));
+    let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
+    let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
+    let chosen = [
+        (
+            Component::SingleNode,
+            is_alone && !others.is_empty() && others.iter().all(|entry| !entry.fails_closed),
+        ),
+        (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
+        (Component::CertFiles, arguments(found).any(is_not_builtin)),
+        (Component::NoEvents, arguments(found).any(|argument| argument == "--no-events")),
+        (Component::Templates, entries.iter().any(|entry| entry.name == "templates.memgate.dev")),
+    ];
+    chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect()
+}
+
+/// The names of the entries for a family's pods.
+fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
+    family.pod_selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
+}
+
+/// The arguments of the Deployment's containers.
+fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
+    let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
+    let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
+    containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
+}
+
+fn is_registered(found: &Installation, family: &'static Family) -> bool {
+    let groups: BTreeSet<&str> =
+        family.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
+    found.own_entries().into_iter().any(|entry| {
+        let mut named = entry.rules.iter().flat_map(|rule| rule.api_groups.iter().flatten());
+        named.any(|group| groups.contains(group.as_str()))
+            || pod_entries(family).any(|name| name == entry.name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::doctor::expected::{expected, first, rendered};
+    use crate::family;
+
+    #[test]
+    fn learns_the_components_from_what_is_installed() {
+        for chosen in [
+            &[][..],
+            &[Component::SingleNode],
+            &[Component::KindDev],
+            &[Component::FailClosed],
+            &[Component::SingleNode, Component::FailClosed],
+            &[Component::NoEvents, Component::Templates],
+            &[Component::CertFiles],
+        ] {
+            let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
+            let objects = rendered("home", &family::ALL, chosen.clone()).expect("it renders");
+            let expected = expected("home", &family::ALL, chosen.clone()).expect("it renders");
+            let deployment = first(&objects, "Deployment").expect("it reads").expect("it is there");
+            let found = Installation {
+                name: "memgate".to_owned(),
+                mutating: Fetched::Found(Listing { items: vec![expected.mutating], truncated: false }),
+                validating: Fetched::Found(Listing { items: vec![expected.validating], truncated: false }),
+                deployment: Fetched::Found(deployment),
+                ..Installation::default()
+            };
+            // A replica alone asks for nothing else of what is compared.
+            let chosen: BTreeSet<_> = chosen.into_iter().filter(|one| *one != Component::KindDev).collect();
+            assert_eq!(components(&found), chosen);
+        }
+    }
+
+    #[test]
+    fn learns_the_families_from_the_entries() {
+        let parse = |flags: &[&str]| (flags == [NAME]).then(Settings::default);
+        assert_eq!(settings(&Installation::default(), parse), Settings::default());
+        let expected = expected("home", &[&family::ark::FAMILY, &family::orka::FAMILY], BTreeSet::new())
+            .expect("it renders");
+        let found = Installation {
+            name: "memgate".to_owned(),
+            mutating: Fetched::Found(Listing { items: vec![expected.mutating], truncated: false }),
+            validating: Fetched::Found(Listing { items: vec![expected.validating], truncated: false }),
+            ..Installation::default()
+        };
+        assert_eq!(settings(&found, parse).families, [&family::ark::FAMILY, &family::orka::FAMILY]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Agent pods that run without the memory that they would get today.
+
+use serde_json::Value;
+
+use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
+use crate::cluster::replay::{Replayed, marker};
+use crate::doctor::check::Check;
+use crate::family::inject::INJECTED_ANNOTATION;
+use crate::model::decision::Reason;
+use crate::model::kind::SECRET;
+use crate::model::snapshot::Reference;
+use crate::report::counted;
+
+const ID: &str = "missed-pods";
+
+/// A check for each pod without its memory, up to `max_listed`, or one for all.
+#[must_use]
+pub fn checks(
+    found: &Installation,
+    agents: &Agents,
+    replayed: &[Replayed<'_>],
+    max_listed: usize,
+) -> Vec<Check> {
+    let mut checks: Vec<Check> =
+        agents.incomplete.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
+    let mut wrong = replayed.iter().filter_map(|replayed| {
+        if replayed.lacks_memory {
+            Some(created_without(found, agents, replayed))
+        } else {
+            unusable(replayed)
+        }
+    });
+    checks.extend(wrong.by_ref().take(max_listed));
+    let more = wrong.count();
+    if more > 0 {
+        checks.push(Check::warn(
+            ID,
+            "Pods",
+            format!("{more} more agent pods run without their memory; --show has more of them listed"),
+        ));
+    }
+    if checks.is_empty() {
+        let out = replayed.iter().filter(|replayed| replayed.decision.reason == Reason::OptedOut).count();
+        let opted_out = if out > 0 { format!("; {out} opted out") } else { String::new() };
+        let message = format!("{}, none without its memory{opted_out}", counted(replayed.len(), "agent pod"));
+        checks.push(Check::ok(ID, "Pods", message));
+    }
+    checks
+}
+
+/// A pod that would get its memory today.
+fn created_without(found: &Installation, agents: &Agents, replayed: &Replayed<'_>) -> Check {
+    let pod = replayed.pod;
+    let memories = memories(&replayed.with_memory);
+    let family = pod.family.name;
+    let message = format!(
+        "it runs without the memory {} of its agent (family {family}): {}",
+        memories.join(", "),
+        likely_reason(found, agents, pod, &memories)
+    );
+    let (namespace, name) = (pod.namespace(), pod.name());
+    Check::warn(ID, pod.title(), message).help(format!(
+        "delete it, so that its controller makes a new one; \
+         kubectl -n {namespace} get pod {name} -o yaml | memgate explain-pod tells what it has"
+    ))
+}
+
+/// A pod whose memory cannot be used, or could not be looked up.
+fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
+    let pod = replayed.pod;
+    match replayed.decision.reason {
+        Reason::ReferenceMissing | Reason::ReferenceInvalid => {
+            let finding = replayed.decision.findings.first()?;
+            let message = format!("it runs without its memory: {}", finding.message);
+            let check = Check::warn(ID, pod.title(), message);
+            Some(check.help(format!("memgate explain {}", finding.code.name)))
+        }
+        Reason::ReferenceUnknown => {
+            let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
+            let Reference { kind, namespace, name } = reference;
+            let message = format!("{} {namespace}/{name}, which it needs, could not be read", kind.kind);
+            Some(Check::unknown(ID, pod.title(), message))
+        }
+        _ => None,
+    }
+}
+
+/// The likely reason why a pod was created without its memory.
+fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories: &[String]) -> String {
+    let Some(created) = pod.created() else { return "why is not known".to_owned() };
+    let registered = found.own_mutating().and_then(|config| config.metadata.creation_timestamp.as_ref());
+    if registered.is_some_and(|time| created < time.0.as_second()) {
+        return "it was created before memgate was registered".to_owned();
+    }
+    if pod.annotation(INJECTED_ANNOTATION).is_some() {
+        return "its memory has changed since it was created".to_owned();
+    }
+    for memory in memories {
+        let Some((kind, name)) = memory.split_once('/') else { continue };
+        let key = (kind.to_owned(), pod.namespace().to_owned(), name.to_owned());
+        if agents.created.get(&key).is_some_and(|of_memory| created <= *of_memory) {
+            return format!("{memory} was created after it");
+        }
+    }
+    let labels = found.labels(pod.namespace());
+    let live = found.own_mutating_entries().unwrap_or_default();
+    let is_called =
+        live.iter().any(|entry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels));
+    if !is_called {
+        return "the webhook configuration leaves out its namespace".to_owned();
+    }
+    "memgate did not answer when it was created, and its webhook entry lets pods pass".to_owned()
+}
+
+/// The memory resources that the marker names.
+fn memories(pod: &Value) -> Vec<String> {
+    let marker = marker(pod);
+    match marker.get("memory") {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::cluster::replay::replay;
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::installed;
+    use crate::family;
+    use crate::model::settings::Settings;
+    use crate::model::snapshot::Snapshot;
+    use crate::state;
+
+    fn pod(created: &str, more: &Value) -> AgentPod {
+        let mut json = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": "scout-0", "namespace": "team-a", "creationTimestamp": created,
+                "labels": {"arkonis.dev/deployment": "scout"},
+            },
+            "spec": {"nodeName": "n1", "containers": [{"name": "agent", "image": "agent"}]},
+            "status": {"phase": "Running"},
+        });
+        for (pointer, value) in more.as_object().into_iter().flatten() {
+            *json.pointer_mut(pointer).expect("a field") = value.clone();
+        }
+        AgentPod::new(&family::arkonis::FAMILY, json)
+    }
+
+    fn snapshot(memory: bool) -> Snapshot {
+        let mut snapshot = state::empty(Settings::default());
+        let mut objects = vec![json!({
+            "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
+            "metadata": {"name": "scout", "namespace": "team-a"},
+            "spec": {"model": "m", "systemPrompt": "Scout.", "memoryRef": {"name": "notes"}},
+        })];
+        if memory {
+            objects.push(json!({
+                "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
+                "metadata": {"name": "notes", "namespace": "team-a"}, "spec": {"backend": "in-context"},
+            }));
+        }
+        for object in objects {
+            state::add(&mut snapshot, &object).expect("an object");
+        }
+        snapshot
+    }
+
+    fn checks_of(agents: &Agents) -> Vec<(CheckStatus, String)> {
+        let mut config = installed(&family::ALL).mutating;
+        config.metadata.creation_timestamp =
+            serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
+        let found = Installation {
+            name: "memgate".to_owned(),
+            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
+            ..Installation::default()
+        };
+        let checks = checks(&found, agents, &replay(&agents.pods, &agents.snapshot), 20);
+        checks.into_iter().map(|check| (check.status, check.message)).collect()
+    }
+
+    fn one(pod: AgentPod, memory: bool) -> (CheckStatus, String) {
+        let agents = Agents { pods: vec![pod], snapshot: snapshot(memory), ..Agents::default() };
+        match checks_of(&agents).as_slice() {
+            [one] => one.clone(),
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    const LATER: &str = "2030-02-01T00:00:00Z";
+
+    #[test]
+    fn a_pod_with_its_memory_is_good() {
+        let agents =
+            Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
+        let json = replay(&agents.pods, &agents.snapshot).remove(0).with_memory;
+        let (status, text) = one(AgentPod::new(&family::arkonis::FAMILY, json), true);
+        assert!(status == CheckStatus::Ok && text == "1 agent pod, none without its memory", "{text}");
+    }
+
+    #[test]
+    fn says_why_a_pod_may_have_missed_its_memory() {
+        let (status, text) = one(pod("2029-12-31T00:00:00Z", &json!({})), true);
+        assert_eq!(status, CheckStatus::Warn);
+        let expected = "it runs without the memory ArkMemory/notes of its agent (family arkonis): ";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.ends_with("created before memgate was registered"), "{text}");
+        let (_, text) = one(pod(LATER, &json!({})), true);
+        assert!(text.ends_with("its webhook entry lets pods pass"), "{text}");
+
+        let key = ("ArkMemory".to_owned(), "team-a".to_owned(), "notes".to_owned());
+        let agents = Agents {
+            pods: vec![pod(LATER, &json!({}))],
+            snapshot: snapshot(true),
+            created: [(key, i64::MAX)].into(),
+            ..Agents::default()
+        };
+        assert!(checks_of(&agents)[0].1.ends_with("ArkMemory/notes was created after it"));
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_the_memory() {
+        let (status, text) = one(pod(LATER, &json!({})), false);
+        assert!(status == CheckStatus::Warn && text.starts_with("it runs without its memory: "), "{text}");
+    }
+
+    #[test]
+    fn passes_over_what_has_ended_or_wants_none() {
+        for more in [
+            json!({"/status/phase": "Succeeded"}),
+            json!({"/metadata/labels": {"arkonis.dev/deployment": "scout", "memgate.dev/inject": "disabled"}}),
+        ] {
+            let (status, text) = one(pod(LATER, &more), true);
+            assert_eq!(status, CheckStatus::Ok, "{text}");
+        }
+    }
+
+    #[test]
+    fn tells_a_few_of_many() {
+        let pods = (0..25).map(|_| pod(LATER, &json!({}))).collect();
+        let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
+        let checks = checks_of(&agents);
+        assert_eq!(checks.len(), 21);
+        assert_eq!(
+            checks[20].1,
+            "5 more agent pods run without their memory; --show has more of them listed"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! What the cluster offers: the version of its apiserver, and the platforms' kinds.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
+use crate::doctor::check::{Check, abbreviated};
+use crate::model::family::Family;
+use crate::model::kind::Kind;
+
+/// The first version that starts sidecars before other containers, and ends them with these.
+/// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
+const MIN_VERSION: (u32, u32) = (1, 29);
+
+/// Whether the cluster has what memgate needs for these families.
+#[must_use]
+pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
+    let mut checks = vec![version(&found.version)];
+    match &found.served {
+        Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(*family, served))),
+        Fetched::NotFound => {}
+        Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
+    }
+    checks
+}
+
+fn version(version: &Fetched<(u32, u32)>) -> Check {
+    const ID: &str = "apiserver";
+    match version {
+        Fetched::Found(version) if *version < MIN_VERSION => {
+            let ((major, minor), (old_major, old_minor)) = (*version, MIN_VERSION);
+            let message = format!(
+                "Kubernetes {major}.{minor} knows no native sidecars: with a memory sidecar a Job never ends"
+            );
+            Check::fail(ID, "", message).help(format!("update to {old_major}.{old_minor} or later"))
+        }
+        Fetched::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
+        Fetched::NotFound => Check::unknown(ID, "", "the apiserver does not tell its version"),
+        Fetched::Unknown(why) => Check::unknown(ID, "", why.clone()),
+    }
+}
+
+/// Whether a platform is installed, in the versions that memgate reads.
+fn platform(family: &'static Family, served: &ServedResources) -> Check {
+    const ID: &str = "platforms";
+    let subject = format!("family {}", family.name);
+    let kinds: BTreeSet<&Kind> =
+        family.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
+    let versions = |kind: &Kind| -> Vec<String> {
+        let of_kind = |((group, _), plurals): &(&(String, String), &BTreeSet<String>)| {
+            group == kind.group && plurals.contains(kind.plural)
+        };
+        served.iter().filter(of_kind).map(|((_, version), _)| version.clone()).collect()
+    };
+    let mut installed = Vec::new();
+    let mut unsupported = Vec::new();
+    for kind in kinds {
+        let versions = versions(kind);
+        if versions.iter().any(|version| version == kind.version) {
+            installed.push(format!("{}.{}", kind.plural, kind.group));
+        } else if !versions.is_empty() {
+            let (plural, group, wanted) = (kind.plural, kind.group, kind.version);
+            unsupported.push(format!("{plural}.{group} in {} and not in {wanted}", versions.join(", ")));
+        }
+    }
+    if !unsupported.is_empty() {
+        let message = format!("the cluster serves {}", abbreviated(&unsupported));
+        return Check::fail(ID, subject, message).help("see whether a newer memgate knows these versions");
+    }
+    if installed.is_empty() {
+        return Check::ok(ID, subject, "not installed; memgate picks it up when it comes");
+    }
+    Check::ok(ID, subject, format!("installed: {}", abbreviated(&installed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::check::CheckStatus;
+    use crate::family;
+
+    fn served(rows: &[(&str, &str, &str)]) -> Fetched<ServedResources> {
+        let mut served = ServedResources::new();
+        for (group, version, plural) in rows {
+            let plurals = served.entry(((*group).to_owned(), (*version).to_owned())).or_default();
+            plurals.insert((*plural).to_owned());
+        }
+        Fetched::Found(served)
+    }
+
+    fn checks_of(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(CheckStatus, String)> {
+        let found = Installation {
+            version: Fetched::Found(version),
+            served: served(rows),
+            ..Installation::default()
+        };
+        checks(&found, &[&family::orloj::FAMILY])
+            .into_iter()
+            .map(|check| (check.status, check.message))
+            .collect()
+    }
+
+    #[test]
+    fn asks_for_native_sidecars() {
+        assert_eq!(checks_of((1, 36), &[])[0], (CheckStatus::Ok, "Kubernetes 1.36".to_owned()));
+        assert_eq!(checks_of((1, 28), &[])[0].0, CheckStatus::Fail);
+    }
+
+    #[test]
+    fn tells_platforms_that_are_there_and_those_in_other_versions() {
+        let (status, text) = &checks_of((1, 36), &[])[1];
+        assert!(*status == CheckStatus::Ok && text.starts_with("not installed"), "{text}");
+        let (status, text) =
+            &checks_of((1, 36), &[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[1];
+        assert!(*status == CheckStatus::Ok && text == "installed: memories.orloj.dev", "{text}");
+        let (status, text) = &checks_of((1, 36), &[("orloj.dev", "v2", "memories")])[1];
+        assert!(
+            *status == CheckStatus::Fail && text.contains("memories.orloj.dev in v2 and not in v1"),
+            "{text}"
+        );
+    }
+}
