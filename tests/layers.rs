@@ -14,7 +14,7 @@
 //!   where it comes from. Test code may use everything.
 //! - Families: none uses another.
 
-#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 #[path = "layers/circles.rs"]
 mod circles;

@@ -67,12 +67,12 @@ pub(crate) fn sources_of(folder: &str) -> Vec<Source> {
             (file, module, words(&text))
         })
         .collect();
-    let mut tests = BTreeSet::new();
+    let mut test_modules = BTreeSet::new();
     for (_, module, words) in &texts {
         let (_, declared) = without_tests(words);
-        tests.extend(declared.into_iter().map(|name| [module.as_slice(), &[name]].concat()));
+        test_modules.extend(declared.into_iter().map(|name| [module.as_slice(), &[name]].concat()));
     }
-    let is_test = |module: &Module| (1..=module.len()).any(|depth| tests.contains(&module[..depth]));
+    let is_test = |module: &Module| test_modules.iter().any(|test: &Module| module.starts_with(test));
     let texts = texts.into_iter().filter(|(_, module, _)| !is_test(module));
     texts
         .map(|(file, module, words)| Source { file, module, paths: paths(&without_tests(&words).0) })

@@ -1,17 +1,33 @@
-//! The door of the library, which also holds what must be true of every decision.
+//! Every case of `tests/cases` through the library, with what must be true of every decision.
+//!
+//! A trial is named `library: file: case`.
+
+#[path = "../../../tests/support/case_trials.rs"]
+mod case_trials;
+#[path = "../../../tests/support/cases.rs"]
+mod cases;
+
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use memgate::admission;
-use memgate::casefile::Case;
-use memgate::casefile::judge::Outcome;
-use memgate::casefile::request;
-use memgate::model::finding::Severity;
-use memgate::model::request::{Operation, Request};
-use memgate::model::snapshot::Snapshot;
-use memgate::patch::Patch;
+use libtest_mimic::Arguments;
+use memgate_core::admission;
+use memgate_core::casefile::Case;
+use memgate_core::casefile::judge::Outcome;
+use memgate_core::casefile::request;
+use memgate_core::model::finding::Severity;
+use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::snapshot::Snapshot;
+use memgate_core::patch::Patch;
 use serde_json::Value;
 
-pub(crate) fn answer(case: &Case) -> Result<Outcome> {
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::from_args();
+    let trials = case_trials::trials(&[("library", answer)])?;
+    Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+fn answer(case: &Case) -> Result<Outcome> {
     let snapshot = request::state(case)?;
     let body = request::review(case).to_string();
     let review = admission::parse(&body)?;
@@ -20,7 +36,7 @@ pub(crate) fn answer(case: &Case) -> Result<Outcome> {
         admission::review(&review, &snapshot)? == admission::review(&review, &snapshot)?,
         "the same question has two answers"
     );
-    oracle_agrees(case, &admitted)?;
+    another_implementation_agrees(case, &admitted)?;
     second_pass_changes_nothing(&review.request, &admitted, &snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
@@ -35,7 +51,7 @@ pub(crate) fn answer(case: &Case) -> Result<Outcome> {
 }
 
 /// The object after the edits is what another implementation of RFC 6902 makes of it.
-fn oracle_agrees(case: &Case, admitted: &admission::Admitted) -> Result<()> {
+fn another_implementation_agrees(case: &Case, admitted: &admission::Admitted) -> Result<()> {
     if admitted.edits.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The door of the server without its socket: `/mutate`, then `/validate` on what it made.
+//! The server without its socket: `/mutate`, then `/validate` on what it made.
 
 use anyhow::{Context, Result, ensure};
 use axum::body::{Body, to_bytes};
@@ -18,7 +18,7 @@ pub(crate) fn answer(case: &Case) -> Result<Outcome> {
 }
 
 /// As an apiserver does it: pods and the kinds with defaults are mutated, the family's kinds are
-/// validated afterwards, and a refusal ends it.
+/// validated afterwards, and a rejection ends it.
 async fn both_calls(case: &Case) -> Result<Outcome> {
     let options =
         Options::new(Source::SelfSigned { names: Vec::new(), ca: std::env::temp_dir().join("unused") });
@@ -40,7 +40,7 @@ async fn both_calls(case: &Case) -> Result<Outcome> {
     Ok(together(first, second))
 }
 
-/// The two answers as one; a finding that both tell would stand there twice.
+/// The two answers as one; a finding of both calls would stand there twice.
 fn together(first: Outcome, second: Outcome) -> Outcome {
     let both = |a: Vec<String>, b: Vec<String>| a.into_iter().chain(b).collect();
     Outcome {

@@ -1,5 +1,5 @@
 //! Wrong values in every field that memgate reads of any kind: none of them may lead to a panic, to a
-//! patch that does not apply or does not end, or to a message that nobody can print.
+//! patch that does not apply or does not end, or to a message that cannot be printed.
 //!
 //! Driven by the families' own tables of fields and by the case files: in the object and in the state
 //! of a case, each field in turn gets each of [`wrong_values`].
@@ -11,19 +11,18 @@
     reason = "a test stops where something is wrong, and says where it stood"
 )]
 
-#[path = "support/cases.rs"]
-mod cases;
-
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memgate::admission;
-use memgate::casefile::{Case, request};
-use memgate::family;
-use memgate::model::pointer::Pointer;
-use memgate::model::request::{Operation, Request};
-use memgate::model::schema::Schema;
+use memgate_core::admission;
+use memgate_core::casefile::{Case, request};
+use memgate_core::family;
+use memgate_core::model::pointer::Pointer;
+use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::schema::Schema;
 use serde_json::{Value, json};
+
+use super::cases;
 
 /// What people and templates leave where something else belongs.
 fn wrong_values() -> Vec<Value> {
@@ -60,7 +59,7 @@ fn fields(shape: &Schema, here: &Pointer, found: &mut Vec<Pointer>) {
 fn fields_of(object: &Value) -> Vec<Pointer> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    let families = memgate::model::settings::Family::ALL;
+    let families = memgate_core::model::settings::Family::ALL;
     let judged = family::judging(&families, group, text("kind")).map(|(_, kind)| kind);
     let mut found = Vec::new();
     for kind in judged.into_iter().chain(family::state_kind(group, text("kind"))) {

@@ -1,22 +1,17 @@
-//! That a decision has one reason wherever it is told: in the audit annotation, the metric and the log
-//! line; and that the codes behind warnings are those of the audit annotation. For every case of
-//! `tests/cases`, and both calls.
+//! That a decision has one reason in the audit annotation, the metric and the log line, and that the codes
+//! behind warnings are those of the audit annotation. For every case of `tests/cases`, and both calls.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use memgate::casefile::read::read;
 use memgate::casefile::{Case, request};
-use memgate::manifest::document::values;
 use memgate::model::decision::Reason;
-use memgate::offline::collect::collect;
 use memgate::server::options::Options;
 use memgate::server::tls::Source;
 use memgate::server::{State, counted_router};
@@ -24,11 +19,14 @@ use serde_json::Value;
 use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The characters that a warning has room for.
-const WARNING_LENGTH: usize = 120;
+use super::cases::cases;
 
-#[tokio::test]
-async fn a_decision_has_one_reason_wherever_it_is_told() {
+pub(crate) fn agree() -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(check_all(&cases()?));
+    Ok(())
+}
+
+async fn check_all(cases: &[(String, Case)]) {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -37,15 +35,15 @@ async fn a_decision_has_one_reason_wherever_it_is_told() {
         .with_writer(log.clone());
     let _guard = tracing::subscriber::set_default(subscriber.finish());
     let mut seen = BTreeSet::new();
-    for (file, case) in cases() {
+    for (file, case) in cases {
         for webhook in ["mutate", "validate"] {
-            let told = tell(&case, webhook, &log).await;
+            let recorded = call_webhook(case, webhook, &log).await;
             let name = format!("{file}: {}, {webhook}", case.name);
-            assert_eq!(told.metric, told.audit, "{name}: the metric");
-            assert_eq!(told.log, told.audit, "{name}: the log");
-            assert_eq!(told.log_codes, told.audit_codes.join(","), "{name}: the codes of the log");
-            check_codes(&name, &told);
-            seen.insert(told.audit);
+            assert_eq!(recorded.metric, recorded.audit, "{name}: the metric");
+            assert_eq!(recorded.log, recorded.audit, "{name}: the log");
+            assert_eq!(recorded.log_codes, recorded.audit_codes.join(","), "{name}: the codes of the log");
+            check_codes(&name, &recorded);
+            seen.insert(recorded.audit);
         }
     }
     let all: BTreeSet<String> = Reason::ALL.into_iter().map(|reason| reason.name().to_owned()).collect();
@@ -55,22 +53,25 @@ async fn a_decision_has_one_reason_wherever_it_is_told() {
     assert_eq!(never, NEVER_IN_A_CASE, "reasons that no case has");
 }
 
+/// What an apiserver shows of a warning.
+const MAX_WARNING_CHARS: usize = 120;
+
 /// The reasons that no case comes to.
 const NEVER_IN_A_CASE: [&str; 1] = ["unreadable"];
 
 /// Each warning ends with its code, unless that makes it too long; then it is still in the annotation.
-fn check_codes(name: &str, told: &Told) {
-    let longest = told.audit_codes.iter().map(|code| code.len() + " []".len()).max().unwrap_or_default();
-    for warning in &told.warnings {
-        let coded = told.audit_codes.iter().any(|code| warning.ends_with(&format!(" [{code}]")));
-        let too_long = warning.chars().count() + longest > WARNING_LENGTH;
+fn check_codes(name: &str, recorded: &Recorded) {
+    let longest = recorded.audit_codes.iter().map(|code| code.len() + " []".len()).max().unwrap_or_default();
+    for warning in &recorded.warnings {
+        let coded = recorded.audit_codes.iter().any(|code| warning.ends_with(&format!(" [{code}]")));
+        let too_long = warning.chars().count() + longest > MAX_WARNING_CHARS;
         let count = warning.starts_with("and ") && warning.ends_with(" more warnings");
         assert!(coded || too_long || count, "{name}: {warning}");
     }
 }
 
-/// What was told of one call.
-struct Told {
+/// What one call left behind.
+struct Recorded {
     audit: String,
     audit_codes: Vec<String>,
     warnings: Vec<String>,
@@ -79,7 +80,7 @@ struct Told {
     log_codes: String,
 }
 
-async fn tell(case: &Case, webhook: &str, log: &Log) -> Told {
+async fn call_webhook(case: &Case, webhook: &str, log: &Log) -> Recorded {
     let ca = std::env::temp_dir().join("unused");
     let options = Options::new(Source::SelfSigned { names: Vec::new(), ca });
     let state = State::Fixed(request::state(case).expect("a state"));
@@ -90,7 +91,7 @@ async fn tell(case: &Case, webhook: &str, log: &Log) -> Told {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let response = &answer["response"];
     let codes = text(&response["auditAnnotations"]["codes"]);
-    Told {
+    Recorded {
         audit: text(&response["auditAnnotations"]["reason"]),
         audit_codes: codes.split(',').filter(|code| !code.is_empty()).map(str::to_owned).collect(),
         warnings: response["warnings"].as_array().into_iter().flatten().map(text).collect(),
@@ -150,21 +151,4 @@ impl MakeWriter<'_> for Log {
     fn make_writer(&self) -> Self {
         self.clone()
     }
-}
-
-fn cases() -> Vec<(String, Case)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut io::empty());
-    assert!(collected.errors.is_empty(), "{:?}", collected.errors);
-    let mut cases = Vec::new();
-    for source in collected.sources.into_iter().map(Arc::new) {
-        let mut errors = Vec::new();
-        for document in values(&source, &mut errors) {
-            let read = read(document.value()).expect("a case file");
-            cases.extend(read.into_iter().map(|case| (source.name().to_owned(), case)));
-        }
-        assert!(errors.is_empty(), "{errors:?}");
-    }
-    assert!(!cases.is_empty(), "there are no cases");
-    cases
 }

@@ -1,5 +1,4 @@
-//! The door of `memgate review`: the state as a file, the review on standard input, the answer and
-//! the exit code out.
+//! `memgate review`: the state as a file, the review on standard input, the answer and the exit code out.
 
 use std::fs;
 use std::io::Write as _;

@@ -3,7 +3,7 @@
 //!
 //! What both share as a table (the entries, rules and rights of families, the policy around memgate's
 //! own account) is printed by memgate into `deploy/helm/memgate/files`; README's table comes from
-//! `values.schema.json`. `BLESS=1 cargo test --test helm` writes both anew.
+//! `values.schema.json`. `BLESS=1 cargo test --test deploy helm` writes both anew.
 
 #![allow(
     clippy::expect_used,
@@ -11,12 +11,6 @@
     clippy::panic,
     reason = "a test may panic, and reads JSON by indexing, where a missing key is null"
 )]
-
-#[path = "deploy/objects.rs"]
-#[allow(dead_code, reason = "only how two objects differ is needed of it")]
-mod objects;
-#[path = "support/mod.rs"]
-mod support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,9 +20,9 @@ use std::sync::{Arc, LazyLock};
 use std::{env, fs};
 
 use memgate::manifest::{document::parse, source::Source};
-use objects::differ;
 use serde_json::{Map, Value, json};
-use support::tools;
+
+use crate::{objects::differ, support::tools};
 
 const FAMILIES: [&str; 5] = ["arkonis", "ark", "orloj", "orka", "sympozium"];
 
@@ -566,7 +560,7 @@ fn held(file: &str, text: &str) {
     let there = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == text,
-        "{} is not up to date; BLESS=1 cargo test --test helm writes it anew",
+        "{} is not up to date; BLESS=1 cargo test --test deploy helm writes it anew",
         path.display()
     );
 }

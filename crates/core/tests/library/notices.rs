@@ -1,20 +1,16 @@
-//! Whose pod goes without its memory, as decisions say it: what Events are written from.
+//! Which object a notice of a missing memory is about: what Events are written from.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use std::path::Path;
-use std::sync::Arc;
-
-use memgate::casefile::read::read;
-use memgate::casefile::{Case, request};
-use memgate::decide::decide;
-use memgate::manifest::document::values;
-use memgate::model::decision::Decision;
-use memgate::model::settings::Settings;
-use memgate::model::snapshot::Snapshot;
-use memgate::offline::collect::collect;
-use memgate::{admission, state};
+use memgate_core::casefile::{Case, request};
+use memgate_core::decide::decide;
+use memgate_core::model::decision::Decision;
+use memgate_core::model::settings::Settings;
+use memgate_core::model::snapshot::Snapshot;
+use memgate_core::{admission, state};
 use serde_json::{Value, json};
+
+use super::cases::cases;
 
 fn state(objects: &[Value]) -> Snapshot {
     let mut snapshot = state::empty(Settings::default());
@@ -24,7 +20,7 @@ fn state(objects: &[Value]) -> Snapshot {
     snapshot
 }
 
-/// What becomes of a pod that is created in the namespace `team`.
+/// The decision about a pod that is created in the namespace `team`.
 fn decided(pod: &Value, state: &Snapshot) -> Decision {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -37,8 +33,8 @@ fn decided(pod: &Value, state: &Snapshot) -> Decision {
     decide(&admission::parse(&body).expect("a review").request, state)
 }
 
-/// `Kind/name uid` of whoever is to know, in the namespace of the pod.
-fn told(pod: &Value, objects: &[Value]) -> Option<String> {
+/// `apiVersion Kind/name uid` of the object that the notice about a pod goes to, in the namespace of the pod.
+fn referrer(pod: &Value, objects: &[Value]) -> Option<String> {
     let referrer = decided(pod, &state(objects)).notice?.referrer;
     assert_eq!(referrer.namespace, "team");
     Some(format!("{} {}/{} {}", referrer.api_version, referrer.kind, referrer.name, referrer.uid))
@@ -66,10 +62,10 @@ fn arkonis_agent(spec: &Value) -> Value {
 }
 
 #[test]
-fn an_agent_is_told() {
+fn the_agent_is_notified() {
     let agent = arkonis_agent(&json!({"memoryRef": {"name": "gone"}}));
     assert_eq!(
-        told(&arkonis_pod(), std::slice::from_ref(&agent)).as_deref(),
+        referrer(&arkonis_pod(), std::slice::from_ref(&agent)).as_deref(),
         Some("arkonis.dev/v1alpha1 ArkAgent/scout u-1")
     );
     let successor = object(
@@ -79,34 +75,37 @@ fn an_agent_is_told() {
         &json!({"runtime": {"loop": {"memory": {"ref": {"name": "gone"}}}}}),
     );
     let pod = pod(&json!({"kubeswarm/deployment": "scout"}), &json!([{"name": "agent"}]));
-    assert_eq!(told(&pod, &[successor]).as_deref(), Some("kubeswarm.io/v1alpha1 SwarmAgent/scout u-1"));
+    assert_eq!(referrer(&pod, &[successor]).as_deref(), Some("kubeswarm.io/v1alpha1 SwarmAgent/scout u-1"));
     let orloj =
         object("orloj.dev/v1", "Agent", "scribe", &json!({"memory": {"ref": "gone", "allow": ["read"]}}));
-    assert_eq!(told(&orloj_pod("team/t"), &[orloj]).as_deref(), Some("orloj.dev/v1 Agent/scribe u-1"));
+    assert_eq!(referrer(&orloj_pod("team/t"), &[orloj]).as_deref(), Some("orloj.dev/v1 Agent/scribe u-1"));
     let sympozium =
         object("sympozium.ai/v1alpha1", "Agent", "triage", &json!({"skills": [{"skillPackRef": "memory"}]}));
     let mut no_container = sympozium_pod();
     no_container["spec"]["containers"][0]["name"] = json!("other");
-    assert_eq!(told(&no_container, &[sympozium]).as_deref(), Some("sympozium.ai/v1alpha1 Agent/triage u-1"));
+    assert_eq!(
+        referrer(&no_container, &[sympozium]).as_deref(),
+        Some("sympozium.ai/v1alpha1 Agent/triage u-1")
+    );
 }
 
 #[test]
-fn a_run_is_told_where_there_is_no_agent() {
+fn the_run_is_notified_where_there_is_no_agent() {
     let run = object("sympozium.ai/v1alpha1", "AgentRun", "triage-1", &json!({"agentRef": "triage"}));
     assert_eq!(
-        told(&sympozium_pod(), &[run]).as_deref(),
+        referrer(&sympozium_pod(), &[run]).as_deref(),
         Some("sympozium.ai/v1alpha1 AgentRun/triage-1 u-1")
     );
 }
 
 #[test]
-fn what_made_the_pod_is_told_where_nothing_else_is_known() {
+fn the_owner_of_the_pod_is_notified_where_nothing_else_is_known() {
     let job = Some("batch/v1 Job/j u-job");
-    assert_eq!(told(&arkonis_pod(), &[]).as_deref(), job);
-    assert_eq!(told(&orloj_pod("team/t"), &[]).as_deref(), job);
-    assert_eq!(told(&sympozium_pod(), &[]).as_deref(), job);
+    assert_eq!(referrer(&arkonis_pod(), &[]).as_deref(), job);
+    assert_eq!(referrer(&orloj_pod("team/t"), &[]).as_deref(), job);
+    assert_eq!(referrer(&sympozium_pod(), &[]).as_deref(), job);
     let other = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
-    assert_eq!(told(&ark_pod("gone"), std::slice::from_ref(&other)).as_deref(), job);
+    assert_eq!(referrer(&ark_pod("gone"), std::slice::from_ref(&other)).as_deref(), job);
     for (field, odd) in [
         ("controller", json!(false)),
         ("uid", Value::Null),
@@ -115,42 +114,42 @@ fn what_made_the_pod_is_told_where_nothing_else_is_known() {
     ] {
         let mut pod = ark_pod("gone");
         pod["metadata"]["ownerReferences"][0][field] = odd;
-        assert_eq!(told(&pod, std::slice::from_ref(&other)), None, "{field}");
+        assert_eq!(referrer(&pod, std::slice::from_ref(&other)), None, "{field}");
     }
     let mut bare = ark_pod("gone");
     bare["metadata"]["ownerReferences"] = Value::Null;
-    assert_eq!(told(&bare, &[other]), None);
+    assert_eq!(referrer(&bare, &[other]), None);
 }
 
 #[test]
-fn nobody_is_told_of_another_namespace() {
+fn no_object_of_another_namespace_is_notified() {
     let other = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
-    assert_eq!(told(&ark_pod("elsewhere/gone"), &[other]), None);
-    assert_eq!(told(&orloj_pod("elsewhere/t"), &[]), None);
+    assert_eq!(referrer(&ark_pod("elsewhere/gone"), &[other]), None);
+    assert_eq!(referrer(&orloj_pod("elsewhere/t"), &[]), None);
 }
 
 #[test]
-fn nobody_is_told_where_nothing_is_missing() {
+fn nothing_is_notified_where_no_memory_is_missing() {
     let without = arkonis_agent(&json!({}));
-    assert_eq!(told(&arkonis_pod(), &[without]), None);
+    assert_eq!(referrer(&arkonis_pod(), &[without]), None);
     let agent = arkonis_agent(&json!({"memoryRef": {"name": "notes"}}));
     let memory = object("arkonis.dev/v1alpha1", "ArkMemory", "notes", &json!({"backend": "in-context"}));
-    assert_eq!(told(&arkonis_pod(), &[agent.clone(), memory]), None);
-    // Whoever made it has been refused.
+    assert_eq!(referrer(&arkonis_pod(), &[agent.clone(), memory]), None);
+    // Its creator has been refused.
     let mut required = arkonis_pod();
     required["metadata"]["labels"]["memgate.dev/inject"] = json!("required");
-    assert_eq!(told(&required, std::slice::from_ref(&agent)), None);
+    assert_eq!(referrer(&required, std::slice::from_ref(&agent)), None);
     let mut disabled = arkonis_pod();
     disabled["metadata"]["labels"]["memgate.dev/inject"] = json!("disabled");
-    assert_eq!(told(&disabled, &[agent]), None);
+    assert_eq!(referrer(&disabled, &[agent]), None);
 }
 
 #[test]
-fn a_task_is_told_when_nobody_knows_its_agent() {
+fn the_task_is_notified_when_its_agent_is_unknown() {
     let task = object("core.orka.ai/v1alpha1", "Task", "t", &json!({"agentRef": {"name": "a"}}));
     let mut state = state(&[task]);
     // As after a lookup that failed.
-    let agents = memgate::family::state_kind("core.orka.ai", "Agent").expect("is watched");
+    let agents = memgate_core::family::state_kind("core.orka.ai", "Agent").expect("is watched");
     state.forget(agents);
     let env = json!([
         {"name": "ORKA_TASK_NAME", "value": "t"},
@@ -183,12 +182,12 @@ fn ark_pod(memory: &str) -> Value {
     pod
 }
 
-/// Over all cases: a notice is one of a pod that is admitted, says what the user is told anyway, and
-/// nothing of another namespace.
+/// Over all cases: a notice is one of a pod that is admitted, repeats one of its findings, and names
+/// no other namespace.
 #[test]
 fn every_notice_is_about_an_admitted_pod_of_its_own_namespace() {
     let mut notices = 0;
-    for case in cases() {
+    for (_, case) in cases().expect("the case files") {
         let body = request::review(&case).to_string();
         let review = admission::parse(&body).expect("a review");
         let decision = decide(&review.request, &request::state(&case).expect("a state"));
@@ -203,16 +202,4 @@ fn every_notice_is_about_an_admitted_pod_of_its_own_namespace() {
         assert!(!others.contains("namespace \""), "{name}: {}", notice.finding.message);
     }
     assert!(notices > 0, "no case has a notice");
-}
-
-fn cases() -> Vec<Case> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut std::io::empty());
-    let mut cases = Vec::new();
-    for source in collected.sources.into_iter().map(Arc::new) {
-        for document in values(&source, &mut Vec::new()) {
-            cases.extend(read(document.value()).expect("a case file"));
-        }
-    }
-    cases
 }

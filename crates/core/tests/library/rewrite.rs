@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use memgate::manifest::document::{Document, parse, values};
-use memgate::manifest::error::Error;
-use memgate::manifest::rewrite::{Rewritten, rewrite};
-use memgate::manifest::source::Source;
-use memgate::model::edit::{
+use memgate_core::manifest::document::{Document, parse, values};
+use memgate_core::manifest::error::Error;
+use memgate_core::manifest::rewrite::{Rewritten, rewrite};
+use memgate_core::manifest::source::Source;
+use memgate_core::model::edit::{
     Edit, Entry, EnvSource, EnvVar, Op, Origin, SecretKeyRef, Value as Written, ValueFrom,
 };
-use memgate::model::pointer::Pointer;
+use memgate_core::model::pointer::Pointer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

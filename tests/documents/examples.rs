@@ -1,30 +1,16 @@
-//! That the examples are what somebody can copy: nothing to complain of, and a pod that gets its memory.
-
-#![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
+//! That the examples can be copied: they have no finding, and a pod among them gets its memory.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use memgate::model::settings::Family;
 
-fn memgate(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_memgate"))
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env_clear()
-        .output()
-        .expect("memgate starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use super::{memgate, text};
 
 #[test]
 fn every_family_has_examples_without_a_finding() {
     for family in Family::ALL {
         let folder = format!("examples/{}", family.name());
-        let output = memgate(&["check", "--fail-on", "warn", &folder]);
+        let output = memgate(&["check", "--fail-on", "warn", &folder], "");
         assert_eq!(
             output.status.code(),
             Some(0),
@@ -40,7 +26,7 @@ fn every_family_has_examples_without_a_finding() {
 fn every_family_has_an_example_of_a_pod_that_gets_its_memory() {
     for family in Family::ALL {
         let folder = format!("examples/{}", family.name());
-        let output = memgate(&["mutate", "--diff", &folder]);
+        let output = memgate(&["mutate", "--diff", &folder], "");
         let diff = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{folder}: {}", text(&output.stderr));
         assert!(diff.contains("memgate.dev/injected"), "{folder}: {diff}");
@@ -51,14 +37,14 @@ fn every_family_has_an_example_of_a_pod_that_gets_its_memory() {
 }
 
 #[test]
-fn what_is_mutated_is_good_and_stays_as_it_is() {
+fn what_mutate_writes_is_mutated_no_further() {
     for family in Family::ALL {
         let folder = format!("examples/{}", family.name());
-        let once = memgate(&["mutate", &folder]);
+        let once = memgate(&["mutate", &folder], "");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("once.yaml");
         std::fs::write(&file, &once.stdout).expect("written");
-        let again = memgate(&["mutate", "--diff", &file.display().to_string()]);
+        let again = memgate(&["mutate", "--diff", &file.display().to_string()], "");
         assert_eq!(again.status.code(), Some(0), "{folder}: {}", text(&again.stderr));
         assert!(again.stdout.is_empty(), "{folder}: {}", text(&again.stdout));
     }

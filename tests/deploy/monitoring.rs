@@ -19,10 +19,10 @@ use promql_parser::label::MatchOp;
 use promql_parser::parser::{self, AggregateExpr, BinaryExpr, Expr, VectorSelector};
 use serde_json::Value;
 
-const METRICS: &str = include_str!("../docs/metrics.md");
-const OPERATE: &str = include_str!("../docs/operate.md");
-const ALERTS: &str = include_str!("../deploy/monitoring/alerts.yaml");
-const DASHBOARD: &str = include_str!("../deploy/monitoring/dashboard.json");
+const METRICS: &str = include_str!("../../docs/metrics.md");
+const OPERATE: &str = include_str!("../../docs/operate.md");
+const ALERTS: &str = include_str!("../../deploy/monitoring/alerts.yaml");
+const DASHBOARD: &str = include_str!("../../deploy/monitoring/dashboard.json");
 
 const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/operate.md#";
 

@@ -1,24 +1,20 @@
 //! That each rule is either one of a policy or known not to be, and that docs/policies.md says so.
 //! What policies do is shown in `tests/apiserver`.
 
-#![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use memgate::admission;
-use memgate::casefile::read::read;
 use memgate::casefile::request;
 use memgate::cli::manifests::rules;
 use memgate::deploy::twin;
 use memgate::family;
-use memgate::manifest::document::values;
 use memgate::model::finding::Severity;
 use memgate::model::settings::Family;
 use memgate::model::twin::Without;
-use memgate::offline::collect::collect;
+
+use super::cases::cases;
 
 /// The page.
 const PAGE: &str = "docs/policies.md";
@@ -63,7 +59,10 @@ fn the_page_is_up_to_date() {
         std::fs::write(&path, &page).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "{PAGE} is out of date; write it anew with BLESS=1 cargo test --test policies");
+    assert!(
+        written == page,
+        "{PAGE} is out of date; write it anew with BLESS=1 cargo test --test documents policies"
+    );
 }
 
 fn twinned(family: Family) -> impl Iterator<Item = &'static str> {
@@ -72,26 +71,19 @@ fn twinned(family: Family) -> impl Iterator<Item = &'static str> {
 
 /// The codes under which cases refuse a family's own resources, by family.
 fn refusing() -> BTreeMap<String, BTreeSet<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut std::io::empty());
-    assert!(collected.errors.is_empty(), "{:?}", collected.errors);
     let mut codes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for source in collected.sources.into_iter().map(Arc::new) {
-        for document in values(&source, &mut Vec::new()) {
-            for case in read(document.value()).expect("a case file") {
-                let body = request::review(&case).to_string();
-                let review = admission::parse(&body).expect("a review");
-                if review.request.is_pod() {
-                    continue;
-                }
-                let state = request::state(&case).expect("a state");
-                let admitted = admission::admit(&review.request, &state).expect("an answer");
-                let findings = admitted.decision.findings.iter();
-                for finding in findings.filter(|finding| finding.severity == Severity::Deny) {
-                    let (family, _) = finding.code.name.split_once('/').expect("family/name");
-                    codes.entry(family.to_owned()).or_default().insert(finding.code.name.to_owned());
-                }
-            }
+    for (_, case) in cases().expect("the case files") {
+        let body = request::review(&case).to_string();
+        let review = admission::parse(&body).expect("a review");
+        if review.request.is_pod() {
+            continue;
+        }
+        let state = request::state(&case).expect("a state");
+        let admitted = admission::admit(&review.request, &state).expect("an answer");
+        let findings = admitted.decision.findings.iter();
+        for finding in findings.filter(|finding| finding.severity == Severity::Deny) {
+            let (family, _) = finding.code.name.split_once('/').expect("family/name");
+            codes.entry(family.to_owned()).or_default().insert(finding.code.name.to_owned());
         }
     }
     codes
@@ -160,9 +152,9 @@ are tested on 1.36.
   digits, only has to be well-formed.
 - Nothing may be refused that memgate admits, and what a rule covers may not be admitted where memgate
   refuses it: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
-  empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver twin::`).
+  empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
 
-This page is made from the rules by `BLESS=1 cargo test --test policies`, and that test holds it up to date.
+This page is made from the rules by `BLESS=1 cargo test --test documents policies`, and that test holds it up to date.
 ";
 
 const MUTATING: &str = "

@@ -8,7 +8,7 @@ use memgate::manifest::source::Source;
 use memgate::server::certs::service_names;
 use serde_json::{Value, json};
 
-const TEXT: &str = include_str!("../certs/cert-manager.yaml");
+const TEXT: &str = include_str!("../../certs/cert-manager.yaml");
 
 fn objects() -> Vec<Value> {
     let parsed = parse(&Arc::new(Source::new("cert-manager.yaml", TEXT)));

@@ -6,17 +6,17 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
 
-use memgate::admission;
-use memgate::decide::decide;
-use memgate::family;
-use memgate::model::decision::Decision;
-use memgate::model::edit::{Edit, Op, Origin, Value as New};
-use memgate::model::finding::Phase;
-use memgate::model::kind::{NAMESPACE, SECRET};
-use memgate::model::pointer::Pointer;
-use memgate::model::request::{Operation, Request};
-use memgate::model::snapshot::{Coverage, KindState, Object, Snapshot};
-use memgate::patch::{Patch, PatchError, apply::apply, verify::check};
+use memgate_core::admission;
+use memgate_core::decide::decide;
+use memgate_core::family;
+use memgate_core::model::decision::Decision;
+use memgate_core::model::edit::{Edit, Op, Origin, Value as New};
+use memgate_core::model::finding::Phase;
+use memgate_core::model::kind::{NAMESPACE, SECRET};
+use memgate_core::model::pointer::Pointer;
+use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::snapshot::{Coverage, KindState, Object, Snapshot};
+use memgate_core::patch::{Patch, PatchError, apply::apply, verify::check};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};

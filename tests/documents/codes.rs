@@ -9,9 +9,7 @@
 )]
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use memgate::casefile::Case;
@@ -20,8 +18,10 @@ use memgate::family;
 use memgate::manifest::document::values;
 use memgate::manifest::source::Source;
 use memgate::model::finding::Code;
-use memgate::offline::collect::collect;
 use serde_json::Value;
+
+use super::cases::cases;
+use super::memgate;
 
 /// The codes that no manifest and no case can show, with the reason.
 const IN_A_CLUSTER_ONLY: &[(&str, &str)] = &[
@@ -99,59 +99,39 @@ fn example(code: &'static Code, heading: &str) -> (&'static str, &'static str) {
 fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
     match language {
         "yaml" => {
-            let (output, _) = memgate(&["check", "-o", "json", "-"], text);
-            let report: Value = serde_json::from_str(&output).expect("a report");
+            let output = memgate(&["check", "-o", "json", "-"], text);
+            let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
             let findings = report["findings"].as_array().expect("findings");
             findings.iter().map(|finding| finding["code"].as_str().expect("a code").to_owned()).collect()
         }
         "case" => {
-            let (output, good) = memgate(&["test", "-"], text);
-            assert!(good, "{output}");
-            cases_in(text).into_iter().flatten().collect()
+            let output = memgate(&["test", "-"], text);
+            assert!(output.status.success(), "{}", super::text(&output.stdout));
+            cases_in(text).into_iter().filter_map(kind_and_codes).flat_map(|(_, codes)| codes).collect()
         }
         other => panic!("an example in {other}"),
     }
 }
 
-fn memgate(arguments: &[&str], input: &str) -> (String, bool) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_memgate"))
-        .args(arguments)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("memgate starts");
-    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
-    let output = child.wait_with_output().expect("it ends");
-    (String::from_utf8(output.stdout).expect("text"), output.status.success())
-}
-
-/// For each case of a file the codes that it expects, where it does not leave them open.
-fn cases_in(text: &str) -> Vec<BTreeSet<String>> {
-    let source = Arc::new(Source::new("example", text));
-    cases_of(&source).into_iter().map(|(_, codes)| codes).collect()
-}
-
-/// The same, each with the kind of its object.
-fn cases_of(source: &Arc<Source>) -> Vec<(String, BTreeSet<String>)> {
+/// The cases in a text.
+fn cases_in(text: &str) -> Vec<Case> {
     let mut errors = Vec::new();
-    let documents = values(source, &mut errors);
+    let documents = values(&Arc::new(Source::new("example", text)), &mut errors);
     assert!(errors.is_empty(), "{errors:?}");
-    let cases = documents.iter().flat_map(|document| read(document.value()).expect("cases"));
-    let kind_and_codes = |case: Case| {
-        let object = case.object.or(case.old_object).unwrap_or_default();
-        Some((object["kind"].as_str()?.to_owned(), case.expect.codes?.into_iter().collect()))
-    };
-    cases.filter_map(kind_and_codes).collect()
+    documents.iter().flat_map(|document| read(document.value()).expect("cases")).collect()
+}
+
+/// The kind of a case's object and the codes that it expects; none where it leaves them open.
+fn kind_and_codes(case: Case) -> Option<(String, BTreeSet<String>)> {
+    let object = case.object.or(case.old_object).unwrap_or_default();
+    Some((object["kind"].as_str()?.to_owned(), case.expect.codes?.into_iter().collect()))
 }
 
 /// Beside: on an object of the same kind.
 #[test]
 fn every_code_has_a_case_that_fires_it_and_one_beside_it_that_does_not() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let sources = collect(&[root.display().to_string()], &mut std::io::empty()).sources.into_iter();
-    let cases: Vec<_> = sources.flat_map(|source| cases_of(&Arc::new(source))).collect();
+    let cases = cases().expect("the case files").into_iter();
+    let cases: Vec<_> = cases.filter_map(|(_, case)| kind_and_codes(case)).collect();
     for code in shown_outside_a_cluster() {
         let fires = |codes: &BTreeSet<String>| codes.contains(code.name);
         let kinds: BTreeSet<&str> =
