@@ -9,29 +9,29 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{MEMGATE, documents, memgate, register},
     request::create,
-    scene::{agent, memory, pod},
+    samples::{agent, memory, pod},
     support::{
         certs::Authority,
         control_plane::ControlPlane,
         wait,
         webhook::{Endpoint, Serve, push},
     },
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("doctor::finds_nothing_where_all_is_well", healthy),
-        Case::new("doctor::finds_what_is_wrong_with_a_registration", registration),
-        Case::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
-        Case::new("doctor::finds_pods_without_their_memory", missed),
+        Trial::new("doctor::finds_nothing_where_all_is_well", healthy),
+        Trial::new("doctor::finds_what_is_wrong_with_a_registration", registration),
+        Trial::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
+        Trial::new("doctor::finds_pods_without_their_memory", missed),
         // The agents would be users of the memory of other trials: of a kind that is looked for everywhere.
-        Case::alone("doctor::finds_namespaces_without_room", no_room),
-        Case::new("doctor::finds_other_webhooks", neighbours),
-        Case::new("doctor::says_which_rights_it_lacks", rights),
-        Case::new("doctor::fails_without_an_apiserver", unreachable),
+        Trial::alone("doctor::finds_namespaces_without_room", no_room),
+        Trial::new("doctor::finds_other_webhooks", neighbours),
+        Trial::new("doctor::says_which_rights_it_lacks", rights),
+        Trial::new("doctor::fails_without_an_apiserver", unreachable),
     ]
 }
 
@@ -160,9 +160,9 @@ fn run(kubeconfig: &Path, args: &[&str]) -> Result<Output> {
 
 /// Of what it judges about the installation, only that is odd which the trial itself made so. What
 /// concerns agents is other trials' work as well, and not looked at.
-fn healthy(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn healthy(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let house = House::new(cluster)?;
     house.says(cluster, "deployment", "fail", "0 of 2 replicas are available")?;
     house.says(cluster, "endpoints", "fail", "no replica behind it is ready")?;
@@ -192,9 +192,9 @@ fn healthy(world: &World) -> Result<()> {
 }
 
 /// One thing after the other is broken.
-fn registration(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn registration(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let house = House::new(cluster)?;
     let mutating = |patch: Value| -> Result<()> {
         let patch = patch.to_string();
@@ -234,10 +234,10 @@ fn registration(world: &World) -> Result<()> {
 }
 
 /// With a registration of its own, of another CA at first, and of nobody in the end.
-fn unanswered(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn unanswered(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("asking")?;
-    let mut webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let mut webhook = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
     let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
     let house = House { home: namespace.clone() };
     let says = |status: &str, words: &str| {
@@ -265,18 +265,18 @@ fn unanswered(world: &World) -> Result<()> {
 }
 
 /// Pods that were made while nobody asked memgate, and what has become of them since.
-fn missed(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let installed = world.memgate()?;
-    let stager = installed.stager();
-    let namespace = world.namespace("unaware", &[])?;
+fn missed(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let installed = fixture.memgate()?;
+    let exempt = installed.exempt_client();
+    let namespace = fixture.namespace("unaware", &[])?;
     for object in [memory("notes"), agent("scout", "notes"), pod("scout-0", "scout", &[])] {
-        cluster.block_on(create(&stager, &namespace, &object, ""))?.object()?;
+        cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
     }
     let asked = pod("scout-1", "scout", &[]);
     cluster.block_on(create(&cluster.client(), &namespace, &asked, ""))?.object()?;
     let out = pod("scout-2", "scout", &[("memgate.dev/inject", "disabled")]);
-    cluster.block_on(create(&stager, &namespace, &out, ""))?.object()?;
+    cluster.block_on(create(&exempt, &namespace, &out, ""))?.object()?;
 
     let house = House { home: "memgate".to_owned() };
     // Other trials leave such pods behind on purpose.
@@ -314,11 +314,11 @@ fn missed(world: &World) -> Result<()> {
 }
 
 /// The memory of a sympozium agent runs beside it, and the namespace is full.
-fn no_room(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let stager = world.memgate()?.stager();
+fn no_room(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let exempt = fixture.memgate()?.exempt_client();
     let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
-    let namespaces = [world.namespace("crowded", &[])?, world.namespace("crowded", &strict)?];
+    let namespaces = [fixture.namespace("crowded", &[])?, fixture.namespace("crowded", &strict)?];
     let agent = json!({
         "apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent", "metadata": {"name": "triage"},
         "spec": {"agents": {"default": {"model": "gpt-4o"}}, "skills": [{"skillPackRef": "memory"}]},
@@ -340,11 +340,11 @@ fn no_room(world: &World) -> Result<()> {
     });
     for namespace in &namespaces {
         for object in [&agent, &pack] {
-            cluster.block_on(create(&stager, namespace, object, ""))?.object()?;
+            cluster.block_on(create(&exempt, namespace, object, ""))?.object()?;
         }
     }
     // In the other one no pod ever came to be.
-    cluster.block_on(create(&stager, &namespaces[0], &run, ""))?.object()?;
+    cluster.block_on(create(&exempt, &namespaces[0], &run, ""))?.object()?;
     let limits = json!({
         "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"},
         "spec": {"limits": [{"type": "Container", "max": {"memory": "16Mi"}}]},
@@ -376,9 +376,9 @@ fn no_room(world: &World) -> Result<()> {
 }
 
 /// Another one that is asked after memgate and that memgate's own pods wait for.
-fn neighbours(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn neighbours(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let house = House::new(cluster)?;
     let name = format!("z-{}", house.home);
     let other = json!({
@@ -408,8 +408,8 @@ fn neighbours(world: &World) -> Result<()> {
 }
 
 /// Somebody who may do nothing learns what it takes, and that is no failure of the command.
-fn rights(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn rights(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let nobody = cluster.user_kubeconfig("may-look-at-nothing", &[])?;
     let diagnosis = Diagnosis::read(&run(&nobody, &["--family", "orloj"])?)?;
     ensure!(diagnosis.code == Some(0), "{}", diagnosis.json);
@@ -432,8 +432,8 @@ fn rights(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn unreachable(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn unreachable(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let text = std::fs::read_to_string(cluster.admin_kubeconfig())?;
     let nowhere = cluster.scratch().path().join("nowhere.kubeconfig");
     std::fs::write(&nowhere, text.replace(&cluster.url(), "https://127.0.0.1:1"))?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    faults::apart::{Apart, lists},
+    faults::without_apiserver::{WithoutApiserver, lists},
     installed::{install_account, install_crds},
     parameters::Parameters,
     support::control_plane::ControlPlane,
@@ -22,7 +22,7 @@ const COMPLAINTS: usize = 60;
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let cluster = ControlPlane::start()?;
     install_crds(&cluster)?;
-    let apart = Apart::start(&cluster, &install_account(&cluster)?)?;
+    let apart = WithoutApiserver::start(&cluster, &install_account(&cluster)?)?;
 
     let oldest = watch_age(&apart, parameters.seconds("quiet")?)?;
     println!("nothing happens: the age is {oldest:.0?} at most");
@@ -47,7 +47,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 }
 
 /// Nothing comes through for so long.
-fn outage(cluster: &ControlPlane, apart: &Apart, time: Duration) -> Result<()> {
+fn outage(cluster: &ControlPlane, apart: &WithoutApiserver, time: Duration) -> Result<()> {
     let before = apart.complaints().len();
     apart.wire.cut();
     let oldest = watch_age(apart, time)?;
@@ -73,7 +73,7 @@ fn outage(cluster: &ControlPlane, apart: &Apart, time: Duration) -> Result<()> {
 }
 
 /// The greatest age in so long, in which every call is good and memgate is ready.
-fn watch_age(apart: &Apart, time: Duration) -> Result<Duration> {
+fn watch_age(apart: &WithoutApiserver, time: Duration) -> Result<Duration> {
     let step = Duration::from_secs(1).min(time);
     let mut oldest = Duration::ZERO;
     for _ in 0..time.as_secs() {

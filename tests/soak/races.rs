@@ -9,7 +9,7 @@ use crate::{
     installed::{GUARDED, Installed},
     parameters::Parameters,
     request::{path, send},
-    scene::{COMPLETE, agent, env_names, memory, pod},
+    samples::{COMPLETE, agent, env_names, memory, pod},
     support::control_plane::ControlPlane,
 };
 

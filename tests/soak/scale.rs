@@ -10,7 +10,7 @@ use crate::{
     installed::{GUARDED, Installed},
     parameters::Parameters,
     request::{path, send},
-    scene::{COMPLETE, agent, env_names, memory, pod, pod_spec},
+    samples::{COMPLETE, agent, env_names, memory, pod, pod_spec},
     support::control_plane::ControlPlane,
 };
 

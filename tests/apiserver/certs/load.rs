@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
-    certs::scene::{SECRET, Scene},
+    certs::installation::{Installation, SECRET},
     support::{control_plane::ControlPlane, wait, webhook::Endpoint},
 };
 
@@ -80,25 +80,25 @@ impl Load {
     /// Runs replicas in this process against the real apiserver, and calls them until enough
     /// certificates were made.
     pub(crate) fn run(cluster: &ControlPlane, plan: &Plan) -> Result<Report> {
-        let scene = Scene::new(cluster, "rotated")?;
-        let config = cluster.config(&scene.kubeconfig)?;
+        let installation = Installation::new(cluster, "rotated")?;
+        let config = cluster.config(&installation.kubeconfig)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let started = Instant::now();
         let replicas: Result<Vec<_>> =
-            (0..plan.replicas).map(|_| start(&runtime, &config, &scene.home, plan)).collect();
+            (0..plan.replicas).map(|_| start(&runtime, &config, &installation.home, plan)).collect();
         let replicas = replicas?;
         let first = replicas.first().context("there is a replica")?;
-        scene.register(&Endpoint::new(first.webhook, ""))?;
+        installation.register(&Endpoint::new(first.webhook, ""))?;
         for replica in &replicas {
             wait::until("a replica to be ready", || {
                 let answer = wait::http_get(replica.health, "/readyz");
                 Ok(answer.filter(|(status, _)| *status == 200).map(|_| ()))
             })?;
         }
-        scene.wait_until_asked()?;
+        installation.wait_until_asked()?;
 
         let (bundles, trusted) = watch::channel((Instant::now(), String::new()));
-        runtime.spawn(follow(cluster.client(), scene.home.clone(), bundles));
+        runtime.spawn(follow(cluster.client(), installation.home.clone(), bundles));
         wait::until("callers to know whom to trust", || Ok((!trusted.borrow().1.is_empty()).then_some(())))?;
         let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
         let counts = Arc::new(Counts::default());
@@ -121,7 +121,7 @@ impl Load {
         };
         while report.failures.is_empty() && (report.cas < plan.cas || report.leaves < plan.leaves) {
             ensure!(started.elapsed() < plan.longest, "only {report}");
-            if !scene.is_asked()? {
+            if !installation.is_asked()? {
                 report.failures.push("the apiserver got no answer".to_owned());
             }
             report.asked += 1;

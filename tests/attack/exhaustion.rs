@@ -8,8 +8,9 @@ use tokio::net::TcpStream;
 use crate::client::{head, post, review};
 use crate::running::{Setup, Victim};
 
+/// R16 of docs/reliability.md.
 #[tokio::test]
-async fn r16_with_256_descriptors_it_serves_and_can_be_probed() {
+async fn with_256_descriptors_it_serves_and_can_be_probed() {
     let mut victim = Victim::start_with(Setup { descriptors: 256, ..Setup::default() }).await;
     let mut kept = victim.connect().await;
     kept.send(&post("/mutate", &review("u-1", None))).await;
@@ -34,8 +35,9 @@ async fn r16_with_256_descriptors_it_serves_and_can_be_probed() {
     victim.is_well().await;
 }
 
+/// R16 of docs/reliability.md.
 #[tokio::test]
-async fn r16_a_log_that_cannot_be_written_stops_nothing() {
+async fn a_log_that_cannot_be_written_stops_nothing() {
     let setup =
         Setup { log: Some(PathBuf::from("/dev/full")), flags: vec!["--log", "debug"], ..Setup::default() };
     let victim = Victim::start_with(setup).await;
@@ -46,8 +48,9 @@ async fn r16_a_log_that_cannot_be_written_stops_nothing() {
     victim.is_well().await;
 }
 
+/// R16 of docs/reliability.md.
 #[tokio::test]
-async fn r16_it_keeps_no_file_open_and_writes_none() {
+async fn it_keeps_no_file_open_and_writes_none() {
     let victim = Victim::start(&[]).await;
     let before = victim.files();
     assert_eq!(victim.ask(&post("/mutate", &review("u-1", Some("scout")))).await.status, 200);
@@ -72,8 +75,9 @@ async fn flood(victim: &Victim, request: &[u8], times: usize) -> u16 {
     statuses[0]
 }
 
+/// R16 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r16_ten_thousand_bad_requests_log_nothing() {
+async fn ten_thousand_bad_requests_log_nothing() {
     let victim = Victim::start(&[]).await;
     let before = victim.log().len();
     for (request, status) in [
@@ -87,8 +91,9 @@ async fn r16_ten_thousand_bad_requests_log_nothing() {
     assert_eq!(victim.log().len(), before, "{}", victim.log());
 }
 
+/// R16 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r16_a_flood_of_refusals_of_our_own_logs_a_few_lines() {
+async fn a_flood_of_rejections_logs_a_few_lines() {
     let victim = Victim::start(&[]).await;
     let late = async || {
         for _ in 0..25 {
@@ -103,8 +108,9 @@ async fn r16_a_flood_of_refusals_of_our_own_logs_a_few_lines() {
     assert!((1..=20 + seconds).contains(&told), "{told} lines in {seconds} s");
 }
 
+/// R16 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r16_a_flood_of_decisions_logs_at_a_bounded_rate() {
+async fn a_flood_of_decisions_logs_at_a_bounded_rate() {
     let victim = Victim::start(&[]).await;
     let long = String::from_utf8(review("u-1", Some("scout"))).unwrap();
     let long = long.replace(r#""namespace":"team""#, &format!(r#""namespace":"{}""#, "n".repeat(1_000)));

@@ -16,7 +16,7 @@ use super::calls::Caller;
 use crate::{
     installed::MEMGATE,
     request::{Answer, create},
-    scene::{agent, memory},
+    samples::{agent, memory},
     support::{
         control_plane::ControlPlane,
         load::{Load, Pace},
@@ -30,7 +30,7 @@ use crate::{
 const PACE: Pace = Pace { per_second: 20, at_once: 10 };
 
 /// A memgate whose way to the apiserver is a wire, and which knows one agent with its memory.
-pub(crate) struct Apart {
+pub(crate) struct WithoutApiserver {
     /// The memgate.
     pub(crate) memgate: Webhook,
     /// Its way to the apiserver.
@@ -41,7 +41,7 @@ pub(crate) struct Apart {
     load: Load,
 }
 
-impl Apart {
+impl WithoutApiserver {
     /// Starts it with the identity in a kubeconfig file, and asks it all the time from then on.
     pub(crate) fn start(cluster: &ControlPlane, kubeconfig: &Path) -> Result<Self> {
         let wire = Wire::start(cluster.runtime(), address(&cluster.url())?)?;

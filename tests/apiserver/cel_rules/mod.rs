@@ -1,18 +1,18 @@
 //! What the policies of memgate refuse and write where no memgate runs.
 //!
 //! They are installed in a cluster of their own, as `memgate manifests` has them but for two things:
-//! each fails when it cannot be evaluated, so that nothing passes by accident, and one user is spared,
+//! each fails when it cannot be evaluated, so that nothing passes by accident, and one user is exempt,
 //! who puts what they would refuse into the cluster.
 //!
 //! ```text
 //! parity       every case of tests/cases against memgate itself
-//! odd          variants of their objects, likewise
+//! variants     their objects with parts missing, empty, null or of another type, likewise
 //! scenarios    types, stored faults, deletion, defaults
 //! ```
 
-mod odd;
 mod parity;
 mod scenarios;
+mod variants;
 
 use std::collections::BTreeSet;
 
@@ -28,55 +28,55 @@ use memgate::{
 use serde_json::{Value, json};
 
 use crate::{
-    installed::{documents, install_crds, memgate, stager},
+    fixture::Trial,
+    installed::{documents, exempt_client, install_crds, memgate},
     request::{Answer, path, send},
     support::control_plane::ControlPlane,
-    world::Case,
 };
 
 /// What comes before the message of a policy that refused.
 const DENIED_BY: &str = "ValidatingAdmissionPolicy 'memgate-";
 
 /// A cluster with the policies.
-pub(crate) struct Twins {
+pub(crate) struct PolicyCluster {
     cluster: ControlPlane,
-    stager: Client,
+    exempt: Client,
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("twin::refuses_and_admits_what_memgate_does", parity::cases),
-        Case::new("twin::has_an_answer_to_odd_objects", odd::variants),
-        Case::new("twin::has_an_answer_to_odd_changes", odd::updates),
-        Case::new("twin::knows_the_types_of_all_kinds", scenarios::knows_types),
-        Case::new("twin::lets_stored_faults_be", scenarios::lets_stored_faults_be),
-        Case::new("twin::costs_little", scenarios::costs_little),
-        Case::new("twin::lets_objects_go", scenarios::lets_objects_go),
-        Case::new("twin::gives_a_query_its_memory", scenarios::gives_a_query_its_memory),
+        Trial::new("cel_rules::refuses_and_admits_what_memgate_does", parity::cases),
+        Trial::new("cel_rules::has_an_answer_to_odd_objects", variants::variants),
+        Trial::new("cel_rules::has_an_answer_to_odd_changes", variants::updates),
+        Trial::new("cel_rules::knows_the_types_of_all_kinds", scenarios::knows_types),
+        Trial::new("cel_rules::lets_stored_faults_be", scenarios::lets_stored_faults_be),
+        Trial::new("cel_rules::costs_little", scenarios::costs_little),
+        Trial::new("cel_rules::lets_objects_go", scenarios::lets_objects_go),
+        Trial::new("cel_rules::gives_a_query_its_memory", scenarios::gives_a_query_its_memory),
     ]
 }
 
-impl Twins {
+impl PolicyCluster {
     /// Starts a cluster, installs CRDs and policies, and waits until every policy is in force.
     pub(crate) fn start() -> Result<Self> {
         let cluster = ControlPlane::start()?;
         install_crds(&cluster)?;
-        let stager = stager(&cluster)?;
-        let twins = Self { cluster, stager };
-        let policies: Vec<String> = policies()?.iter().map(Value::to_string).collect();
-        twins.cluster.admin().apply(&policies.join("\n---\n"))?;
-        parity::wait_until_in_force(&twins)?;
-        Ok(twins)
+        let exempt = exempt_client(&cluster)?;
+        let policies = Self { cluster, exempt };
+        let objects: Vec<String> = objects()?.iter().map(Value::to_string).collect();
+        policies.cluster.admin().apply(&objects.join("\n---\n"))?;
+        parity::wait_until_in_force(&policies)?;
+        Ok(policies)
     }
 
-    /// Sends a request as somebody whom the policies are for.
+    /// Sends a request as a user whom the policies are for.
     fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
         self.cluster.block_on(send(&self.cluster.client(), method, path, body))
     }
 
-    /// Sends a request as the one who is spared.
-    fn stage(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
-        self.cluster.block_on(send(&self.stager, method, path, body))
+    /// Sends a request as the user who is exempt.
+    fn send_exempt(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
+        self.cluster.block_on(send(&self.exempt, method, path, body))
     }
 
     /// Asks whether an object could be created.
@@ -86,7 +86,7 @@ impl Twins {
 
     /// Stores an object, whatever the policies say of it.
     fn store(&self, namespace: &str, object: &Value) -> Result<Answer> {
-        self.stage(Method::POST, &path(object, namespace, None)?, Some(object))
+        self.send_exempt(Method::POST, &path(object, namespace, None)?, Some(object))
     }
 
     /// Asks whether a stored object could be changed into this one.
@@ -98,13 +98,13 @@ impl Twins {
     /// The same, unseen by the policies.
     fn update_unseen(&self, namespace: &str, stored: &Value, object: &Value) -> Result<Answer> {
         let (path, object) = changed(namespace, stored, object)?;
-        self.stage(Method::PUT, &path, Some(&object))
+        self.send_exempt(Method::PUT, &path, Some(&object))
     }
 
     /// Removes a stored object.
     fn remove(&self, namespace: &str, stored: &Value) -> Result<()> {
         let name = stored["metadata"]["name"].as_str().context("a stored object has a name")?;
-        self.stage(Method::DELETE, &path(stored, namespace, Some(name))?, None)?.object()?;
+        self.send_exempt(Method::DELETE, &path(stored, namespace, Some(name))?, None)?.object()?;
         Ok(())
     }
 }
@@ -118,14 +118,14 @@ fn changed(namespace: &str, stored: &Value, object: &Value) -> Result<(String, V
 }
 
 /// The policies and their bindings; none that is about memgate's own account.
-fn policies() -> Result<Vec<Value>> {
+fn objects() -> Result<Vec<Value>> {
     let text = memgate(&["manifests", "--component", "vap", "--component", "map", "--only", "policies"])?;
     let mut objects = documents(&text);
     objects.retain(|object| object["metadata"]["name"] != "memgate-fence");
     for object in &mut objects {
         if let Some(conditions) = object["spec"]["matchConditions"].as_array_mut() {
             conditions.push(json!({
-                "name": "not-staged", "expression": "request.userInfo.username != 'stager'",
+                "name": "not-exempt", "expression": "request.userInfo.username != 'exempt'",
             }));
             object["spec"]["failurePolicy"] = json!("Fail");
         }
@@ -159,7 +159,7 @@ fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
 }
 
 /// The codes of all rules.
-fn twinned() -> BTreeSet<&'static str> {
+fn codes_with_rules() -> BTreeSet<&'static str> {
     let tables = Family::ALL.into_iter().flat_map(family::twins);
     tables.flat_map(|table| table.rules).map(|rule| rule.code.name).collect()
 }

@@ -7,24 +7,24 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    scene::{agent, memory_of, pod, pod_spec},
+    fixture::{Fixture, Trial},
+    samples::{agent, memory_of, pod, pod_spec},
     support::{kubectl::Output, wait},
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("words::of_a_denial_name_every_cause", of_a_denial),
-        Case::new("words::of_a_required_pod_name_what_is_missing", of_a_required_pod),
-        Case::new("words::of_a_warning_come_once", of_a_warning),
-        Case::new("words::of_several_objects_come_once_each", of_several_objects),
-        Case::new("words::of_a_workload_come_in_advance", in_advance),
-        Case::new("words::of_a_deletion_name_who_needs_it", of_a_deletion),
+        Trial::new("kubectl_output::of_a_denial_name_every_cause", of_a_denial),
+        Trial::new("kubectl_output::of_a_required_pod_name_what_is_missing", of_a_required_pod),
+        Trial::new("kubectl_output::of_a_warning_come_once", of_a_warning),
+        Trial::new("kubectl_output::of_several_objects_come_once_each", of_several_objects),
+        Trial::new("kubectl_output::of_a_workload_come_in_advance", in_advance),
+        Trial::new("kubectl_output::of_a_deletion_name_who_needs_it", of_a_deletion),
     ]
 }
 
-fn of_a_denial(world: &World) -> Result<()> {
-    let namespace = world.namespace("denied", &[])?;
+fn of_a_denial(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("denied", &[])?;
     let memory = memory_of(
         "notes",
         &json!({
@@ -32,7 +32,7 @@ fn of_a_denial(world: &World) -> Result<()> {
             "vectorStore": {"provider": "qdrant", "endpoint": "", "secretRef": {"name": ""}},
         }),
     );
-    let said = apply(world, &namespace, &memory)?.refusal()?;
+    let said = apply(fixture, &namespace, &memory)?.refusal()?;
     is(
         &said,
         &[
@@ -43,10 +43,10 @@ fn of_a_denial(world: &World) -> Result<()> {
     )
 }
 
-fn of_a_required_pod(world: &World) -> Result<()> {
-    let namespace = world.namespace("insisting", &[])?;
+fn of_a_required_pod(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("insisting", &[])?;
     let pod = pod("scout", "scout", &[("memgate.dev/inject", "required")]);
-    let said = apply(world, &namespace, &pod)?.refusal()?;
+    let said = apply(fixture, &namespace, &pod)?.refusal()?;
     is(
         &said,
         &[&format!(
@@ -56,21 +56,21 @@ fn of_a_required_pod(world: &World) -> Result<()> {
     )
 }
 
-fn of_a_warning(world: &World) -> Result<()> {
-    let namespace = world.namespace("warned", &[])?;
+fn of_a_warning(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("warned", &[])?;
     let warning = format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\"");
     for (object, code) in [
         (agent("scout", "diary"), "arkonis/memory-not-found"),
         (pod("scout", "scout", &[]), "arkonis/pod-memory-not-found"),
     ] {
         let warning = format!("{warning} [{code}]");
-        is(&apply(world, &namespace, &object)?.ok()?.stderr, &[&warning])?;
+        is(&apply(fixture, &namespace, &object)?.ok()?.stderr, &[&warning])?;
     }
     Ok(())
 }
 
-fn of_several_objects(world: &World) -> Result<()> {
-    let namespace = world.namespace("several", &[])?;
+fn of_several_objects(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("several", &[])?;
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [
         memory_of("notes", &json!({"backend": "in-context", "redis": {"secretRef": {"name": "old"}}})),
         memory_of(
@@ -81,7 +81,7 @@ fn of_several_objects(world: &World) -> Result<()> {
         agent("ranger", "diary"),
         pod("scout", "nobody", &[("memgate.dev/inject", "required")]),
     ]});
-    let output = apply(world, &namespace, &list)?;
+    let output = apply(fixture, &namespace, &list)?;
     let refused = "Error from server (Invalid): error when creating \"STDIN\": admission webhook";
     is(
         &output.refusal()?,
@@ -105,7 +105,7 @@ fn of_several_objects(world: &World) -> Result<()> {
 }
 
 /// Where a namespace asks for it, and once for each change of the spec.
-fn in_advance(world: &World) -> Result<()> {
+fn in_advance(fixture: &Fixture) -> Result<()> {
     let labels = json!({"arkonis.dev/deployment": "scout"});
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
@@ -117,25 +117,25 @@ fn in_advance(world: &World) -> Result<()> {
     });
     for (prefix, of_namespace) in [("asking", &[("memgate.dev/preview", "enabled")][..]), ("not-asking", &[])]
     {
-        let namespace = world.namespace(prefix, of_namespace)?;
-        apply(world, &namespace, &agent("scout", "diary"))?.ok()?;
+        let namespace = fixture.namespace(prefix, of_namespace)?;
+        apply(fixture, &namespace, &agent("scout", "diary"))?.ok()?;
         let warning = format!(
             "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
              [arkonis/pod-memory-not-found]"
         );
         let expected: &[&str] = if of_namespace.is_empty() { &[] } else { &[&warning] };
-        is(&apply(world, &namespace, &deployment)?.ok()?.stderr, expected)?;
-        is(&apply(world, &namespace, &deployment)?.ok()?.stderr, &[])?;
+        is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, expected)?;
+        is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, &[])?;
     }
     Ok(())
 }
 
-fn of_a_deletion(world: &World) -> Result<()> {
-    let namespace = world.namespace("deleted", &[])?;
+fn of_a_deletion(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("deleted", &[])?;
     for object in [memory_of("notes", &json!({"backend": "in-context"})), agent("scout", "notes")] {
-        apply(world, &namespace, &object)?.ok()?;
+        apply(fixture, &namespace, &object)?.ok()?;
     }
-    let cluster = world.cluster()?;
+    let cluster = fixture.cluster()?;
     let delete = ["delete", "arkmemory", "notes", "-n", &namespace];
     // Who refers to a memory is known from a watch alone.
     wait::until("memgate to know the agent", || {
@@ -148,9 +148,9 @@ fn of_a_deletion(world: &World) -> Result<()> {
     )
 }
 
-fn apply(world: &World, namespace: &str, object: &Value) -> Result<Output> {
+fn apply(fixture: &Fixture, namespace: &str, object: &Value) -> Result<Output> {
     let apply = ["apply", "-n", namespace, "-f", "-"];
-    world.cluster()?.admin().run_with_input(&apply, &object.to_string())
+    fixture.cluster()?.admin().run_with_input(&apply, &object.to_string())
 }
 
 fn is(said: &str, expected: &[&str]) -> Result<()> {

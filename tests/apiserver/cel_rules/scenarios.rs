@@ -4,23 +4,23 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{Twins, policies, refused_for};
+use super::{PolicyCluster, objects, refused_for};
 use crate::{
+    fixture::Fixture,
     request::{Answer, path},
-    scene::{memory, memory_of},
+    samples::{memory, memory_of},
     support::wait,
-    world::World,
 };
 
 /// The apiserver knows every field that a rule reads, of every kind that the rule is for.
-pub(super) fn knows_types(world: &World) -> Result<()> {
-    let twins = world.twins()?;
+pub(super) fn knows_types(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
     let mut checked = 0;
-    for policy in policies()?.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy") {
+    for policy in objects()?.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy") {
         let name = policy["metadata"]["name"].as_str().context("a policy has a name")?;
         let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
         let status = wait::until(&format!("the types of {name} to be checked"), || {
-            let policy = twins.send(Method::GET, &path, None)?.object()?;
+            let policy = policies.send(Method::GET, &path, None)?.object()?;
             let done = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
             Ok(done.then(|| policy["status"].clone()))
         })?;
@@ -35,17 +35,17 @@ pub(super) fn knows_types(world: &World) -> Result<()> {
 
 /// A fault that is stored is no reason to refuse a label, but whoever changes what it rests on has to
 /// mend it.
-pub(super) fn lets_stored_faults_be(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("stored")?;
+pub(super) fn lets_stored_faults_be(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("stored")?;
     let vectors = |endpoint: &str, labels: Value| {
         let store = json!({"provider": "qdrant", "endpoint": endpoint, "secretRef": {"name": ""}});
         let mut object = memory_of("notes", &json!({"backend": "vector-store", "vectorStore": store}));
         object["metadata"]["labels"] = labels;
         object
     };
-    let stored = twins.store(&namespace, &vectors(" ", json!({})))?.object()?;
-    let code = |object: &Value| refused_for(&twins.update(&namespace, &stored, object)?);
+    let stored = policies.store(&namespace, &vectors(" ", json!({})))?.object()?;
+    let code = |object: &Value| refused_for(&policies.update(&namespace, &stored, object)?);
     ensure!(code(&vectors(" ", json!({"tier": "gold"})))?.is_none());
     // Another fault of the same rule, and one mended beside one that stays.
     ensure!(code(&vectors("  ", json!({})))?.as_deref() == Some("arkonis/endpoint-required"));
@@ -54,29 +54,29 @@ pub(super) fn lets_stored_faults_be(world: &World) -> Result<()> {
     let redis = memory_of("notes", &json!({"backend": "redis"}));
     ensure!(code(&redis)?.as_deref() == Some("arkonis/redis-required"));
     ensure!(code(&memory("notes"))?.is_none());
-    twins.remove(&namespace, &stored)
+    policies.remove(&namespace, &stored)
 }
 
 /// The largest objects that rules look at, as bad as can be, cost less than the apiserver allows.
 /// What is larger is not looked at.
-pub(super) fn costs_little(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("large")?;
+pub(super) fn costs_little(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("large")?;
     for (count, judged) in [(128, true), (129, false)] {
         for (name, object) in large(count) {
-            let stored = twins.store(&namespace, &object).and_then(Answer::object).context(name)?;
+            let stored = policies.store(&namespace, &object).and_then(Answer::object).context(name)?;
             // Both the new and the stored object are looked at, and none of the faults is the same.
             let other = serde_json::from_str(
                 &object.to_string().replace("xx", "yy").replace("recall_memory", "remember"),
             )?;
-            let code = refused_for(&twins.update(&namespace, &stored, &other)?).context(name)?;
+            let code = refused_for(&policies.update(&namespace, &stored, &other)?).context(name)?;
             ensure!(code.is_some() == judged, "{count} {name}: {code:?}");
             // All of them are.
             let mut same = object.clone();
             same["metadata"]["labels"] = json!({"tier": "gold"});
-            let code = refused_for(&twins.update(&namespace, &stored, &same)?).context(name)?;
+            let code = refused_for(&policies.update(&namespace, &stored, &same)?).context(name)?;
             ensure!(code.is_none(), "{count} {name}: {code:?}");
-            twins.remove(&namespace, &stored)?;
+            policies.remove(&namespace, &stored)?;
         }
     }
     Ok(())
@@ -137,63 +137,63 @@ fn large(count: usize) -> Vec<(&'static str, Value)> {
 }
 
 /// What is on its way out only has its finalizers removed, and nobody minds what it says.
-pub(super) fn lets_objects_go(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("going")?;
+pub(super) fn lets_objects_go(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("going")?;
     let mut held = memory("notes");
     held["metadata"]["finalizers"] = json!(["test.memgate.dev/hold"]);
-    twins.store(&namespace, &held)?.object()?;
+    policies.store(&namespace, &held)?.object()?;
     let at = path(&held, &namespace, Some("notes"))?;
     let changed = |spec: &Value| {
-        let mut object = twins.send(Method::GET, &at, None)?.object()?;
+        let mut object = policies.send(Method::GET, &at, None)?.object()?;
         object["spec"] = spec.clone();
         anyhow::Ok(object)
     };
     let bad = json!({"backend": "redis"});
-    let refused = twins.send(Method::PUT, &at, Some(&changed(&bad)?))?;
+    let refused = policies.send(Method::PUT, &at, Some(&changed(&bad)?))?;
     ensure!(refused_for(&refused)?.as_deref() == Some("arkonis/redis-required"), "{}", refused.message());
-    twins.send(Method::DELETE, &at, None)?.object()?;
-    twins.send(Method::PUT, &at, Some(&changed(&bad)?))?.object()?;
+    policies.send(Method::DELETE, &at, None)?.object()?;
+    policies.send(Method::PUT, &at, Some(&changed(&bad)?))?.object()?;
     let mut free = changed(&bad)?;
     free["metadata"]["finalizers"] = json!([]);
-    twins.send(Method::PUT, &at, Some(&free))?.object()?;
-    ensure!(twins.send(Method::GET, &at, None)?.status == 404, "it is still there");
+    policies.send(Method::PUT, &at, Some(&free))?.object()?;
+    ensure!(policies.send(Method::GET, &at, None)?.status == 404, "it is still there");
     Ok(())
 }
 
 /// Only where the namespace has a Memory `default` that stays, and the Query names none.
-pub(super) fn gives_a_query_its_memory(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("queries")?;
-    ensure!(memory_of_query(twins, &namespace, json!({}))?.is_null(), "there is no Memory yet");
+pub(super) fn gives_a_query_its_memory(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("queries")?;
+    ensure!(memory_of_query(policies, &namespace, json!({}))?.is_null(), "there is no Memory yet");
     let mut default = json!({
         "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory",
         "metadata": {"name": "default", "finalizers": ["test.memgate.dev/hold"]},
         "spec": {"address": {"value": "http://ark-broker"}},
     });
-    twins.store(&namespace, &default)?.object()?;
+    policies.store(&namespace, &default)?.object()?;
     // Params reach the policy through a watch.
     let written = wait::until("a Query to get its Memory", || {
-        let memory = memory_of_query(twins, &namespace, json!({}))?;
+        let memory = memory_of_query(policies, &namespace, json!({}))?;
         Ok((!memory.is_null()).then_some(memory))
     })?;
     ensure!(written == json!({"name": "default"}), "{written}");
-    let own = memory_of_query(twins, &namespace, json!({"name": "own"}))?;
+    let own = memory_of_query(policies, &namespace, json!({"name": "own"}))?;
     ensure!(own == json!({"name": "own"}), "{own}");
 
     let at = path(&default, &namespace, Some("default"))?;
-    twins.stage(Method::DELETE, &at, None)?.object()?;
+    policies.send_exempt(Method::DELETE, &at, None)?.object()?;
     wait::until("a Query to be left alone", || {
-        Ok(memory_of_query(twins, &namespace, json!({}))?.is_null().then_some(()))
+        Ok(memory_of_query(policies, &namespace, json!({}))?.is_null().then_some(()))
     })?;
-    default = twins.stage(Method::GET, &at, None)?.object()?;
+    default = policies.send_exempt(Method::GET, &at, None)?.object()?;
     default["metadata"]["finalizers"] = json!([]);
-    twins.stage(Method::PUT, &at, Some(&default))?.object()?;
+    policies.send_exempt(Method::PUT, &at, Some(&default))?.object()?;
     Ok(())
 }
 
 /// `spec.memory` of a Query that is created with this one; an empty one stands for none.
-fn memory_of_query(twins: &Twins, namespace: &str, memory: Value) -> Result<Value> {
+fn memory_of_query(policies: &PolicyCluster, namespace: &str, memory: Value) -> Result<Value> {
     let mut query = json!({
         "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Query",
         "metadata": {"name": "ask"},
@@ -202,6 +202,6 @@ fn memory_of_query(twins: &Twins, namespace: &str, memory: Value) -> Result<Valu
     if memory != json!({}) {
         query["spec"]["memory"] = memory;
     }
-    let created = twins.create(namespace, &query)?.object()?;
+    let created = policies.create(namespace, &query)?.object()?;
     Ok(created["spec"]["memory"].clone())
 }

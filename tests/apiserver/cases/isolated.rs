@@ -17,7 +17,7 @@ const FREE: [&str; 5] = ["acme", "media", "ops", "team-a", "team-b"];
 const SHORTEST: usize = 4;
 
 /// A case with what it needs of the cluster.
-pub(super) struct Moved {
+pub(super) struct IsolatedCase {
     /// Its file, without the ending.
     pub(super) file: String,
     pub(super) case: casefile::Case,
@@ -29,7 +29,7 @@ pub(super) struct Moved {
 
 /// The same case in other namespaces. Their names are as long as those they replace, and in the same
 /// order.
-pub(super) fn moved(file: &str, case: &Value, index: usize) -> Result<Moved> {
+pub(super) fn isolate(file: &str, case: &Value, index: usize) -> Result<IsolatedCase> {
     let (mut text, expect) = (case.to_string(), case["expect"].to_string());
     let used: Vec<&str> = FREE.into_iter().filter(|name| replaced(&text, name, "") != text).collect();
     let mut own = BTreeSet::new();
@@ -50,10 +50,10 @@ pub(super) fn moved(file: &str, case: &Value, index: usize) -> Result<Moved> {
         namespaces.clone_from(&own);
     }
     let alone = !namespaces.is_subset(&own) || objects(&case).any(is_everybodys);
-    Ok(Moved { file: file.to_owned(), case, namespaces, alone })
+    Ok(IsolatedCase { file: file.to_owned(), case, namespaces, alone })
 }
 
-impl Moved {
+impl IsolatedCase {
     /// The name of its trial.
     pub(super) fn name(&self) -> String {
         format!("cases::{}::{}", self.file, self.case.name)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     installed::{MEMGATE, documents, memgate, register},
     request::{create, send},
-    scene::pod,
+    samples::pod,
     support::{
         control_plane::ControlPlane,
         wait,
@@ -29,7 +29,7 @@ const REGISTRATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 pub(crate) const SECRET: &str = "memgate-ca";
 
 /// The parts of one trial; everything cluster-wide bears the name of the namespace.
-pub(crate) struct Scene<'w> {
+pub(crate) struct Installation<'w> {
     pub(crate) cluster: &'w ControlPlane,
     /// memgate's namespace, and the one that it is asked about.
     pub(crate) home: String,
@@ -37,12 +37,12 @@ pub(crate) struct Scene<'w> {
     pub(crate) kubeconfig: PathBuf,
 }
 
-impl<'w> Scene<'w> {
+impl<'w> Installation<'w> {
     /// The account and its rights; nothing runs yet.
     pub(crate) fn new(cluster: &'w ControlPlane, purpose: &str) -> Result<Self> {
-        let scene = Self::without_own_rights(cluster, purpose)?;
-        scene.grant()?;
-        Ok(scene)
+        let installation = Self::without_own_rights(cluster, purpose)?;
+        installation.grant()?;
+        Ok(installation)
     }
 
     /// The account with the rights on its families' kinds only.

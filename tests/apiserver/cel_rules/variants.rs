@@ -11,13 +11,13 @@ use memgate::{
 use serde_json::{Value, json};
 
 use super::{
-    denials,
+    codes_with_rules, denials,
     parity::{all, in_namespace},
-    refused_for, twinned,
+    refused_for,
 };
 use crate::{
+    fixture::Fixture,
     request::{Answer, create},
-    world::World,
 };
 
 /// How many requests are sent at a time.
@@ -59,16 +59,16 @@ const ODD_TEXTS: [&str; 24] = [
 ];
 
 /// No policy fails of them, and each does what memgate does.
-pub(super) fn variants(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("variants")?;
-    let all: Vec<Value> = richest(&namespace, OBJECTS)?.iter().flat_map(odd).collect();
-    let (user, stager) = (twins.cluster.client(), twins.stager.clone());
-    let answers: Vec<_> = twins.cluster.block_on(async {
+pub(super) fn variants(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("variants")?;
+    let all: Vec<Value> = richest(&namespace, OBJECTS)?.iter().flat_map(variants_of).collect();
+    let (user, exempt) = (policies.cluster.client(), policies.exempt.clone());
+    let answers: Vec<_> = policies.cluster.block_on(async {
         let asked = stream::iter(&all).map(|object| async {
             let answer = create(&user, &namespace, object, "?dryRun=All").await?;
             // As the schema completes it; no policy saw anything else.
-            anyhow::Ok((answer, create(&stager, &namespace, object, "?dryRun=All").await?))
+            anyhow::Ok((answer, create(&exempt, &namespace, object, "?dryRun=All").await?))
         });
         asked.buffered(AT_ONCE).collect().await
     });
@@ -81,15 +81,15 @@ pub(super) fn variants(world: &World) -> Result<()> {
 }
 
 /// The same of updates: a fault that is stored stays what it is, and another one is news.
-pub(super) fn updates(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("updates")?;
+pub(super) fn updates(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("updates")?;
     let mut tally = Tally::default();
     for object in richest(&namespace, 1)?.iter().filter(|object| is_namespaced(object)) {
-        let variants = odd(object);
+        let variants = variants_of(object);
         let each = (variants.len() / STORED).max(1);
         for (index, old) in variants.iter().enumerate().step_by(each) {
-            let stored = twins.store(&namespace, old)?;
+            let stored = policies.store(&namespace, old)?;
             if !stored.granted() {
                 continue;
             }
@@ -97,11 +97,11 @@ pub(super) fn updates(world: &World) -> Result<()> {
             labelled["metadata"]["labels"] = json!({"tier": "gold"});
             let others = (1..=UPDATES).map(|step| &variants[(index + step * step) % variants.len()]);
             for new in others.chain([&labelled, object]) {
-                let answer = twins.update(&namespace, &stored.body, new)?;
-                let seen = twins.update_unseen(&namespace, &stored.body, new)?;
+                let answer = policies.update(&namespace, &stored.body, new)?;
+                let seen = policies.update_unseen(&namespace, &stored.body, new)?;
                 tally.add(new, &answer, seen, Some(&stored.body));
             }
-            twins.remove(&namespace, &stored.body)?;
+            policies.remove(&namespace, &stored.body)?;
         }
     }
     tally.settle("updates", 100, 500)
@@ -149,7 +149,7 @@ fn agree(object: &Value, answer: &Answer, seen: Answer, old: Option<&Value>) -> 
         // A text of this length is judged by memgate alone.
         None if object.to_string().contains(&long()) => {}
         None => {
-            let missed: Vec<_> = twinned().into_iter().filter(|code| denied(code)).collect();
+            let missed: Vec<_> = codes_with_rules().into_iter().filter(|code| denied(code)).collect();
             ensure!(missed.is_empty(), "granted although memgate says {missed:?}");
         }
     }
@@ -194,7 +194,7 @@ fn asked(object: Value, old: Option<Value>) -> Asked {
 }
 
 /// The object with each of its parts, one after the other, taken away or replaced.
-fn odd(object: &Value) -> Vec<Value> {
+fn variants_of(object: &Value) -> Vec<Value> {
     let mut places = Vec::new();
     for part in ["spec", "metadata"] {
         walk(&object[part], &format!("/{part}"), &mut places);

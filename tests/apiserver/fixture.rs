@@ -5,25 +5,25 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use anyhow::{Result, anyhow};
 
 use crate::{
+    cel_rules::PolicyCluster,
     installed::{GUARDED, Installed},
     support::control_plane::ControlPlane,
-    twin::Twins,
 };
 
 /// What a trial is given.
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct Fixture {
     // Fields end in this order, and memgate is to end before what it talks to.
     memgate: OnceLock<Result<Installed, String>>,
-    twins: OnceLock<Result<Twins, String>>,
+    policies: OnceLock<Result<PolicyCluster, String>>,
     cluster: OnceLock<Result<ControlPlane, String>>,
-    peace: RwLock<()>,
+    undisturbed: RwLock<()>,
 }
 
-type Run = Box<dyn FnOnce(&World) -> Result<()> + Send>;
+type Run = Box<dyn FnOnce(&Fixture) -> Result<()> + Send>;
 
 /// A named trial.
-pub(crate) struct Case {
+pub(crate) struct Trial {
     /// `module::what_it_claims`.
     pub(crate) name: String,
     run: Run,
@@ -32,11 +32,11 @@ pub(crate) struct Case {
     pub(crate) soak: bool,
 }
 
-impl Case {
+impl Trial {
     /// A trial that others do not notice.
     pub(crate) fn new(
         name: impl Into<String>,
-        run: impl FnOnce(&World) -> Result<()> + Send + 'static,
+        run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
     ) -> Self {
         Self { name: name.into(), run: Box::new(run), alone: false, soak: false }
     }
@@ -44,7 +44,7 @@ impl Case {
     /// A trial of minutes, which runs with `--ignored` alone.
     pub(crate) fn soak(
         name: impl Into<String>,
-        run: impl FnOnce(&World) -> Result<()> + Send + 'static,
+        run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
     ) -> Self {
         Self { soak: true, ..Self::new(name, run) }
     }
@@ -52,27 +52,27 @@ impl Case {
     /// A trial during which no other runs, since it disturbs the whole cluster.
     pub(crate) fn alone(
         name: impl Into<String>,
-        run: impl FnOnce(&World) -> Result<()> + Send + 'static,
+        run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
     ) -> Self {
         Self { alone: true, ..Self::new(name, run) }
     }
 }
 
-impl World {
-    /// The cluster, started when nobody asked for it before.
+impl Fixture {
+    /// The cluster, started by the first call.
     ///
     /// # Errors
-    /// When it does not start, to everybody who asks; it is not tried twice.
+    /// When it does not start, every time; it is not tried twice.
     pub(crate) fn cluster(&self) -> Result<&ControlPlane> {
         let start = || ControlPlane::start().map_err(|error| format!("{error:#}"));
         let cluster = self.cluster.get_or_init(start).as_ref();
         cluster.map_err(|error| anyhow!("there is no cluster to test against: {error}"))
     }
 
-    /// memgate in that cluster, asked about all namespaces that [`World::namespace`] makes; installed when nobody asked for it before.
+    /// memgate in that cluster, asked about all namespaces that [`Fixture::namespace`] makes; installed by the first call.
     ///
     /// # Errors
-    /// When it cannot be installed, to everybody who asks; it is not tried twice.
+    /// When it cannot be installed, every time; it is not tried twice.
     pub(crate) fn memgate(&self) -> Result<&Installed> {
         let cluster = self.cluster()?;
         let install = || Installed::new(cluster).map_err(|error| format!("{error:#}"));
@@ -85,11 +85,11 @@ impl World {
     /// them.
     ///
     /// # Errors
-    /// When it does not start, to everybody who asks; it is not tried twice.
-    pub(crate) fn twins(&self) -> Result<&Twins> {
-        let start = || Twins::start().map_err(|error| format!("{error:#}"));
-        let twins = self.twins.get_or_init(start).as_ref();
-        twins.map_err(|error| anyhow!("there is no cluster with policies: {error}"))
+    /// When it does not start, every time; it is not tried twice.
+    pub(crate) fn policies(&self) -> Result<&PolicyCluster> {
+        let start = || PolicyCluster::start().map_err(|error| format!("{error:#}"));
+        let policies = self.policies.get_or_init(start).as_ref();
+        policies.map_err(|error| anyhow!("there is no cluster with policies: {error}"))
     }
 
     /// A namespace of the trial's own about which memgate is asked, with these labels.
@@ -100,13 +100,13 @@ impl World {
 
     /// Runs a trial when its time has come. A trial that panicked leaves nothing half done that
     /// the lock would guard, so poison is passed over.
-    pub(crate) fn run(&self, case: Case) -> Result<()> {
-        if case.alone {
-            let _alone = self.peace.write().unwrap_or_else(PoisonError::into_inner);
-            (case.run)(self)
+    pub(crate) fn run(&self, trial: Trial) -> Result<()> {
+        if trial.alone {
+            let _alone = self.undisturbed.write().unwrap_or_else(PoisonError::into_inner);
+            (trial.run)(self)
         } else {
-            let _beside = self.peace.read().unwrap_or_else(PoisonError::into_inner);
-            (case.run)(self)
+            let _shared = self.undisturbed.read().unwrap_or_else(PoisonError::into_inner);
+            (trial.run)(self)
         }
     }
 }

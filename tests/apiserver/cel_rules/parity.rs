@@ -1,24 +1,20 @@
 //! Every case of `tests/cases`: the policies and memgate are asked the same, and have to agree.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io,
-    path::Path,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 use memgate::{
-    casefile::{Case as Asked, read::read},
+    casefile::Case as Asked,
     family,
-    manifest::document::values,
     model::{kind::NAMESPACE, request::Operation, settings::Family, twin::Without},
-    offline::collect::collect,
 };
 use serde_json::{Value, json};
 
-use super::{Twins, denials, refused_for, twinned};
-use crate::{support::wait, world::World};
+use super::{PolicyCluster, codes_with_rules, denials, refused_for};
+use crate::{
+    fixture::Fixture,
+    support::{cases, wait},
+};
 
 /// How a case ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,14 +27,14 @@ enum End {
     BySchema,
 }
 
-pub(super) fn cases(world: &World) -> Result<()> {
-    let twins = world.twins()?;
-    let namespace = twins.cluster.fresh_namespace("parity")?;
+pub(super) fn cases(fixture: &Fixture) -> Result<()> {
+    let policies = fixture.policies()?;
+    let namespace = policies.cluster.fresh_namespace("parity")?;
     let mut ends: BTreeMap<End, usize> = BTreeMap::new();
     let mut seen: BTreeMap<End, BTreeSet<String>> = BTreeMap::new();
     let mut wrong = Vec::new();
     for (name, asked) in all()? {
-        match run(twins, &namespace, &asked) {
+        match run(policies, &namespace, &asked) {
             Ok((end, code)) => {
                 *ends.entry(end).or_default() += 1;
                 seen.entry(end).or_default().extend(code);
@@ -48,7 +44,7 @@ pub(super) fn cases(world: &World) -> Result<()> {
     }
     ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     let by_schema = without().filter(|(_, why)| *why == Without::Schema).map(|(code, _)| code);
-    for (end, codes) in [(End::Refused, twinned()), (End::BySchema, by_schema.collect())] {
+    for (end, codes) in [(End::Refused, codes_with_rules()), (End::BySchema, by_schema.collect())] {
         let seen = seen.remove(&end).unwrap_or_default();
         let silent: Vec<_> = codes.into_iter().filter(|code| !seen.contains(*code)).collect();
         ensure!(silent.is_empty(), "{end:?}: no case for {silent:?}");
@@ -65,8 +61,8 @@ fn without() -> impl Iterator<Item = (&'static str, Without)> {
 }
 
 /// Waits until each policy refuses what it should.
-pub(super) fn wait_until_in_force(twins: &Twins) -> Result<()> {
-    let namespace = twins.cluster.fresh_namespace("in-force")?;
+pub(super) fn wait_until_in_force(policies: &PolicyCluster) -> Result<()> {
+    let namespace = policies.cluster.fresh_namespace("in-force")?;
     let created: Vec<Asked> = all()?
         .into_iter()
         .map(|(_, asked)| asked)
@@ -88,7 +84,7 @@ pub(super) fn wait_until_in_force(twins: &Twins) -> Result<()> {
         wait::until(&format!("the policy {} to be in force", table.name), || {
             for asked in &candidates {
                 let object = asked.object.as_ref().context("a case has no object")?;
-                if refused_for(&twins.create(&namespace, &in_namespace(object, &namespace))?)?.is_some() {
+                if refused_for(&policies.create(&namespace, &in_namespace(object, &namespace))?)?.is_some() {
                     return Ok(Some(()));
                 }
             }
@@ -100,22 +96,13 @@ pub(super) fn wait_until_in_force(twins: &Twins) -> Result<()> {
 
 /// Every case about an object of a judged kind that an apiserver can be asked.
 pub(super) fn all() -> Result<Vec<(String, Asked)>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut io::empty());
-    ensure!(collected.errors.is_empty(), "{:?}", collected.errors);
     let mut all = Vec::new();
-    for source in collected.sources.into_iter().map(Arc::new) {
-        let file = Path::new(source.name()).strip_prefix(&root)?.with_extension("").display().to_string();
+    for (file, asked) in cases::cases()? {
+        let file = file.trim_end_matches(".yaml");
         // No apiserver can be asked these.
-        if file.ends_with("-offline") {
-            continue;
+        if !file.ends_with("-offline") {
+            all.push((format!("{file}: {}", asked.name), asked));
         }
-        let mut errors = Vec::new();
-        for document in values(&source, &mut errors) {
-            let read = read(document.value()).map_err(|faults| anyhow::anyhow!("{file}: {faults:?}"))?;
-            all.extend(read.into_iter().map(|asked| (format!("{file}: {}", asked.name), asked)));
-        }
-        ensure!(errors.is_empty(), "{errors:?}");
     }
     all.retain(|(_, asked)| is_judged(asked));
     Ok(all)
@@ -154,20 +141,20 @@ pub(super) fn in_namespace(object: &Value, namespace: &str) -> Value {
     object
 }
 
-fn run(twins: &Twins, namespace: &str, asked: &Asked) -> Result<(End, Option<String>)> {
+fn run(policies: &PolicyCluster, namespace: &str, asked: &Asked) -> Result<(End, Option<String>)> {
     let object = in_namespace(asked.object.as_ref().context("a case has no object")?, namespace);
     let answer = match (asked.operation, &asked.old_object) {
         (Operation::Update, Some(old)) => {
-            let stored = twins.store(namespace, &in_namespace(old, namespace))?;
+            let stored = policies.store(namespace, &in_namespace(old, namespace))?;
             if !stored.granted() {
                 return Ok((End::BySchema, None));
             }
-            let answer = twins.update(namespace, &stored.body, &object);
-            twins.remove(namespace, &stored.body)?;
+            let answer = policies.update(namespace, &stored.body, &object);
+            policies.remove(namespace, &stored.body)?;
             answer?
         }
         (Operation::Update, None) => bail!("an update of nothing"),
-        _ => twins.create(namespace, &object)?,
+        _ => policies.create(namespace, &object)?,
     };
     let denials = denials(asked)?;
     if let Some(code) = refused_for(&answer)? {

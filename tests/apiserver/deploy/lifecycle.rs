@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use super::renamed::{manifests, name, text};
 use crate::{
-    installed::stager,
+    fixture::{Fixture, Trial},
+    installed::exempt_client,
     request::create,
-    scene::{INJECTED, agent, env_names, memory, pod, pod_spec},
+    samples::{INJECTED, agent, env_names, memory, pod, pod_spec},
     support::{control_plane::ControlPlane, wait, webhook::Endpoint},
-    world::{Case, World},
 };
 
 /// A label by which a peer leaves namespaces alone, as such webhooks commonly have one.
 const PEER_LABEL: &str = "peer.example.com/ignore";
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::alone("deploy::a_cluster_comes_up_without_memgate", cold_start),
-        Case::alone("deploy::two_webhooks_that_are_away_do_not_hold_up_each_other", peers),
-        Case::alone("deploy::it_goes_in_any_order", uninstall),
+        Trial::alone("deploy::a_cluster_comes_up_without_memgate", cold_start),
+        Trial::alone("deploy::two_webhooks_that_are_away_do_not_hold_up_each_other", peers),
+        Trial::alone("deploy::it_goes_in_any_order", uninstall),
     ]
 }
 
@@ -90,13 +90,13 @@ fn nobody(cluster: &ControlPlane) -> Endpoint {
     Endpoint::new(([127, 0, 0, 1], 1).into(), &cluster.authority().pem())
 }
 
-fn cold_start(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let memgate = world.memgate()?;
+fn cold_start(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let memgate = fixture.memgate()?;
     let namespace = cluster.fresh_namespace("agents")?;
     // In the store from before: nothing of a family can be written while memgate is away.
     for object in [memory("notes"), agent("scout", "notes")] {
-        cluster.block_on(create(&stager(cluster)?, &namespace, &object, ""))?.object()?;
+        cluster.block_on(create(&exempt_client(cluster)?, &namespace, &object, ""))?.object()?;
     }
     let mut absent = Absent::new(cluster)?;
 
@@ -148,9 +148,9 @@ fn cold_start(world: &World) -> Result<()> {
 
 /// A peer of memgate's whose entries fail closed, too, and which is away as well: the pods of both
 /// come, for the namespaces of both are left alone by the other.
-fn peers(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn peers(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let absent = Absent::new(cluster)?;
     let theirs = cluster.labelled_namespace("peer", &[(PEER_LABEL, "true")])?;
     let outside = cluster.fresh_namespace("outside")?;
@@ -200,9 +200,9 @@ const ORDERS: [&[&[&str]]; 6] = [
     &[&["namespace", "rbac", "policies", "workload", "webhooks"]],
 ];
 
-fn uninstall(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn uninstall(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     for order in ORDERS {
         let absent = Absent::new(cluster)?;
         let namespace = cluster.fresh_namespace("left")?;

@@ -7,9 +7,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{MEMGATE, documents, memgate},
     request::create,
-    scene::{INJECTED, agent, env_names, memory, pod},
+    samples::{INJECTED, agent, env_names, memory, pod},
     support::{
         assets::{Assets, Places},
         certs::Authority,
@@ -21,7 +22,6 @@ use crate::{
         wait,
         webhook::{Serve, Webhook},
     },
-    world::{Case, World},
 };
 
 /// Which plugin of the apiserver reads which kind; a folder holds nothing else.
@@ -30,11 +30,11 @@ const PLUGINS: [(&str, &str); 2] = [
     ("ValidatingAdmissionWebhook", "ValidatingWebhookConfiguration"),
 ];
 
-pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::new("deploy::static_files_are_in_force_from_the_start", in_force)]
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![Trial::new("deploy::static_files_are_in_force_from_the_start", in_force)]
 }
 
-fn in_force(_: &World) -> Result<()> {
+fn in_force(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("static")?;
     let webhook = serve(&scratch)?;
     write_configurations(&scratch, &webhook)?;

@@ -12,7 +12,7 @@ use kube::Client;
 use memgate::{family::watched, model::settings::Family};
 use serde_json::{Value, json};
 
-use super::moved::Moved;
+use super::isolated::IsolatedCase;
 use crate::{
     installed::{GUARDED, Installed},
     request::{self, path, send},
@@ -20,37 +20,47 @@ use crate::{
 };
 
 /// How many states are stored at a time.
-const AT_ONCE: usize = 16;
+const CONCURRENT_STATES: usize = 16;
 
 /// Why the state of a case is not stored, by the name of its trial.
 type Errors = BTreeMap<String, String>;
 
 /// Whether the states of all cases that run side by side are stored.
 #[derive(Default)]
-pub(super) struct Stage(Mutex<Option<Result<Errors, String>>>);
+pub(super) struct StoredStates(Mutex<Option<Result<Errors, String>>>);
 
-impl Stage {
+impl StoredStates {
     /// Stores the states, if they are not.
     ///
     /// # Errors
     /// When memgate does not come to know them, to everybody who asks.
-    pub(super) fn set(&self, cluster: &ControlPlane, memgate: &Installed, all: &[Moved]) -> Result<()> {
-        let set = || set(cluster, memgate, beside(all)).map_err(|error| format!("{error:#}"));
-        match self.lock().get_or_insert_with(set) {
+    pub(super) fn store(
+        &self,
+        cluster: &ControlPlane,
+        memgate: &Installed,
+        all: &[IsolatedCase],
+    ) -> Result<()> {
+        let store = || store_all(cluster, memgate, sharing(all)).map_err(|error| format!("{error:#}"));
+        match self.lock().get_or_insert_with(store) {
             Ok(_) => Ok(()),
             Err(error) => bail!("the states are not stored: {error}"),
         }
     }
 
     /// Why the state of a case is not stored.
-    pub(super) fn error(&self, moved: &Moved) -> Option<String> {
-        self.lock().as_ref()?.as_ref().ok()?.get(&moved.name()).cloned()
+    pub(super) fn error(&self, isolated: &IsolatedCase) -> Option<String> {
+        self.lock().as_ref()?.as_ref().ok()?.get(&isolated.name()).cloned()
     }
 
     /// Removes the states, if they are stored.
-    pub(super) fn strike(&self, cluster: &ControlPlane, memgate: &Installed, all: &[Moved]) -> Result<()> {
+    pub(super) fn remove(
+        &self,
+        cluster: &ControlPlane,
+        memgate: &Installed,
+        all: &[IsolatedCase],
+    ) -> Result<()> {
         match self.lock().take() {
-            Some(_) => strike(cluster, memgate, beside(all)),
+            Some(_) => remove_all(cluster, memgate, sharing(all)),
             None => Ok(()),
         }
     }
@@ -60,46 +70,47 @@ impl Stage {
     }
 }
 
-fn beside(all: &[Moved]) -> impl Iterator<Item = &Moved> {
-    all.iter().filter(|moved| !moved.alone)
+fn sharing(all: &[IsolatedCase]) -> impl Iterator<Item = &IsolatedCase> {
+    all.iter().filter(|isolated| !isolated.alone)
 }
 
 /// Stores the states of cases and waits until memgate has seen them.
-pub(super) fn set<'m>(
+pub(super) fn store_all<'m>(
     cluster: &ControlPlane,
     memgate: &Installed,
-    cases: impl IntoIterator<Item = &'m Moved>,
+    cases: impl IntoIterator<Item = &'m IsolatedCase>,
 ) -> Result<Errors> {
-    let client = memgate.stager();
+    let client = memgate.exempt_client();
     let errors = cluster.block_on(async {
-        let stored = stream::iter(cases).map(|moved| async {
-            let error = store(&client, moved).await.err()?;
-            Some((moved.name(), format!("{error:#}")))
+        let stored = stream::iter(cases).map(|isolated| async {
+            let error = store(&client, isolated).await.err()?;
+            Some((isolated.name(), format!("{error:#}")))
         });
-        stored.buffer_unordered(AT_ONCE).filter_map(|error| async { error }).collect().await
+        stored.buffer_unordered(CONCURRENT_STATES).filter_map(|error| async { error }).collect().await
     });
     until_known(cluster, memgate)?;
     Ok(errors)
 }
 
 /// Removes the states of cases and waits until memgate has forgotten them.
-pub(super) fn strike<'m>(
+pub(super) fn remove_all<'m>(
     cluster: &ControlPlane,
     memgate: &Installed,
-    cases: impl IntoIterator<Item = &'m Moved>,
+    cases: impl IntoIterator<Item = &'m IsolatedCase>,
 ) -> Result<()> {
-    let client = memgate.stager();
-    let objects = cases.into_iter().flat_map(|moved| moved.stored().map(move |object| (moved, object)));
+    let client = memgate.exempt_client();
+    let objects =
+        cases.into_iter().flat_map(|isolated| isolated.stored().map(move |object| (isolated, object)));
     let objects = objects.filter(|(_, object)| object["kind"] != "Namespace");
     cluster.block_on(async {
-        let gone = stream::iter(objects).map(|(moved, object)| remove(&client, moved, object));
-        gone.buffer_unordered(AT_ONCE).try_collect::<()>().await
+        let gone = stream::iter(objects).map(|(isolated, object)| remove(&client, isolated, object));
+        gone.buffer_unordered(CONCURRENT_STATES).try_collect::<()>().await
     })?;
     until_known(cluster, memgate)
 }
 
 fn until_known(cluster: &ControlPlane, memgate: &Installed) -> Result<()> {
-    let client = memgate.stager();
+    let client = memgate.exempt_client();
     wait::until("memgate to know all objects", || {
         // Other trials add to them meanwhile.
         let before = cluster.block_on(stored_objects(&client))?;
@@ -109,34 +120,35 @@ fn until_known(cluster: &ControlPlane, memgate: &Installed) -> Result<()> {
     })
 }
 
-async fn store(client: &Client, moved: &Moved) -> Result<()> {
-    for name in &moved.namespaces {
+async fn store(client: &Client, isolated: &IsolatedCase) -> Result<()> {
+    for name in &isolated.namespaces {
         let given = |object: &&Value| object["kind"] == "Namespace" && object["metadata"]["name"] == **name;
         // A Namespace that is to be created is not there yet.
-        let is_new = moved.case.object.iter().any(|object| given(&object)) && moved.case.old_object.is_none();
+        let is_new =
+            isolated.case.object.iter().any(|object| given(&object)) && isolated.case.old_object.is_none();
         if !is_new {
-            guarded(client, name, moved.stored().find(given)).await?;
+            guarded(client, name, isolated.stored().find(given)).await?;
         }
     }
-    for object in moved.stored().filter(|object| object["kind"] != "Namespace") {
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_else(|| moved.home());
+    for object in isolated.stored().filter(|object| object["kind"] != "Namespace") {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_else(|| isolated.home());
         let stored = request::create(client, namespace, &fitted(object), "").await?.object()?;
         if !object["status"].is_null() && stored["status"].is_null() {
             let mut reported = stored;
             reported["status"] = object["status"].clone();
-            let path = format!("{}/status", path_of(moved, object)?);
+            let path = format!("{}/status", path_of(isolated, object)?);
             send(client, Method::PUT, &path, Some(&reported)).await?.object()?;
         }
         if is_going(object) {
-            send(client, Method::DELETE, &path_of(moved, object)?, None).await?.object()?;
+            send(client, Method::DELETE, &path_of(isolated, object)?, None).await?.object()?;
         }
     }
     Ok(())
 }
 
 /// Removes an object, if it was stored at all.
-async fn remove(client: &Client, moved: &Moved, object: &Value) -> Result<()> {
-    let path = path_of(moved, object)?;
+async fn remove(client: &Client, isolated: &IsolatedCase, object: &Value) -> Result<()> {
+    let path = path_of(isolated, object)?;
     let at_once = json!({"gracePeriodSeconds": 0});
     let mut left = send(client, Method::DELETE, &path, Some(&at_once)).await?.body;
     if is_going(&left) && !left["metadata"]["finalizers"].is_null() {
@@ -184,10 +196,10 @@ fn fitted(object: &Value) -> Value {
     object
 }
 
-fn path_of(moved: &Moved, object: &Value) -> Result<String> {
+fn path_of(isolated: &IsolatedCase, object: &Value) -> Result<String> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().context("a stored object has a name")?;
-    path(object, metadata["namespace"].as_str().unwrap_or_else(|| moved.home()), Some(name))
+    path(object, metadata["namespace"].as_str().unwrap_or_else(|| isolated.home()), Some(name))
 }
 
 /// How many objects there are of the kinds that memgate watches.

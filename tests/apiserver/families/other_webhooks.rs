@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::{Scene, Setting, clear, container, fresh_name, names};
 use crate::{
+    fixture::Fixture,
     request::{Answer, create},
     stub::Stub,
     support::{control_plane::ControlPlane, wait},
-    world::World,
 };
 
 /// As configurations are called: in the order of these names, with `memgate` in between.
 const OTHERS: [&str; 2] = ["before", "the-other"];
 
-pub(super) fn others(world: &World, setting: Setting) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+pub(super) fn others(fixture: &Fixture, setting: Setting) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let home = fresh_name("beside");
     let scene = setting(&home);
     for object in &scene.objects {
@@ -43,7 +43,7 @@ pub(super) fn others(world: &World, setting: Setting) -> Result<()> {
     })?;
     asked_again(cluster, &answer)?;
     check(&scene, &answer.object()?)?;
-    clear(world, &scene)
+    clear(fixture, &scene)
 }
 
 /// Registers another webhook, which disturbs the pods of this trial once.
