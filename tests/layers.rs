@@ -4,8 +4,9 @@
 //! - Modules at the top: an arrow back, or a module that has no place yet, fails.
 //!
 //!   ```text
-//!   main → cli → {server, casefile, offline, manifest, report, deploy} → admission →
-//!          {decide, patch} → family → model; deploy → manifest
+//!   main → cli → {doctor, cluster, server, offline, deploy}; doctor → cluster → {server, deploy, report};
+//!   offline → {report, casefile, manifest, admission}; server → admission;
+//!   admission → {decide, patch} → family → model; deploy → manifest; report → model
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
@@ -55,7 +56,7 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
 ];
 
 /// Each module with those that it may use besides itself.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("family", &["model"]),
     ("decide", &["family", "model"]),
@@ -63,14 +64,18 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),
-    ("deploy", &["manifest", "model"]),
+    ("deploy", &["manifest", "family", "model"]),
     ("state", &["family", "model"]),
-    ("offline", &["manifest"]),
+    ("offline", &["report", "casefile", "state", "manifest", "admission", "decide", "family", "model"]),
     ("casefile", &["state", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),
+    ("cluster", &["server", "state", "report", "deploy", "admission", "decide", "family", "model"]),
+    ("doctor", &["cluster", "state", "manifest", "report", "deploy", "family", "model"]),
     (
         "cli",
         &[
+            "doctor",
+            "cluster",
             "server",
             "casefile",
             "offline",
