@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::network::Endpoints;
+use crate::support::balancer::Endpoints;
 use crate::support::control_plane::ControlPlane;
 use crate::support::process::Process;
 use crate::support::scratch::Scratch;

@@ -37,7 +37,7 @@ pub(crate) fn kills(parameters: &Parameters) -> Result<()> {
     let times = parameters.number("times")?;
     let tally = replicas::kills(&cluster, &mut fleet, pace, times)?;
     println!("calls around {times} kills: {tally}");
-    println!("{} connections were sent to a replica that was gone", fleet.in_vain());
+    println!("{} connections were sent to a replica that was gone", fleet.unanswered());
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub(super) fn cases(fixture: &Fixture) -> Result<()> {
         let silent: Vec<_> = codes.into_iter().filter(|code| !seen.contains(*code)).collect();
         ensure!(silent.is_empty(), "{end:?}: no case for {silent:?}");
     }
-    println!("twin: {ends:?}");
+    println!("cel_rules: {ends:?}");
     let enough = |end, least| ends.get(&end).is_some_and(|count| *count >= least);
     ensure!(enough(End::Refused, 100) && enough(End::Granted, 200), "too few cases: {ends:?}");
     Ok(())

@@ -129,7 +129,7 @@ impl Tally {
 
     fn settle(self, what: &str, refused: usize, granted: usize) -> Result<()> {
         let wrong = &self.wrong;
-        println!("twin: {what}: {} refused by a policy, {} granted", self.refused, self.granted);
+        println!("cel_rules: {what}: {} refused by a policy, {} granted", self.refused, self.granted);
         ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
         ensure!(self.refused >= refused && self.granted >= granted, "too few {what}");
         Ok(())

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::{
     certs::{
         installation::{CONFIGURATIONS, Installation, SECRET},
-        load::{Load, Plan},
+        load::{self, Plan},
         wipes,
     },
     fixture::{Fixture, Trial},
@@ -281,9 +281,9 @@ fn rotations(fixture: &Fixture) -> Result<()> {
         cas: 2,
         leaves: 6,
         propagation: Duration::from_secs(5),
-        longest: Duration::from_secs(150),
+        time_limit: Duration::from_secs(150),
     };
-    let report = Load::run(fixture.cluster()?, &plan)?;
+    let report = load::run(fixture.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
 }
@@ -296,7 +296,7 @@ fn soak_rotations(fixture: &Fixture) -> Result<()> {
         renew_percent: 20,
         key: KeyKind::P256,
     };
-    let longest = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
+    let time_limit = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
     let plan = Plan {
         terms,
         replicas: 3,
@@ -304,9 +304,9 @@ fn soak_rotations(fixture: &Fixture) -> Result<()> {
         cas: 50,
         leaves: 1000,
         propagation: Duration::from_secs(8),
-        longest,
+        time_limit,
     };
-    let report = Load::run(fixture.cluster()?, &plan)?;
+    let report = load::run(fixture.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
 }

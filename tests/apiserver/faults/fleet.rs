@@ -105,8 +105,8 @@ impl Fleet {
     }
 
     /// How many connections have led nowhere.
-    pub(crate) fn in_vain(&self) -> u64 {
-        self.balancer.in_vain()
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.balancer.unanswered()
     }
 
     /// Waits until all that were asked to end have; how long each took.

@@ -44,14 +44,14 @@ pub(crate) fn kills(cluster: &ControlPlane, fleet: &mut Fleet, pace: Pace, times
     for _ in 0..times {
         let load = Load::start(cluster.runtime(), pace, calls.clone());
         some_good(&load)?;
-        let before = fleet.in_vain();
+        let before = fleet.unanswered();
         fleet.kill()?;
         let hit = load.stop()?;
         ensure!(hit.failed_as(BARE) == 0, "{hit}");
         ensure!(hit.failed() == hit.failed_as(BROKEN), "{hit}");
-        let in_vain = fleet.in_vain() - before;
-        let most = u64::try_from(pace.at_once)? + in_vain;
-        ensure!(hit.failed() <= most, "{in_vain} connections led nowhere, but: {hit}");
+        let unanswered = fleet.unanswered() - before;
+        let most = u64::try_from(pace.at_once)? + unanswered;
+        ensure!(hit.failed() <= most, "{unanswered} connections led nowhere, but: {hit}");
         sum.add(hit);
         let load = Load::start(cluster.runtime(), pace, calls.clone());
         some_good(&load)?;
