@@ -58,14 +58,14 @@ fn is_what_the_role_says(fixture: &Fixture) -> Result<()> {
     let namespace = cluster.fresh_namespace("nobody")?;
     cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
     let nobody = cluster.service_account_kubeconfig(&namespace, "nobody")?;
-    let everybodys = rules(cluster, &client(cluster, &nobody)?, &namespace)?;
+    let of_every_account = rules(cluster, &client(cluster, &nobody)?, &namespace)?;
     let memgates = rules(cluster, &client(cluster, &fixture.memgate()?.kubeconfig)?, &namespace)?;
 
     let printed = documents(&memgate(&["manifests", "--only", "rbac"])?);
     let role = printed.iter().find(|object| object["kind"] == "ClusterRole").context("there is no role")?;
     let role = role["rules"].as_array().context("the role has rules")?.iter().map(sorted);
     let role: BTreeSet<String> = role.collect();
-    let own: BTreeSet<String> = memgates.difference(&everybodys).cloned().collect();
+    let own: BTreeSet<String> = memgates.difference(&of_every_account).cloned().collect();
     ensure!(own == role, "memgate may {own:#?}, but the role says {role:#?}");
     for rule in &own {
         ensure!(!rule.contains('*'), "{rule}");

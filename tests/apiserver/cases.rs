@@ -188,7 +188,7 @@ async fn ask(client: &Client, isolated: &IsolatedCase) -> Result<Answer> {
     send(client, method, &format!("{path}{subresource}?dryRun=All"), object.as_ref()).await
 }
 
-/// What memgate did, as far as it can be told from here.
+/// What memgate did, as far as it shows from here.
 fn outcome(answer: Answer, annotations: &Annotations) -> Result<Outcome> {
     let allowed = answer.granted();
     let message = answer.webhook_message();

@@ -233,7 +233,7 @@ fn registration(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// With a registration of its own, of another CA at first, and of nobody in the end.
+/// With a registration of its own, of another CA at first, and without a server in the end.
 fn unanswered(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("asking")?;
@@ -264,7 +264,7 @@ fn unanswered(fixture: &Fixture) -> Result<()> {
     says("fail", "nobody listens where the apiserver looks for memgate")
 }
 
-/// Pods that were made while nobody asked memgate, and what has become of them since.
+/// Pods that were made without memgate, and what has become of them since.
 fn missed(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let installed = fixture.memgate()?;
@@ -407,7 +407,7 @@ fn neighbours(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// Somebody who may do nothing learns what it takes, and that is no failure of the command.
+/// A user who may do nothing learns what it takes, and that is no failure of the command.
 fn rights(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let nobody = cluster.user_kubeconfig("may-look-at-nothing", &[])?;

@@ -85,7 +85,7 @@ fn may_not(fixture: &Fixture) -> Result<()> {
     let log = scene.memgate.log();
     ensure!(log.matches("an Event could not be written").count() == 1, "{log}");
     ensure!(log.contains("events.events.k8s.io is forbidden"), "{log}");
-    // It goes on, and says so to whoever makes the pod.
+    // It goes on, and says so to the creator of the pod.
     scene.create(&pod("another", "scout", &[]), "")?;
     ensure!(scene.memgate.probe("/readyz").is_some_and(|(status, _)| status == 200), "{log}");
     ensure!(scene.events()?.is_empty());

@@ -74,7 +74,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     settings.into_iter().flat_map(of_setting).chain(ark::trials()).collect()
 }
 
-/// Objects and workload in one file, time and again: the watches of memgate cannot have told it.
+/// Objects and workload in one file, time and again: the watches of memgate cannot have shown it.
 fn applied_in_one_go(fixture: &Fixture, setting: Setting) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;

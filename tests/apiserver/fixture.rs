@@ -80,8 +80,8 @@ impl Fixture {
         memgate.map_err(|error| anyhow!("there is no memgate to test: {error}"))
     }
 
-    /// A cluster of its own that has memgate's policies and nothing else of memgate; started when
-    /// nobody asked for it before. Policies are for all namespaces, so the other trials would meet
+    /// A cluster of its own that has memgate's policies and nothing else of memgate; started by
+    /// the first call. Policies are for all namespaces, so the other trials would meet
     /// them.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
 }
 
 /// Has memgate asked about workloads where a namespace wants to know in advance what will be said of
-/// their pods. No part of an installation unless somebody asks for it.
+/// their pods. No part of an installation unless it is asked for.
 fn register_templates(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, only: &Value) -> Result<()> {
     let rule = |group: &str, resources: &[&str]| {
         json!({

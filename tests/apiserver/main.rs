@@ -8,12 +8,13 @@
 //! manifests, access                                  what it takes, and no more
 //! deploy                                             what is installed, through its whole life
 //! cases                                              every case of tests/cases
-//! pods, resources, words, crds, events               scenarios of several steps
+//! pods, resources, crds, events                      scenarios of several steps
+//! kubectl_output                                     what a user of kubectl reads
 //! families                                           scenarios of each platform
-//! twin                                               what policies do where no memgate runs
+//! cel_rules                                          what policies do where no memgate runs
 //! certs                                              certificates of memgate's own making
 //! wait, doctor                                       the commands that look at a cluster
-//! faults                                             what happens around memgate and costs nobody anything
+//! faults                                             what happens around memgate and must cost nothing
 //! request, scene                                     what they are written with
 //! ```
 //!

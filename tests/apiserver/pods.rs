@@ -70,7 +70,7 @@ fn of_a_deployment(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// The watches of memgate cannot have told it yet.
+/// The watches of memgate cannot have shown it yet.
 fn made_a_moment_before(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = fixture.namespace("raced", &[])?;
@@ -266,7 +266,7 @@ fn refused_without_it(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// With a memgate of the trial's own, so that nobody else makes it count.
+/// With a memgate of the trial's own, so that no other trial makes it count.
 fn none_of_our_business(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let client = cluster.client();

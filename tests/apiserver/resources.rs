@@ -24,7 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A memory that memgate would refuse, stored while nobody asked it, with a finalizer.
+/// A memory that memgate would refuse, stored without asking it, with a finalizer.
 fn invalid(fixture: &Fixture, namespace: &str) -> Result<Value> {
     let mut memory = memory_of("notes", &json!({"backend": "redis"}));
     memory["metadata"]["finalizers"] = json!(["example.com/hold"]);

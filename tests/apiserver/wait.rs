@@ -95,7 +95,7 @@ fn missing(fixture: &Fixture) -> Result<()> {
     says(cluster, &namespace, "there is no ValidatingWebhookConfiguration")
 }
 
-/// The namespace is not one that memgate is asked about, whoever waits.
+/// The namespace is not one that memgate is asked about.
 fn exempt(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let (namespace, other) = (cluster.fresh_namespace("waiting")?, cluster.fresh_namespace("waiting")?);

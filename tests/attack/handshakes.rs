@@ -56,7 +56,7 @@ async fn versions_before_1_2_are_refused_with_an_alert() {
     for (count, minor) in (1..).zip([0, 1, 2]) {
         let said = last_words(&victim, &old_hello(minor)).await;
         // A fatal alert: handshake_failure, or protocol_version.
-        let [21, 3, 3, 0, 2, 2, 40 | 70] = said.as_slice() else { panic!("3.{minor} is told {said:?}") };
+        let [21, 3, 3, 0, 2, 2, 40 | 70] = said.as_slice() else { panic!("3.{minor} gets {said:?}") };
         counted(&mut victim, count).await;
     }
     victim.is_well().await;
@@ -84,7 +84,7 @@ async fn connections_without_tls_are_closed_and_counted() {
     victim.is_well().await;
 }
 
-/// Trusts everybody: what is asked is only whether the server serves.
+/// Trusts every server: what is asked is only whether it serves.
 #[derive(Debug)]
 struct Anybody;
 
@@ -145,7 +145,7 @@ async fn any_server_name_is_served_and_no_client_certificate_is_requested() {
         ("another name", "kubernetes.default.svc", config(&both, false)),
         ("no name", "127.0.0.1", config(&both, false)),
         ("the name of a Service", "memgate.memgate-system.svc", config(&[&version::TLS12], false)),
-        ("a certificate that nobody asked for", "localhost", config(&[&version::TLS12], true)),
+        ("a certificate that was not requested", "localhost", config(&[&version::TLS12], true)),
         ("the same in 1.3", "localhost", config(&[&version::TLS13], true)),
     ] {
         let stream = TcpStream::connect(victim.address()).await.unwrap();

@@ -128,7 +128,7 @@ async fn wrong_envelopes_get_400_or_an_answer_without_a_patch() {
             200,
         ),
         (
-            "a kind of nobody",
+            "an unknown kind",
             "/mutate",
             review(&[("kind", json!({"group": "example.dev", "version": "v1", "kind": "Pod"}))]),
             200,

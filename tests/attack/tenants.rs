@@ -31,7 +31,7 @@ fn review(group: &str, version: &str, kind: &str, object: &Value) -> Value {
 }
 
 /// Spellings of addresses that lead back into the cluster or the machine. `PORT` is one where
-/// somebody listens.
+/// the test listens.
 const ADDRESSES: [&str; 16] = [
     "http://127.0.0.1:PORT",
     "http://localhost:PORT",
@@ -86,15 +86,15 @@ async fn addresses_are_validated_and_never_called() {
             let object = json!({"metadata": {"name": "m", "namespace": "team"}, "spec": spec});
             let response = victim.review("/validate", &review(group, version, kind, &object)).await.review();
             let codes = response["auditAnnotations"]["codes"].as_str().unwrap_or_default().to_owned();
-            let told = |code: &str| codes.split(',').any(|told| told == code);
-            if told("orloj/http-endpoint-blocked") {
+            let reported = |code: &str| codes.split(',').any(|reported| reported == code);
+            if reported("orloj/http-endpoint-blocked") {
                 assert_eq!(response["allowed"], false, "{address}");
                 denied.push(spelling);
             }
             if group == "ark.mckinsey.com" {
-                assert!(told("ark/memory-address-local"), "{address}: {response}");
+                assert!(reported("ark/memory-address-local"), "{address}: {response}");
             }
-            if told("orka/backend-endpoint-private") {
+            if reported("orka/backend-endpoint-private") {
                 warned.push(spelling);
             }
             if address.contains('@') && group != "core.orka.ai" {
@@ -103,7 +103,7 @@ async fn addresses_are_validated_and_never_called() {
                     "orloj/inline-credential",
                     "arkonis/endpoint-credentials",
                 ];
-                assert!(credentials.iter().any(|code| told(code)), "{kind} {address}: {response}");
+                assert!(credentials.iter().any(|code| reported(code)), "{kind} {address}: {response}");
                 assert!(!response.to_string().contains("user:pass"), "{kind}: {response}");
             }
         }
@@ -257,7 +257,7 @@ const OF_STATUS: [&str; 2] =
 /// S14 of docs/reliability.md.
 #[test]
 fn answers_hold_nothing_of_the_status_of_others() {
-    let mut told = BTreeSet::new();
+    let mut named = BTreeSet::new();
     let mut marked = 0;
     for (_, mut case) in cases().unwrap() {
         for object in case.state.iter_mut().filter(|object| object.get("status").is_some()) {
@@ -265,15 +265,15 @@ fn answers_hold_nothing_of_the_status_of_others() {
             marked += 1;
         }
         if answers(&case).contains(MARK) {
-            told.insert(case.name);
+            named.insert(case.name);
         }
     }
     assert!(marked > 10, "{marked} objects with a status are too few to say anything");
-    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), OF_STATUS);
+    assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), OF_STATUS);
 }
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there, or
-/// the rule says so to help whoever mistook the namespace.
+/// the rule says so to help after a mistaken namespace.
 const ACROSS: [&str; 19] = [
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
     "accepts-headers-to-a-known-service-of-another-namespace",
@@ -307,7 +307,7 @@ const ACROSS: [&str; 19] = [
 /// S14 of docs/reliability.md.
 #[test]
 fn answers_do_not_depend_on_names_in_other_namespaces() {
-    let mut told = BTreeSet::new();
+    let mut named = BTreeSet::new();
     let mut moved = 0;
     let of_one_namespace =
         |file: &str| ["ark/", "arkonis/", "orka/"].iter().any(|family| file.starts_with(family));
@@ -323,9 +323,9 @@ fn answers_do_not_depend_on_names_in_other_namespaces() {
             }
         }
         if answers(&renamed) != answers(&case) {
-            told.insert(case.name);
+            named.insert(case.name);
         }
     }
     assert!(moved > 20, "{moved} objects elsewhere are too few to say anything");
-    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
+    assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
 }

@@ -278,7 +278,7 @@ fn panels_have_ids_and_places_of_their_own() {
     }
 }
 
-/// Whoever looks at the dashboard and the alerts sees every series of memgate's own.
+/// Dashboard and alerts together show every series of memgate's own.
 #[test]
 fn nothing_that_memgate_counts_is_left_out() {
     let shown = DASHBOARD.to_owned() + ALERTS;

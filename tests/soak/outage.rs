@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// How long learning may take: 75 s until a silent watch is given up, 30 s for a connection that
-/// nobody answers, and the longest pause of a minute.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// nothing answers, and the longest pause of a minute.
+const LEARN_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What a log may hold of one outage: a few lines for each of some twenty watches.
 const COMPLAINTS: usize = 60;
@@ -30,7 +30,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     apart.wire.cut();
     apart.wire.mend();
     apart.change(&cluster, "died-silently")?;
-    let took = apart.learns(&cluster, "died-silently", PATIENCE)?;
+    let took = apart.learns(&cluster, "died-silently", LEARN_TIMEOUT)?;
     println!("all watches died without a word: a change was learned {took:.0?} later");
 
     let stall = parameters.seconds("stall")?;
@@ -38,7 +38,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     apart.serves_for(stall)?;
     drop(stalled);
     apart.change(&cluster, "stalled")?;
-    let took = apart.learns(&cluster, "stalled", PATIENCE)?;
+    let took = apart.learns(&cluster, "stalled", LEARN_TIMEOUT)?;
     println!("the store stalled for {stall:?}: all calls were good, a change was learned {took:.0?} later");
 
     outage(&cluster, &apart, parameters.seconds("outage")?)?;
@@ -64,7 +64,7 @@ fn outage(cluster: &ControlPlane, apart: &WithoutApiserver, time: Duration) -> R
     );
     apart.change(cluster, "cut-off")?;
     apart.wire.mend();
-    let took = apart.learns(cluster, "cut-off", PATIENCE)?;
+    let took = apart.learns(cluster, "cut-off", LEARN_TIMEOUT)?;
     println!(
         "a change was learned {took:.0?} after the way was there again; the age is {:.0?}",
         apart.age()?

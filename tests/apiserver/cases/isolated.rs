@@ -1,4 +1,4 @@
-//! Cases on one cluster, side by side: each in namespaces of its own, where that is possible.
+//! A case in namespaces of its own, where that is possible, so that cases can share a cluster.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use memgate::{
 };
 use serde_json::Value;
 
-/// The namespaces of cases whose names mean nothing to anybody. The others mean something to a
-/// platform, or are words of other texts, too.
+/// The namespaces of cases whose names mean nothing to a platform. The others do, or are
+/// words of other texts, too.
 const FREE: [&str; 5] = ["acme", "media", "ops", "team-a", "team-b"];
 
 /// Four digits to the base of 36 are enough for all cases.
-const SHORTEST: usize = 4;
+const MIN_NAME_CHARS: usize = 4;
 
 /// A case with what it needs of the cluster.
 pub(super) struct IsolatedCase {
@@ -34,7 +34,7 @@ pub(super) fn isolate(file: &str, case: &Value, index: usize) -> Result<Isolated
     let used: Vec<&str> = FREE.into_iter().filter(|name| replaced(&text, name, "") != text).collect();
     let mut own = BTreeSet::new();
     for (rank, name) in ('a'..='z').zip(&used) {
-        let name_here = format!("{rank}{}", digits(index, name.len().max(SHORTEST) - 1));
+        let name_here = format!("{rank}{}", digits(index, name.len().max(MIN_NAME_CHARS) - 1));
         text = replaced(&text, name, &name_here);
         own.insert(name_here);
     }
@@ -46,10 +46,10 @@ pub(super) fn isolate(file: &str, case: &Value, index: usize) -> Result<Isolated
     let case = cases.into_iter().next().context("a case is none")?;
     let mut namespaces = namespaces(&case);
     if namespaces.is_empty() {
-        own.insert(format!("a{}", digits(index, SHORTEST - 1)));
+        own.insert(format!("a{}", digits(index, MIN_NAME_CHARS - 1)));
         namespaces.clone_from(&own);
     }
-    let alone = !namespaces.is_subset(&own) || objects(&case).any(is_everybodys);
+    let alone = !namespaces.is_subset(&own) || objects(&case).any(is_cluster_wide);
     Ok(IsolatedCase { file: file.to_owned(), case, namespaces, alone })
 }
 
@@ -82,8 +82,8 @@ fn namespaces(case: &casefile::Case) -> BTreeSet<String> {
     objects(case).filter_map(of_object).chain(case.namespace.clone()).collect()
 }
 
-/// Whether an object is in no namespace, and so in everybody's way.
-fn is_everybodys(object: &Value) -> bool {
+/// Whether an object is in no namespace, so that all cases would share it.
+fn is_cluster_wide(object: &Value) -> bool {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let kind = family::state_kind(group, text("kind"));

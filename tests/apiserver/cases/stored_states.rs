@@ -33,7 +33,7 @@ impl StoredStates {
     /// Stores the states, if they are not.
     ///
     /// # Errors
-    /// When memgate does not come to know them, to everybody who asks.
+    /// When memgate does not come to know them, every time.
     pub(super) fn store(
         &self,
         cluster: &ControlPlane,
@@ -183,7 +183,7 @@ async fn guarded(client: &Client, name: &str, given: Option<&Value>) -> Result<(
 }
 
 /// The object as it can be stored. A Service has no address of its own: the cluster has but a few, and
-/// nobody calls it. What is being deleted has a finalizer, or it would be gone.
+/// it is never called. What is being deleted has a finalizer, or it would be gone.
 fn fitted(object: &Value) -> Value {
     let mut object = object.clone();
     if object["kind"] == "Service" && object["spec"]["type"].is_null() {

@@ -33,7 +33,7 @@ pub(super) fn knows_types(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// A fault that is stored is no reason to refuse a label, but whoever changes what it rests on has to
+/// A fault that is stored does not stop a change of a label, but a change of what it rests on has to
 /// mend it.
 pub(super) fn lets_stored_faults_be(fixture: &Fixture) -> Result<()> {
     let policies = fixture.policies()?;
@@ -136,7 +136,7 @@ fn large(count: usize) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What is on its way out only has its finalizers removed, and nobody minds what it says.
+/// What is on its way out only has its finalizers removed, and what it says does not matter.
 pub(super) fn lets_objects_go(fixture: &Fixture) -> Result<()> {
     let policies = fixture.policies()?;
     let namespace = policies.cluster.fresh_namespace("going")?;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How many requests are sent at a time.
-const AT_ONCE: usize = 8;
+const CONCURRENT_REQUESTS: usize = 8;
 
 /// Of how many objects of a kind variants are made.
 const OBJECTS: usize = 4;
@@ -70,7 +70,7 @@ pub(super) fn variants(fixture: &Fixture) -> Result<()> {
             // As the schema completes it; no policy saw anything else.
             anyhow::Ok((answer, create(&exempt, &namespace, object, "?dryRun=All").await?))
         });
-        asked.buffered(AT_ONCE).collect().await
+        asked.buffered(CONCURRENT_REQUESTS).collect().await
     });
     let mut tally = Tally::default();
     for (object, answers) in all.iter().zip(answers) {

@@ -1,4 +1,4 @@
-//! One replica, two of them, and everybody who is in their way.
+//! One replica, two of them, and what gets in their way.
 
 use anyhow::{Context, Result, ensure};
 use memgate::server::certs::{KeyKind, Terms};
@@ -35,7 +35,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn builtin(fixture: &Fixture) -> Result<()> {
     let installation = Installation::new(fixture.cluster()?, "builtin")?;
     let mut memgate = installation.serve().live()?;
-    // There is a CA already, but nobody to trust it.
+    // There is a CA already, but no configuration that trusts it.
     wait::until("a CA", || Ok((!installation.secret("ca.crt")?.is_empty()).then_some(())))?;
     wait::until("a reason", || {
         let (status, text) = memgate.probe("/readyz").unwrap_or_default();
@@ -181,7 +181,7 @@ fn apply_as(
     installation.cluster.admin().run_with_input(&apply, &object.to_string())
 }
 
-/// A configuration as somebody keeps it in Git.
+/// A configuration as it is kept in Git.
 fn bare(configuration: &Value) -> Value {
     let mut bare = configuration.clone();
     bare["metadata"] = json!({"name": configuration["metadata"]["name"]});
@@ -249,8 +249,8 @@ fn without_rights(fixture: &Fixture) -> Result<()> {
     let memgate = installation.serve().live()?;
     wait::until("the log to tell", || {
         let log = memgate.log();
-        let told = log.contains("failed to read the CA Secret") && log.contains("forbidden");
-        Ok(told.then_some(()))
+        let logged = log.contains("failed to read the CA Secret") && log.contains("forbidden");
+        Ok(logged.then_some(()))
     })?;
     let (status, text) = memgate.probe("/readyz").context("it answers")?;
     ensure!(status == 503 && text.contains("there is no certificate yet"), "{text}");

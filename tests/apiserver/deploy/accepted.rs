@@ -60,7 +60,7 @@ fn is_accepted(cluster: &ControlPlane, objects: &str, what: &str) -> Result<()> 
     let apply = ["apply", "--dry-run=server", "--validate=strict", "--server-side", "-f", "-"];
     let output = cluster.admin().run_with_input(&apply, objects)?;
     ensure!(output.status.success(), "{what}: {}", output.stderr);
-    // Whoever applies the files instead of giving them to the apiserver is told so.
+    // Applying the files instead of giving them to the apiserver fails with a reason.
     let warned = output.stderr.contains("are reserved for static manifest-based configurations");
     let as_expected = if what == "static-manifest" { warned } else { output.stderr.is_empty() };
     ensure!(as_expected, "{what}: the apiserver warns: {}", output.stderr);

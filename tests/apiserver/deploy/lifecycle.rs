@@ -1,7 +1,7 @@
 //! What happens to a cluster while memgate is not there: before it comes, and when it goes.
 //!
 //! The entries are as they are printed, for every namespace, save where they lead: to a port where
-//! nobody listens, which is what an apiserver finds behind a Service without replicas.
+//! nothing listens, which is what an apiserver finds behind a Service without replicas.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl<'c> Absent<'c> {
     fn new(cluster: &'c ControlPlane) -> Result<Self> {
         let home = cluster.fresh_namespace("home")?;
         let mut objects = manifests(&home, &[])?;
-        lead(&mut objects, &nobody(cluster));
+        lead(&mut objects, &unserved(cluster));
         let absent = Self { cluster, home, objects };
         cluster.admin().apply(&text(&absent.objects))?;
         let probe = cluster.fresh_namespace("probe")?;
@@ -73,7 +73,7 @@ impl Drop for Absent<'_> {
     fn drop(&mut self) {
         let name = name(&self.home);
         let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
-        // The test is over either way; what remains is told by those that come after it.
+        // The test is over either way; what remains shows in those that come after it.
         let _ = self.cluster.kubectl(&["delete", kinds, &name, "--ignore-not-found"]);
     }
 }
@@ -85,8 +85,8 @@ fn lead(objects: &mut [Value], endpoint: &Endpoint) {
     }
 }
 
-/// Where nobody listens.
-fn nobody(cluster: &ControlPlane) -> Endpoint {
+/// Where nothing listens.
+fn unserved(cluster: &ControlPlane) -> Endpoint {
     Endpoint::new(([127, 0, 0, 1], 1).into(), &cluster.authority().pem())
 }
 
@@ -159,7 +159,7 @@ fn peers(fixture: &Fixture) -> Result<()> {
         "metadata": {"name": theirs},
         "webhooks": [{
             "name": "pods.peer.example.com", "failurePolicy": "Fail", "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "clientConfig": nobody(cluster).client_config("/"),
+            "admissionReviewVersions": ["v1"], "clientConfig": unserved(cluster).client_config("/"),
             "namespaceSelector": {"matchExpressions": [
                 {"key": PEER_LABEL, "operator": "NotIn", "values": ["true"]},
                 {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [absent.home, theirs, outside]},
@@ -211,7 +211,7 @@ fn uninstall(fixture: &Fixture) -> Result<()> {
             let delete = ["delete", "--wait=false", "-f", "-"];
             let objects = text(&manifests(&absent.home, &flags)?);
             cluster.admin().run_with_input(&delete, &objects)?.ok()?;
-            // Meanwhile nobody suffers who did not ask to.
+            // Meanwhile pods without the label are not held up.
             for object in [pod("agent", "scout", &[]), plain()] {
                 let answer =
                     cluster.block_on(create(&cluster.client(), &namespace, &object, "?dryRun=All"))?;

@@ -1,5 +1,5 @@
 //! What memgate's account may do, as the apiserver counts it: `kubectl auth can-i --list`, without
-//! what everybody may, is held against a file beside this one for each way to install.
+//! what every account may, is held against a file beside this one for each way to install.
 //! `BLESS=1 cargo test --test apiserver deploy::` writes them anew.
 
 use std::{

@@ -50,7 +50,7 @@ impl Fenced {
         let parts = ["--only", "rbac", "--only", "policies", "--only", "webhooks"];
         let mut objects = manifests(&namespace, &parts)?;
         for webhook in objects.iter_mut().filter_map(|object| object["webhooks"].as_array_mut()).flatten() {
-            // Nobody serves them, so they are never to be called.
+            // They have no server, so they are never to be called.
             push(&mut webhook["matchConditions"], json!({"name": "never", "expression": "false"}));
         }
         cluster.admin().apply(&text(&objects))?;
@@ -123,7 +123,7 @@ fn fence(fixture: &Fixture) -> Result<()> {
     makes_and_removes_none(cluster, &fenced)
 }
 
-/// One field that the apiserver itself would accept, and how its name is told.
+/// One field that the apiserver itself would accept, and how its name is written.
 fn forbidden(kind: &str) -> Vec<(&'static str, Value)> {
     let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
     let add = |path: &str, value: Value| json!([{"op": "add", "path": path, "value": value}]);
@@ -205,7 +205,7 @@ fn apply_bundle(cluster: &ControlPlane, fenced: &Fenced, kind: &str, plural: &st
     Ok(())
 }
 
-/// Not even when somebody widened its role.
+/// Not even with a wider role.
 fn makes_and_removes_none(cluster: &ControlPlane, fenced: &Fenced) -> Result<()> {
     let namespace = &fenced.namespace;
     let wider = format!("{namespace}-wider");
@@ -291,7 +291,7 @@ fn knows_every_field(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// Whoever else may write the configurations still does: the fence is for one account.
+/// Other accounts that may write the configurations still do: the policy is for one account.
 fn minds_nobody_else(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let fenced = Fenced::new(cluster)?;

@@ -119,7 +119,7 @@ fn default_memory(fixture: &Fixture) -> Result<()> {
     let lonely = add(&query(&home, "lonely", &Value::Null), "")?;
     ensure!(lonely["spec"]["memory"].is_null(), "{lonely}");
 
-    // The watch of memgate cannot have told it yet.
+    // The watch of memgate cannot have shown it yet.
     let url = json!({"address": {"value": "http://ark-broker.team-a.svc.cluster.local:80"}});
     add(&object(&home, "Memory", "default", &url), "")?;
     let mut nameless = query(&home, "", &Value::Null);

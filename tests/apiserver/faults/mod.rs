@@ -1,4 +1,4 @@
-//! What happens around memgate that should not cost anybody anything: replicas come and go, one is
+//! What happens around memgate that must cost nothing: replicas come and go, one is
 //! killed, the apiserver is away, its store stalls.
 //!
 //! The functions here take how often and how long; the trials of `cases` are the short form, and
@@ -116,13 +116,13 @@ fn two_versions(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// Nothing comes through from the apiserver, and nobody is told.
+/// Nothing comes through from the apiserver, without a sign.
 fn cut_off(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let apart = WithoutApiserver::start(cluster, &fixture.memgate()?.kubeconfig)?;
     apart.wire.cut();
     let cut = Instant::now();
-    // Nobody can be asked about an agent that is not known: the caller is to try again.
+    // An agent that is not known cannot be looked up: the caller is to try again.
     let required = apart.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
     ensure!(required.status == 503, "{}: {}", required.status, required.body);
     apart.serves_for(Duration::from_secs(2))?;
@@ -142,11 +142,11 @@ fn away_and_back(_: &Fixture) -> Result<()> {
     apart.serves_for(Duration::from_secs(8))?;
     drop(stalled);
     apart.change(&cluster, "after-a-stall")?;
-    apart.learns(&cluster, "after-a-stall", wait::PATIENCE)?;
+    apart.learns(&cluster, "after-a-stall", wait::TIMEOUT)?;
 
     cluster.restart_apiserver()?;
     apart.change(&cluster, "after-a-restart")?;
-    apart.learns(&cluster, "after-a-restart", wait::PATIENCE)?;
+    apart.learns(&cluster, "after-a-restart", wait::TIMEOUT)?;
     listed_once(&cluster)?;
 
     // What changes meanwhile is older than all that the apiserver remembers afterwards.
@@ -156,7 +156,7 @@ fn away_and_back(_: &Fixture) -> Result<()> {
     apart.serves_for(Duration::from_secs(1))?;
     ensure!(!apart.goes_by(&cluster, "meanwhile")?, "the wire leaks");
     apart.wire.mend();
-    apart.learns(&cluster, "meanwhile", wait::PATIENCE)?;
+    apart.learns(&cluster, "meanwhile", wait::TIMEOUT)?;
     ensure!(apart.memgate.log().contains("the watch starts over"), "{}", apart.memgate.log());
     listed_once(&cluster)?;
     apart.end()

@@ -115,7 +115,7 @@ impl WithoutApiserver {
         Ok(())
     }
 
-    /// Whether it goes by a memory that refers to this Secret; only its watches can have told it.
+    /// Whether it goes by a memory that refers to this Secret; only its watches can have shown it.
     pub(crate) fn goes_by(&self, cluster: &ControlPlane, secret: &str) -> Result<bool> {
         Ok(cluster.block_on(self.caller.patch("scout"))?.contains(secret))
     }
