@@ -11,10 +11,15 @@ fmt:
 lint:
     cargo fmt --check
     cargo clippy --all-targets --locked -- -D warnings
+    cargo clippy --test soak --locked -- -D warnings
 
 # All tests, the real kube-apiserver included; `just test NAME` for some of them
 test *FILTER:
     cargo test --locked {{FILTER}}
+
+# What the core alone has: its cases, properties, reading and rewriting of manifests
+core *FILTER:
+    cargo test --locked --package memgate-core {{FILTER}}
 
 # The project's own case files through the binary
 cases *FILTER:
@@ -30,7 +35,7 @@ pictures:
 
 # Write the tables among the files of deploy/kustomize anew
 generate:
-    BLESS=1 cargo test --locked --test deploy generate
+    BLESS=1 cargo test --locked --test deploy --test documents -- generate:: helm:: policies::
 
 # Only what runs against the real kube-apiserver
 apiserver *FILTER:

@@ -1,15 +1,59 @@
-//! Which module may use which. A back arrow, or a module that has no place yet, fails.
+//! Which code may use which, read from the sources themselves:
 //!
-//! ```text
-//! main → cli → {server, offline, deploy}; offline → {report, casefile, manifest, admission};
-//! admission → {decide, patch} → family → model; deploy → manifest; report → model
-//! ```
+//! - Crates: memgate-core knows no cluster, network, runtime or command line, memgate-server no command line.
+//! - Modules at the top: an arrow back, or a module that has no place yet, fails.
+//!
+//!   ```text
+//!   main → cli → {doctor, cluster, server, offline, deploy}; doctor → cluster → {server, deploy, report};
+//!   offline → {report, casefile, manifest, admission}; server → admission;
+//!   admission → {decide, patch} → family → model; deploy → manifest; report → model
+//!   ```
+//! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
+//!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
+//!   its children may use each other: the parent is where they are put together, and what it holds itself (a
+//!   type that all of them pass on) is theirs to share. What a parent has only imported counts as a use of
+//!   where it comes from. Test code may use everything.
+//! - Families: none uses another.
 
-#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
+
+#[path = "layers/circles.rs"]
+mod circles;
+#[path = "layers/source.rs"]
+mod source;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use circles::{Modules, circles_in};
+use source::{Source, root, sources_of};
+
+/// The sources of each crate.
+const CRATES: [&str; 3] = ["crates/core/src", "crates/server/src", "src"];
+
+/// What a crate may not depend on, by the beginning of a dependency's name.
+const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
+    (
+        "crates/core/Cargo.toml",
+        &[
+            "anyhow",
+            "axum",
+            "clap",
+            "futures",
+            "hyper",
+            "k8s-openapi",
+            "kube",
+            "memgate-server",
+            "opentelemetry",
+            "rustls",
+            "tokio",
+            "tower",
+            "tracing",
+        ],
+    ),
+    ("crates/server/Cargo.toml", &["anyhow", "clap"]),
+];
 
 /// Each module with those that it may use besides itself.
 const LAYERS: [(&str, &[&str]); 16] = [
@@ -52,20 +96,37 @@ const LAYERS: [(&str, &[&str]); 16] = [
 const FAMILIES: [&str; 5] = ["arkonis", "ark", "orloj", "orka", "sympozium"];
 
 #[test]
+fn no_crate_depends_on_what_it_must_not_know() {
+    let mut wrong = Vec::new();
+    for (manifest, forbidden) in FORBIDDEN_DEPENDENCIES {
+        let text = fs::read_to_string(root().join(manifest)).expect("a manifest");
+        let (_, section) = text.split_once("\n[dependencies]\n").expect("a list of dependencies");
+        let section = section.split("\n[").next().unwrap_or_default();
+        let names: Vec<_> = section.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).collect();
+        assert!(names.contains(&"serde_json"), "the dependencies of {manifest} are not read well: {names:?}");
+        let known = names.into_iter().filter(|name| forbidden.iter().any(|word| name.starts_with(word)));
+        wrong.extend(known.map(|name| format!("{manifest}: {name}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn no_module_uses_one_above_it() {
     let layers: BTreeMap<_, _> = LAYERS.into();
     let mut wrong = Vec::new();
-    for (path, module, text) in sources() {
-        if module == "lib" {
-            continue;
-        }
+    for source in sources() {
+        let Some(module) = source.module.first() else { continue };
         let Some(allowed) = layers.get(module.as_str()) else {
-            wrong.push(format!("{}: the module {module} has no place in tests/layers.rs", path.display()));
+            wrong.push(format!(
+                "{}: the module {module} has no place in tests/layers.rs",
+                source.file.display()
+            ));
             continue;
         };
-        for (number, used) in uses(&text, &["crate::", "memgate::"]) {
-            if used != module && !allowed.contains(&used.as_str()) {
-                wrong.push(format!("{}:{number}: {module} may not use {used}", path.display()));
+        for used in source.paths.iter().filter(|path| ["crate", "memgate"].contains(&path.start.as_str())) {
+            let Some(top) = used.segments.first() else { continue };
+            if top != module && !allowed.contains(&top.as_str()) {
+                wrong.push(format!("{}:{}: {module} may not use {top}", source.file.display(), used.line));
             }
         }
     }
@@ -73,68 +134,43 @@ fn no_module_uses_one_above_it() {
 }
 
 #[test]
+fn no_modules_of_one_parent_use_each_other_in_a_circle() {
+    let mut circles = String::new();
+    for folder in CRATES {
+        let modules = Modules::of(sources_of(folder));
+        for (parent, uses) in modules.uses_among_children() {
+            for circle in circles_in(&uses) {
+                let parent = if parent.is_empty() { "the crate".to_owned() } else { parent.join("::") };
+                writeln!(circles, "in {folder}, {parent}:").expect("a text can be written to");
+                for (from, to) in circle {
+                    let places = &uses[&from][&to];
+                    writeln!(circles, "  {from} → {to}: {}", places.join(", "))
+                        .expect("a text can be written to");
+                }
+            }
+        }
+    }
+    assert!(circles.is_empty(), "these modules use each other in a circle\n{circles}");
+}
+
+#[test]
 fn no_family_uses_another() {
     let mut wrong = Vec::new();
-    for (path, module, text) in sources() {
-        let part = |part: &std::ffi::OsStr| FAMILIES.iter().copied().find(|family| part == *family);
-        let own = path.iter().find_map(part).or_else(|| part(path.file_stem().unwrap_or_default()));
-        let Some(own) = own.filter(|_| module == "family") else { continue };
-        for (number, used) in uses(&text, &["crate::family::"]) {
-            if used != own && FAMILIES.contains(&used.as_str()) {
-                wrong.push(format!("{}:{number}: {own} may not use {used}", path.display()));
+    for source in sources() {
+        let family = |name: &String| FAMILIES.iter().copied().find(|family| family == name);
+        let [first, second, ..] = source.module.as_slice() else { continue };
+        let Some(own) = family(second).filter(|_| first == "family") else { continue };
+        for used in &source.paths {
+            let path = used.from(&source.module);
+            let [first, second, ..] = path.as_slice() else { continue };
+            if let Some(other) = family(second).filter(|other| first == "family" && *other != own) {
+                wrong.push(format!("{}:{}: {own} may not use {other}", source.file.display(), used.line));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every source file with the name of its module at the top of the crate.
-fn sources() -> Vec<(PathBuf, String, String)> {
-    let crates = ["crates/core/src", "crates/server/src", "src"];
-    crates
-        .into_iter()
-        .flat_map(|place| sources_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(place)))
-        .collect()
-}
-
-fn sources_in(root: &Path) -> Vec<(PathBuf, String, String)> {
-    let mut files = Vec::new();
-    walk(root, &mut files);
-    files.sort();
-    let source = |path: PathBuf| {
-        let below = path.strip_prefix(root).expect("is below the root").to_owned();
-        let top = below.iter().next().expect("is a file").to_string_lossy();
-        let module = top.trim_end_matches(".rs").to_owned();
-        (below, module, fs::read_to_string(path).expect("is text"))
-    };
-    files.into_iter().map(source).collect()
-}
-
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("is a folder") {
-        let path = entry.expect("can be read").path();
-        if path.is_dir() {
-            walk(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-}
-
-/// The word behind each prefix, with its line; comments aside.
-fn uses(text: &str, prefixes: &[&str]) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
-        for prefix in prefixes {
-            for (at, _) in line.match_indices(prefix) {
-                let before = line[..at].chars().next_back();
-                if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
-                    continue;
-                }
-                let word = |c: &char| c.is_alphanumeric() || *c == '_';
-                found.push((index + 1, line[at + prefix.len()..].chars().take_while(word).collect()));
-            }
-        }
-    }
-    found
+fn sources() -> Vec<Source> {
+    CRATES.into_iter().flat_map(sources_of).collect()
 }

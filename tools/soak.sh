@@ -15,5 +15,5 @@ case "${1:-}" in
     rotations | wipes) exec cargo test --locked --release --test apiserver -- --ignored --nocapture --exact "certs::soak_$1" ;;
     overload | idle) exec cargo bench --locked --bench overload -- "$@" ;;
     "") sed -n '2,10s/^# \{0,1\}//p' "$0" && exec cargo test --locked --release --test soak ;;
-    *) exec cargo test --locked --release --test soak -- run "$@" ;;
+    *) exec cargo test --locked --release --test soak -- "$@" ;;
 esac

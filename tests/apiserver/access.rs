@@ -8,23 +8,23 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{documents, memgate},
     request::send,
     support::control_plane::ControlPlane,
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("access::to_the_core_is_as_narrow_as_can_be", is_denied),
-        Case::new("access::is_what_the_role_says", is_what_the_role_says),
-        Case::new("access::is_enough", is_enough),
+        Trial::new("access::to_the_core_is_as_narrow_as_can_be", is_denied),
+        Trial::new("access::is_what_the_role_says", is_what_the_role_says),
+        Trial::new("access::is_enough", is_enough),
     ]
 }
 
-fn is_denied(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let kubectl = cluster.kubectl_as(world.memgate()?.kubeconfig.clone());
+fn is_denied(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let kubectl = cluster.kubectl_as(fixture.memgate()?.kubeconfig.clone());
     let can = |verb: &str, resource: &str| -> Result<String> {
         // It says yes or no, and fails when it says no.
         let output = kubectl.run(&["auth", "can-i", verb, resource, "--all-namespaces"])?;
@@ -53,19 +53,19 @@ fn is_denied(world: &World) -> Result<()> {
 
 /// Compares the rules that the apiserver counts for memgate with those for an account that was
 /// given nothing.
-fn is_what_the_role_says(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn is_what_the_role_says(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("nobody")?;
     cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
     let nobody = cluster.service_account_kubeconfig(&namespace, "nobody")?;
-    let everybodys = rules(cluster, &client(cluster, &nobody)?, &namespace)?;
-    let memgates = rules(cluster, &client(cluster, &world.memgate()?.kubeconfig)?, &namespace)?;
+    let of_every_account = rules(cluster, &client(cluster, &nobody)?, &namespace)?;
+    let memgates = rules(cluster, &client(cluster, &fixture.memgate()?.kubeconfig)?, &namespace)?;
 
     let printed = documents(&memgate(&["manifests", "--only", "rbac"])?);
     let role = printed.iter().find(|object| object["kind"] == "ClusterRole").context("there is no role")?;
     let role = role["rules"].as_array().context("the role has rules")?.iter().map(sorted);
     let role: BTreeSet<String> = role.collect();
-    let own: BTreeSet<String> = memgates.difference(&everybodys).cloned().collect();
+    let own: BTreeSet<String> = memgates.difference(&of_every_account).cloned().collect();
     ensure!(own == role, "memgate may {own:#?}, but the role says {role:#?}");
     for rule in &own {
         ensure!(!rule.contains('*'), "{rule}");
@@ -74,8 +74,8 @@ fn is_what_the_role_says(world: &World) -> Result<()> {
 }
 
 /// memgate runs with nothing else; the apiserver would have refused what the role lacks.
-fn is_enough(world: &World) -> Result<()> {
-    let log = world.memgate()?.webhook.log();
+fn is_enough(fixture: &Fixture) -> Result<()> {
+    let log = fixture.memgate()?.webhook.log();
     ensure!(!log.contains("forbidden"), "{log}");
     Ok(())
 }

@@ -5,22 +5,22 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
+    fixture::{Fixture, Trial},
     support::{
         assets::{Assets, Places, Program, go_platform},
         scratch::Scratch,
     },
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("assets::prefers_kubebuilder_assets", prefers_kubebuilder_assets),
-        Case::new("assets::takes_the_newest_patch", takes_the_newest_patch),
-        Case::new("assets::names_three_ways_when_nothing_is_there", names_three_ways),
+        Trial::new("assets::prefers_kubebuilder_assets", prefers_kubebuilder_assets),
+        Trial::new("assets::takes_the_newest_patch", takes_the_newest_patch),
+        Trial::new("assets::names_three_ways_when_nothing_is_there", names_three_ways),
     ]
 }
 
-fn prefers_kubebuilder_assets(_: &World) -> Result<()> {
+fn prefers_kubebuilder_assets(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("assets")?;
     let named = scratch.path().join("named");
     let unpacked = scratch.path().join("k8s");
@@ -37,7 +37,7 @@ fn prefers_kubebuilder_assets(_: &World) -> Result<()> {
     Ok(())
 }
 
-fn takes_the_newest_patch(_: &World) -> Result<()> {
+fn takes_the_newest_patch(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("assets")?;
     // 10 is newer than 9 although its text is smaller, and 1.37 is not what the types are for.
     for number in ["1.36.9", "1.36.10", "1.37.0", "1.35.12"] {
@@ -52,7 +52,7 @@ fn takes_the_newest_patch(_: &World) -> Result<()> {
     Ok(())
 }
 
-fn names_three_ways(_: &World) -> Result<()> {
+fn names_three_ways(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("assets")?;
     let error = Assets::find(&Places { cache: Some(scratch.path().to_owned()), ..Places::default() });
     let error = error.err().context("programs were found in empty directories")?;

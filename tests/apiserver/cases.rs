@@ -1,7 +1,7 @@
 //! Every case of `tests/cases` against a real apiserver that asks a real memgate.
 //!
 //! ```text
-//! case ──moved into namespaces of its own──▶ state, stored unasked ──▶ memgate has seen it all
+//! case ──isolated into namespaces of its own──▶ state, stored unasked ──▶ memgate has seen it all
 //!      ──▶ its request, as a dry run ──▶ answer, warnings, audit annotations ──▶ failures
 //! ```
 //!
@@ -15,8 +15,8 @@
 //! - A file `…-offline.yaml` holds cases that no apiserver can be asked, such as objects that are
 //!   being deleted or that its schemas would change on the way. It is passed over; nothing else is.
 
-mod moved;
-mod stage;
+mod isolated;
+mod stored_states;
 
 use std::sync::{
     Arc,
@@ -36,15 +36,15 @@ use memgate::{
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::GUARDED,
     request::{self, Answer, send},
     support::{audit::Annotations, cases::documents, control_plane::ControlPlane},
-    world::{Case, World},
 };
 
 use self::{
-    moved::{Moved, moved},
-    stage::Stage,
+    isolated::{IsolatedCase, isolate},
+    stored_states::StoredStates,
 };
 
 /// How many cases were run, by all trials.
@@ -54,22 +54,22 @@ static RUN: AtomicUsize = AtomicUsize::new(0);
 ///
 /// # Errors
 /// When a file cannot be read or is no case file.
-pub(crate) fn cases() -> Result<Vec<Case>> {
+pub(crate) fn trials() -> Result<Vec<Trial>> {
     let all = Arc::new(all().context("failed to read tests/cases")?);
     ensure!(!all.is_empty(), "there is no case in tests/cases");
-    let stage = Arc::new(Stage::default());
+    let states = Arc::new(StoredStates::default());
     let trial = |index: usize| {
-        let (all, stage) = (Arc::clone(&all), Arc::clone(&stage));
+        let (all, states) = (Arc::clone(&all), Arc::clone(&states));
         let name = all[index].name();
         if all[index].alone {
-            Case::alone(name, move |world| run_alone(world, &all, &stage, &all[index]))
+            Trial::alone(name, move |fixture| run_alone(fixture, &all, &states, &all[index]))
         } else {
-            Case::new(name, move |world| run_beside(world, &all, &stage, &all[index]))
+            Trial::new(name, move |fixture| run_sharing(fixture, &all, &states, &all[index]))
         }
     };
     // Those that run alone come first, as long as nothing of the others has to make room.
-    let (alone, beside): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|index| all[*index].alone);
-    Ok(alone.into_iter().chain(beside).map(trial).collect())
+    let (alone, sharing): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|index| all[*index].alone);
+    Ok(alone.into_iter().chain(sharing).map(trial).collect())
 }
 
 /// What to say at the end of a run; nothing when no case was part of it.
@@ -78,7 +78,7 @@ pub(crate) fn summary() -> Option<String> {
     (run > 0).then(|| format!("{run} cases were run against the apiserver"))
 }
 
-fn all() -> Result<Vec<Moved>> {
+fn all() -> Result<Vec<IsolatedCase>> {
     let mut all = Vec::new();
     for (file, document) in documents()? {
         let file = file.trim_end_matches(".yaml");
@@ -86,15 +86,15 @@ fn all() -> Result<Vec<Moved>> {
             continue;
         }
         for value in document.as_array().context("a file is no list of cases")? {
-            all.push(moved(file, value, all.len())?);
+            all.push(isolate(file, value, all.len())?);
         }
     }
     Ok(all)
 }
 
 /// Whether the apiserver itself is to refuse it.
-fn is_for_the_schema(moved: &Moved) -> bool {
-    moved.file.ends_with("-schema")
+fn is_for_the_schema(isolated: &IsolatedCase) -> bool {
+    isolated.file.ends_with("-schema")
 }
 
 /// Whether no answer of memgate's would be a fault of its webhook configurations. Of objects of the
@@ -106,51 +106,61 @@ fn is_always_asked_about(case: &casefile::Case) -> bool {
     writes && is_own && case.subresource.is_empty()
 }
 
-fn run_beside(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()> {
-    let (cluster, memgate) = (world.cluster()?, world.memgate()?);
-    stage.set(cluster, memgate, all)?;
-    if let Some(error) = stage.error(moved) {
+fn run_sharing(
+    fixture: &Fixture,
+    all: &[IsolatedCase],
+    states: &StoredStates,
+    isolated: &IsolatedCase,
+) -> Result<()> {
+    let (cluster, memgate) = (fixture.cluster()?, fixture.memgate()?);
+    states.store(cluster, memgate, all)?;
+    if let Some(error) = states.error(isolated) {
         bail!("its state cannot be stored: {error}");
     }
-    run(cluster, moved)
+    run(cluster, isolated)
 }
 
-fn run_alone(world: &World, all: &[Moved], stage: &Stage, moved: &Moved) -> Result<()> {
-    let (cluster, memgate) = (world.cluster()?, world.memgate()?);
-    stage.strike(cluster, memgate, all)?;
-    let mut errors = stage::set(cluster, memgate, [moved])?;
+fn run_alone(
+    fixture: &Fixture,
+    all: &[IsolatedCase],
+    states: &StoredStates,
+    isolated: &IsolatedCase,
+) -> Result<()> {
+    let (cluster, memgate) = (fixture.cluster()?, fixture.memgate()?);
+    states.remove(cluster, memgate, all)?;
+    let mut errors = stored_states::store_all(cluster, memgate, [isolated])?;
     let outcome = match errors.pop_first() {
         Some((_, error)) => Err(anyhow!("its state cannot be stored: {error}")),
-        None => run(cluster, moved),
+        None => run(cluster, isolated),
     };
-    stage::strike(cluster, memgate, [moved])?;
+    stored_states::remove_all(cluster, memgate, [isolated])?;
     outcome
 }
 
-fn run(cluster: &ControlPlane, moved: &Moved) -> Result<()> {
+fn run(cluster: &ControlPlane, isolated: &IsolatedCase) -> Result<()> {
     RUN.fetch_add(1, Ordering::Relaxed);
-    let answer = cluster.block_on(ask(&cluster.client(), moved))?;
-    if is_for_the_schema(moved) {
+    let answer = cluster.block_on(ask(&cluster.client(), isolated))?;
+    if is_for_the_schema(isolated) {
         let by_itself = !answer.granted() && answer.webhook_message().is_none();
         ensure!(by_itself, "expected a refusal by the apiserver, got {} {}", answer.status, answer.message());
         return Ok(());
     }
     let annotations = cluster.annotations(&answer.audit_id)?;
-    if is_always_asked_about(&moved.case) {
+    if is_always_asked_about(&isolated.case) {
         let asked = annotations.keys().any(|key| key.ends_with(".memgate.dev/reason"));
         ensure!(asked, "memgate was not asked: {annotations:?}");
     }
-    let failures = failures(&moved.case.expect, &outcome(answer, &annotations)?);
+    let failures = failures(&isolated.case.expect, &outcome(answer, &annotations)?);
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
 }
 
 /// Sends the request of a case as a dry run.
-async fn ask(client: &Client, moved: &Moved) -> Result<Answer> {
-    let case = &moved.case;
+async fn ask(client: &Client, isolated: &IsolatedCase) -> Result<Answer> {
+    let case = &isolated.case;
     let subject = case.object.as_ref().or(case.old_object.as_ref()).context("a case without an object")?;
     let namespace = case.namespace.as_deref().or_else(|| subject["metadata"]["namespace"].as_str());
-    let namespace = namespace.unwrap_or_else(|| moved.home());
+    let namespace = namespace.unwrap_or_else(|| isolated.home());
     let mut object = case.object.clone();
     if let Some(object) = object.as_mut().filter(|object| object["kind"] == "Namespace") {
         // By this the apiserver knows that memgate is to be asked.
@@ -178,7 +188,7 @@ async fn ask(client: &Client, moved: &Moved) -> Result<Answer> {
     send(client, method, &format!("{path}{subresource}?dryRun=All"), object.as_ref()).await
 }
 
-/// What memgate did, as far as it can be told from here.
+/// What memgate did, as far as it shows from here.
 fn outcome(answer: Answer, annotations: &Annotations) -> Result<CaseOutcome> {
     let allowed = answer.granted();
     let message = answer.webhook_message();

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::{Api, Client, api::ListParams};
 
 use crate::{
+    fixture::{Fixture, Trial},
     support::{assets::SERIES, build::KUBERNETES_VERSION, wait},
-    world::{Case, World},
 };
 
 /// Who the webhook is in a cluster.
@@ -25,19 +25,19 @@ spec:
       containers: [{name: web, image: registry.invalid/web}]
 ";
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("control_plane::reports_its_version", reports_its_version),
-        Case::new("control_plane::answers_kubectl", answers_kubectl),
-        Case::new("control_plane::refuses_secrets_to_a_user", refuses_secrets_to_a_user),
-        Case::new("control_plane::knows_service_accounts_and_their_groups", knows_service_accounts),
-        Case::new("control_plane::makes_pods_of_a_deployment", makes_pods_of_a_deployment),
-        Case::alone("control_plane::survives_a_restart", survives_a_restart),
+        Trial::new("control_plane::reports_its_version", reports_its_version),
+        Trial::new("control_plane::answers_kubectl", answers_kubectl),
+        Trial::new("control_plane::refuses_secrets_to_a_user", refuses_secrets_to_a_user),
+        Trial::new("control_plane::knows_service_accounts_and_their_groups", knows_service_accounts),
+        Trial::new("control_plane::makes_pods_of_a_deployment", makes_pods_of_a_deployment),
+        Trial::alone("control_plane::survives_a_restart", survives_a_restart),
     ]
 }
 
-fn reports_its_version(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn reports_its_version(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let version = cluster.block_on(cluster.client().apiserver_version())?;
     // Programs that were found rather than built may be of another patch, but know their version.
     let series = format!("v{SERIES}.");
@@ -52,8 +52,8 @@ fn reports_its_version(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn answers_kubectl(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn answers_kubectl(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("kubectl")?;
     let output = cluster.kubectl(&["get", "namespace", &namespace, "--output=name"])?.ok()?;
     ensure!(output.stdout.trim() == format!("namespace/{namespace}"), "{output:?}");
@@ -62,8 +62,8 @@ fn answers_kubectl(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn refuses_secrets_to_a_user(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn refuses_secrets_to_a_user(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("rbac")?;
     cluster
         .kubectl(&[
@@ -94,8 +94,8 @@ fn refuses_secrets_to_a_user(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn knows_service_accounts(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn knows_service_accounts(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     cluster.kubectl(&["create", "namespace", NAMESPACE])?.ok()?;
     cluster.kubectl(&["create", "serviceaccount", ACCOUNT, "-n", NAMESPACE])?.ok()?;
     let account = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)?;
@@ -113,8 +113,8 @@ fn knows_service_accounts(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn makes_pods_of_a_deployment(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn makes_pods_of_a_deployment(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("workload")?;
     cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], DEPLOYMENT)?.ok()?;
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
@@ -127,8 +127,8 @@ fn makes_pods_of_a_deployment(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn survives_a_restart(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn survives_a_restart(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("restart")?;
     cluster.restart_apiserver()?;
     cluster.kubectl(&["get", "namespace", &namespace])?.ok()?;

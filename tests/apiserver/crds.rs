@@ -8,28 +8,28 @@ use crate::{
         calls::{BARE, DENIED, required_pods},
         fleet::Fleet,
     },
+    fixture::{Fixture, Trial},
     installed::{
         MEMGATE, install_account, install_crds, known_objects, register, wait_until_asked_about_pods,
     },
     request::{Answer, create},
-    scene::{COMPLETE, agent, env_names, memory, pod},
+    samples::{COMPLETE, agent, env_names, memory, pod},
     support::{
         control_plane::ControlPlane,
         load::{Load, Pace, Tally},
         wait,
         webhook::{Serve, Webhook, push},
     },
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("crds::come_and_go_while_memgate_runs", come_and_go),
-        Case::new("crds::change_their_versions_while_pods_come_in", change_versions),
+        Trial::new("crds::come_and_go_while_memgate_runs", come_and_go),
+        Trial::new("crds::change_their_versions_while_pods_come_in", change_versions),
     ]
 }
 
-fn come_and_go(_: &World) -> Result<()> {
+fn come_and_go(_: &Fixture) -> Result<()> {
     let cluster = ControlPlane::start()?;
     let namespace = cluster.fresh_namespace("agents")?;
     // There is no CRD yet, and memgate is ready nonetheless.
@@ -68,7 +68,7 @@ fn come_and_go(_: &World) -> Result<()> {
 }
 
 /// All the while pods come in that require their memory: each gets it or is refused.
-fn change_versions(_: &World) -> Result<()> {
+fn change_versions(_: &Fixture) -> Result<()> {
     let cluster = ControlPlane::start()?;
     install_crds(&cluster)?;
     let fleet = Fleet::start(&cluster, &install_account(&cluster)?, 1)?;

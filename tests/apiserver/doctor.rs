@@ -9,32 +9,32 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{MEMGATE, documents, memgate, register},
     request::create,
-    scene::{agent, memory, pod},
+    samples::{agent, memory, pod},
     support::{
         certs::Authority,
         control_plane::ControlPlane,
         wait,
         webhook::{Endpoint, Serve, push},
     },
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("doctor::finds_nothing_where_all_is_well", healthy),
-        Case::new("doctor::finds_what_is_wrong_with_a_registration", registration),
-        Case::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
-        Case::new("doctor::finds_pods_without_their_memory", missed),
+        Trial::new("doctor::finds_nothing_where_all_is_well", healthy),
+        Trial::new("doctor::finds_what_is_wrong_with_a_registration", registration),
+        Trial::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
+        Trial::new("doctor::finds_pods_without_their_memory", missed),
         // The agents would be users of the memory of other trials: of a kind that is looked for everywhere.
-        Case::alone("doctor::finds_quotas_that_are_used_up", full_quota),
-        Case::alone("doctor::finds_limits_that_are_too_narrow", narrow_limits),
-        Case::alone("doctor::finds_pods_that_pod_security_refuses", pod_security),
-        Case::alone("doctor::says_where_it_may_not_try_a_pod", no_right_to_try),
-        Case::new("doctor::finds_other_webhooks", neighbours),
-        Case::new("doctor::says_which_rights_it_lacks", rights),
-        Case::new("doctor::fails_without_an_apiserver", unreachable),
+        Trial::alone("doctor::finds_quotas_that_are_used_up", full_quota),
+        Trial::alone("doctor::finds_limits_that_are_too_narrow", narrow_limits),
+        Trial::alone("doctor::finds_pods_that_pod_security_refuses", pod_security),
+        Trial::alone("doctor::says_where_it_may_not_try_a_pod", no_right_to_try),
+        Trial::new("doctor::finds_other_webhooks", neighbours),
+        Trial::new("doctor::says_which_rights_it_lacks", rights),
+        Trial::new("doctor::fails_without_an_apiserver", unreachable),
     ]
 }
 
@@ -163,9 +163,9 @@ fn run(kubeconfig: &Path, args: &[&str]) -> Result<Output> {
 
 /// Of what it judges about the installation, only that is odd which the trial itself made so. What
 /// concerns agents is other trials' work as well, and not looked at.
-fn healthy(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn healthy(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let house = House::new(cluster)?;
     house.says(cluster, "deployment", "fail", "0 of 2 replicas are available")?;
     house.says(cluster, "endpoints", "fail", "no replica behind it is ready")?;
@@ -195,9 +195,9 @@ fn healthy(world: &World) -> Result<()> {
 }
 
 /// One thing after the other is broken.
-fn registration(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn registration(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let house = House::new(cluster)?;
     let mutating = |patch: Value| -> Result<()> {
         let patch = patch.to_string();
@@ -237,10 +237,10 @@ fn registration(world: &World) -> Result<()> {
 }
 
 /// With a registration of its own, of another CA at first, and of nobody in the end.
-fn unanswered(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn unanswered(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("asking")?;
-    let mut webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let mut webhook = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
     let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
     let house = House { home: namespace.clone() };
     let says = |status: &str, words: &str| {
@@ -268,18 +268,18 @@ fn unanswered(world: &World) -> Result<()> {
 }
 
 /// Pods that were made while nobody asked memgate, and what has become of them since.
-fn missed(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let installed = world.memgate()?;
-    let stager = installed.stager();
-    let namespace = world.namespace("unaware", &[])?;
+fn missed(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let installed = fixture.memgate()?;
+    let exempt = installed.exempt_client();
+    let namespace = fixture.namespace("unaware", &[])?;
     for object in [memory("notes"), agent("scout", "notes"), pod("scout-0", "scout", &[])] {
-        cluster.block_on(create(&stager, &namespace, &object, ""))?.object()?;
+        cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
     }
     let asked = pod("scout-1", "scout", &[]);
     cluster.block_on(create(&cluster.client(), &namespace, &asked, ""))?.object()?;
     let out = pod("scout-2", "scout", &[("memgate.dev/inject", "disabled")]);
-    cluster.block_on(create(&stager, &namespace, &out, ""))?.object()?;
+    cluster.block_on(create(&exempt, &namespace, &out, ""))?.object()?;
 
     let house = House { home: "memgate".to_owned() };
     // Other trials leave such pods behind on purpose.
@@ -340,12 +340,14 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn new(world: &World) -> Result<Self> {
-        let (cluster, stager) = (world.cluster()?, world.memgate()?.stager());
+    fn new(fixture: &Fixture) -> Result<Self> {
+        let (cluster, exempt) = (fixture.cluster()?, fixture.memgate()?.exempt_client());
         // The pod that doctor makes up where there is none meets this.
         let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
-        let crowd =
-            Self { running: world.namespace("crowded", &[])?, waiting: world.namespace("crowded", &strict)? };
+        let crowd = Self {
+            running: fixture.namespace("crowded", &[])?,
+            waiting: fixture.namespace("crowded", &strict)?,
+        };
         let few = json!({"cpu": "1m", "memory": "1Mi"});
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -359,10 +361,10 @@ impl Crowd {
         });
         for namespace in crowd.both() {
             for object in agent_with_sidecar() {
-                cluster.block_on(create(&stager, namespace, &object, ""))?.object()?;
+                cluster.block_on(create(&exempt, namespace, &object, ""))?.object()?;
             }
         }
-        cluster.block_on(create(&stager, &crowd.running, &pod, ""))?.object()?;
+        cluster.block_on(create(&exempt, &crowd.running, &pod, ""))?.object()?;
         Ok(crowd)
     }
 
@@ -424,9 +426,9 @@ fn says_of_both(
 const REFUSED: &str = "one more pod with the added container memory-server is refused";
 
 /// The memory of a sympozium agent runs beside it, and the quota of its namespace is used up.
-fn full_quota(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let crowd = Crowd::new(world)?;
+fn full_quota(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let crowd = Crowd::new(fixture)?;
     let hard = json!({"requests.cpu": "10m"});
     crowd.apply(
         cluster,
@@ -453,9 +455,9 @@ fn full_quota(world: &World) -> Result<()> {
 }
 
 /// Containers of the size of the memory's may not run there.
-fn narrow_limits(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let crowd = Crowd::new(world)?;
+fn narrow_limits(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let crowd = Crowd::new(fixture)?;
     let limits = json!([{"type": "Container", "max": {"memory": "16Mi"}}]);
     crowd.apply(
         cluster,
@@ -469,9 +471,9 @@ fn narrow_limits(world: &World) -> Result<()> {
 }
 
 /// "restricted" admits the container that memgate adds, and not the agent's own.
-fn pod_security(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let crowd = Crowd::new(world)?;
+fn pod_security(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let crowd = Crowd::new(fixture)?;
     let house = House { home: "memgate".to_owned() };
     let doctor = || house.doctor(cluster, &["--family", "sympozium"]);
     let admitted = doctor()?;
@@ -495,12 +497,12 @@ fn pod_security(world: &World) -> Result<()> {
 }
 
 /// Without the right to create pods it stays open whether they would be admitted.
-fn no_right_to_try(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let stager = world.memgate()?.stager();
-    let namespace = world.namespace("untried", &[])?;
+fn no_right_to_try(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let exempt = fixture.memgate()?.exempt_client();
+    let namespace = fixture.namespace("untried", &[])?;
     for object in agent_with_sidecar() {
-        cluster.block_on(create(&stager, &namespace, &object, ""))?.object()?;
+        cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
     }
     let user = "may-only-read";
     let read = json!({"apiGroups": ["sympozium.ai", ""], "resources": ["*"], "verbs": ["get", "list"]});
@@ -530,9 +532,9 @@ fn no_right_to_try(world: &World) -> Result<()> {
 }
 
 /// Another one that is asked after memgate and that memgate's own pods wait for.
-fn neighbours(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+fn neighbours(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let house = House::new(cluster)?;
     let name = format!("z-{}", house.home);
     let other = json!({
@@ -562,8 +564,8 @@ fn neighbours(world: &World) -> Result<()> {
 }
 
 /// Somebody who may do nothing learns what it takes, and that is no failure of the command.
-fn rights(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn rights(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let nobody = cluster.user_kubeconfig("may-look-at-nothing", &[])?;
     let diagnosis = Diagnosis::read(&run(&nobody, &["--family", "orloj"])?)?;
     ensure!(diagnosis.code == Some(0), "{}", diagnosis.json);
@@ -586,8 +588,8 @@ fn rights(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn unreachable(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn unreachable(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let text = std::fs::read_to_string(cluster.admin_kubeconfig())?;
     let nowhere = cluster.scratch().path().join("nowhere.kubeconfig");
     std::fs::write(&nowhere, text.replace(&cluster.url(), "https://127.0.0.1:1"))?;

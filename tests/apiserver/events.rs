@@ -8,30 +8,30 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{MEMGATE, documents, memgate, register, wait_until_asked_about_pods},
     request::{create, send},
-    scene::{agent, env_names, pod, pod_spec},
+    samples::{agent, env_names, pod, pod_spec},
     support::{
         control_plane::ControlPlane,
         wait,
         webhook::{Serve, Webhook},
     },
-    world::{Case, World},
 };
 
 /// How many pods of one agent are admitted without their memory.
 const REPLICAS: usize = 100;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("events::tell_of_pods_without_their_memory", tell),
-        Case::new("events::that_may_not_be_written_are_in_nobodys_way", may_not),
-        Case::new("events::can_be_switched_off", switched_off),
+        Trial::new("events::tell_of_pods_without_their_memory", tell),
+        Trial::new("events::that_may_not_be_written_are_in_nobodys_way", may_not),
+        Trial::new("events::can_be_switched_off", switched_off),
     ]
 }
 
-fn tell(world: &World) -> Result<()> {
-    let scene = Scene::new(world, "told", true, &[])?;
+fn tell(fixture: &Fixture) -> Result<()> {
+    let scene = Scene::new(fixture, "told", true, &[])?;
     let Scene { cluster, namespace, memgate } = &scene;
     // Were anything said of this one, it would be said first.
     let dry = scene.create(&pod("ranger", "ranger", &[]), "?dryRun=All")?;
@@ -76,8 +76,8 @@ fn tell(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn may_not(world: &World) -> Result<()> {
-    let scene = Scene::new(world, "unheard", false, &[])?;
+fn may_not(fixture: &Fixture) -> Result<()> {
+    let scene = Scene::new(fixture, "unheard", false, &[])?;
     for name in ["scout", "ranger"] {
         scene.create(&pod(name, name, &[]), "")?;
     }
@@ -85,15 +85,15 @@ fn may_not(world: &World) -> Result<()> {
     let log = scene.memgate.log();
     ensure!(log.matches("an Event could not be written").count() == 1, "{log}");
     ensure!(log.contains("events.events.k8s.io is forbidden"), "{log}");
-    // It goes on, and says so to whoever makes the pod.
+    // It goes on, and says so to the creator of the pod.
     scene.create(&pod("another", "scout", &[]), "")?;
     ensure!(scene.memgate.probe("/readyz").is_some_and(|(status, _)| status == 200), "{log}");
     ensure!(scene.events()?.is_empty());
     Ok(())
 }
 
-fn switched_off(world: &World) -> Result<()> {
-    let scene = Scene::new(world, "silent", true, &["--no-events"])?;
+fn switched_off(fixture: &Fixture) -> Result<()> {
+    let scene = Scene::new(fixture, "silent", true, &["--no-events"])?;
     scene.create(&pod("scout", "scout", &[]), "")?;
     let (_, metrics) = scene.memgate.probe("/metrics").context("no metrics")?;
     ensure!(!metrics.contains("memgate_events_total{"), "{metrics}");
@@ -109,10 +109,10 @@ struct Scene<'w> {
 }
 
 impl<'w> Scene<'w> {
-    fn new(world: &'w World, prefix: &str, may_write: bool, flags: &[&str]) -> Result<Self> {
-        let cluster = world.cluster()?;
+    fn new(fixture: &'w Fixture, prefix: &str, may_write: bool, flags: &[&str]) -> Result<Self> {
+        let cluster = fixture.cluster()?;
         // Another one, which is asked about other namespaces, has brought the CRDs.
-        world.memgate()?;
+        fixture.memgate()?;
         let namespace = cluster.fresh_namespace(prefix)?;
         let serve = Serve::new(MEMGATE).kubeconfig(&account(cluster, &namespace, may_write)?);
         let serve = flags.iter().fold(serve, Serve::arg);

@@ -7,9 +7,9 @@
 //! ```
 
 mod ark;
-mod beside;
 mod orka;
 mod orloj;
+mod other_webhooks;
 mod sympozium;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,10 +19,10 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::GUARDED,
     request::{path, send},
     support::{control_plane::ControlPlane, wait},
-    world::{Case, World},
 };
 
 /// How often everything is applied in one go.
@@ -54,7 +54,7 @@ struct Scene {
 /// Makes a scene in a namespace that does not exist yet.
 type Setting = fn(&str) -> Scene;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     let settings: [(&str, Setting); 6] = [
         ("ark", ark::scene),
         ("orloj", orloj::scene),
@@ -67,17 +67,17 @@ pub(crate) fn cases() -> Vec<Case> {
         let races = format!("families::{name}::gets_its_memory_when_applied_in_one_go");
         let beside = format!("families::{name}::keeps_its_memory_beside_other_webhooks");
         [
-            Case::new(races, move |world| applied_in_one_go(world, setting)),
-            Case::new(beside, move |world| beside::others(world, setting)),
+            Trial::new(races, move |fixture| applied_in_one_go(fixture, setting)),
+            Trial::new(beside, move |fixture| other_webhooks::others(fixture, setting)),
         ]
     };
-    settings.into_iter().flat_map(of_setting).chain(ark::cases()).collect()
+    settings.into_iter().flat_map(of_setting).chain(ark::trials()).collect()
 }
 
-/// Objects and workload in one file, time and again: the watches of memgate cannot have told it.
-fn applied_in_one_go(world: &World, setting: Setting) -> Result<()> {
-    let cluster = world.cluster()?;
-    world.memgate()?;
+/// Objects and workload in one file, time and again: the watches of memgate cannot have shown it.
+fn applied_in_one_go(fixture: &Fixture, setting: Setting) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
     let scenes: Vec<Scene> = (0..RACES).map(|_| setting(&fresh_name("applied"))).collect();
     for scene in &scenes {
         let documents: Vec<String> =
@@ -106,7 +106,7 @@ fn applied_in_one_go(world: &World, setting: Setting) -> Result<()> {
         let own = container(&scene.workload["spec"]["template"]["spec"], scene.container)?;
         ensure!(env == own["env"].as_array().map(Vec::len), "the workload was changed: {template}");
     }
-    scenes.iter().try_for_each(|scene| clear(world, scene))
+    scenes.iter().try_for_each(|scene| clear(fixture, scene))
 }
 
 fn own_inits(scene: &Scene) -> Option<usize> {
@@ -114,8 +114,8 @@ fn own_inits(scene: &Scene) -> Option<usize> {
 }
 
 /// Takes a scene away: it counts in every namespace who uses what.
-fn clear(world: &World, scene: &Scene) -> Result<()> {
-    let (cluster, client) = (world.cluster()?, world.memgate()?.stager());
+fn clear(fixture: &Fixture, scene: &Scene) -> Result<()> {
+    let (cluster, client) = (fixture.cluster()?, fixture.memgate()?.exempt_client());
     for object in scene.objects.iter().filter(|object| object["kind"] != "Namespace") {
         let metadata = &object["metadata"];
         let namespace = metadata["namespace"].as_str().context("an object has no namespace")?;

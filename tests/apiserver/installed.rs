@@ -3,7 +3,7 @@
 //! It runs as a process beside the cluster, with the identity of its service account. What differs
 //! from a real installation: it is called by URL, only about the namespaces of tests, and each
 //! webhook is to fail when memgate does not answer, with more patience, so that nothing passes by
-//! accident and nothing fails of a busy machine. One user, [`STAGER`], is spared: it puts what
+//! accident and nothing fails of a busy machine. One user, [`EXEMPT_USER`], is spared: it puts what
 //! memgate would refuse or change into the cluster.
 
 use std::{
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     request::create,
-    scene::{memory_of, pod},
+    samples::{memory_of, pod},
     support::{
         control_plane::ControlPlane,
         wait,
@@ -31,7 +31,7 @@ use crate::{
 pub(crate) const MEMGATE: &str = env!("CARGO_BIN_EXE_memgate");
 
 /// The user about whose requests memgate is not asked.
-const STAGER: &str = "stager";
+const EXEMPT_USER: &str = "exempt";
 
 /// The label of namespaces about which memgate is asked.
 pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
@@ -48,7 +48,7 @@ pub(crate) struct Installed {
     pub(crate) webhook: Webhook,
     /// memgate's own identity.
     pub(crate) kubeconfig: PathBuf,
-    stager: Client,
+    exempt: Client,
 }
 
 impl Installed {
@@ -61,8 +61,8 @@ impl Installed {
             .into_iter()
             .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
         let webhook = serve.kubeconfig(&kubeconfig).ready()?;
-        let stager = stager(cluster)?;
-        let installed = Self { webhook, kubeconfig, stager };
+        let exempt = exempt_client(cluster)?;
+        let installed = Self { webhook, kubeconfig, exempt };
         let only = json!({"key": GUARDED.0, "operator": "Exists"});
         register(cluster, &installed.webhook.endpoint(), "memgate", &only)?;
         register_templates(cluster, &installed.webhook.endpoint(), "memgate-templates", &only)?;
@@ -73,8 +73,8 @@ impl Installed {
     }
 
     /// A client whose requests memgate is not asked about.
-    pub(crate) fn stager(&self) -> Client {
-        self.stager.clone()
+    pub(crate) fn exempt_client(&self) -> Client {
+        self.exempt.clone()
     }
 
     /// How many objects memgate knows.
@@ -118,7 +118,7 @@ pub(crate) fn install_account(cluster: &ControlPlane) -> Result<PathBuf> {
 /// Registers memgate's webhooks for the namespaces that fulfil a requirement of a label selector.
 pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, only: &Value) -> Result<()> {
     let not_staged = json!({
-        "name": "not-staged", "expression": format!("request.userInfo.username != '{STAGER}'"),
+        "name": "not-exempt", "expression": format!("request.userInfo.username != '{EXEMPT_USER}'"),
     });
     for mut configuration in documents(&memgate(&["manifests", "--only", "webhooks"])?) {
         endpoint.adopt_where(&mut configuration, name, only)?;
@@ -140,7 +140,7 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
 }
 
 /// Has memgate asked about workloads where a namespace wants to know in advance what will be said of
-/// their pods. No part of an installation unless somebody asks for it.
+/// their pods. No part of an installation unless it is asked for.
 fn register_templates(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, only: &Value) -> Result<()> {
     let rule = |group: &str, resources: &[&str]| {
         json!({
@@ -164,7 +164,7 @@ fn register_templates(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, o
                 rule("batch", &["jobs", "cronjobs"]),
             ],
             "matchConditions": [{
-                "name": "not-staged", "expression": format!("request.userInfo.username != '{STAGER}'"),
+                "name": "not-exempt", "expression": format!("request.userInfo.username != '{EXEMPT_USER}'"),
             }],
         }],
     });
@@ -192,8 +192,8 @@ fn wait_until_refused(cluster: &ControlPlane, namespace: &str, object: &Value) -
 }
 
 /// A client that may do anything, and about whose requests memgate is not asked.
-pub(crate) fn stager(cluster: &ControlPlane) -> Result<Client> {
-    let kubeconfig: &Path = &cluster.user_kubeconfig(STAGER, &["system:masters"])?;
+pub(crate) fn exempt_client(cluster: &ControlPlane) -> Result<Client> {
+    let kubeconfig: &Path = &cluster.user_kubeconfig(EXEMPT_USER, &["system:masters"])?;
     let config = cluster.config(kubeconfig)?;
     cluster.block_on(async { Client::try_from(config).context("failed to make a client") })
 }

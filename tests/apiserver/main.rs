@@ -8,19 +8,20 @@
 //! manifests, access                                  what it takes, and no more
 //! deploy                                             what is installed, through its whole life
 //! cases                                              every case of tests/cases
-//! pods, resources, words, crds, events               scenarios of several steps
+//! pods, resources, crds, events                      scenarios of several steps
+//! kubectl_output                                     what a user of kubectl reads
 //! families                                           scenarios of each platform
-//! twin                                               what policies do where no memgate runs
+//! cel_rules                                          what policies do where no memgate runs
 //! certs                                              certificates of memgate's own making
 //! wait, doctor                                       the commands that look at a cluster
-//! faults                                             what happens around memgate and costs nobody anything
+//! faults                                             what happens around memgate and must cost nothing
 //! request, scene                                     what they are written with
 //! ```
 //!
-//! To add a trial, write a function `fn name(world: &World) -> anyhow::Result<()>` in one of the
-//! modules, or a new one, and name it in that module's `cases`. A trial works in a namespace of
-//! its own ([`World::namespace`] if memgate is to be asked about it) and leaves everything else
-//! alone; one that cannot is a [`Case::alone`], and one that takes minutes a [`Case::soak`].
+//! To add a trial, write a function `fn name(fixture: &Fixture) -> anyhow::Result<()>` in one of the
+//! modules, or a new one, and name it in that module's `trials`. A trial works in a namespace of
+//! its own ([`Fixture::namespace`] if memgate is to be asked about it) and leaves everything else
+//! alone; one that cannot is a [`Trial::alone`], and one that takes minutes a [`Trial::soak`].
 
 #![allow(
     clippy::expect_used,
@@ -35,6 +36,7 @@ mod support;
 mod access;
 mod assets;
 mod cases;
+mod cel_rules;
 mod certs;
 mod control_plane;
 mod crds;
@@ -43,26 +45,25 @@ mod doctor;
 mod events;
 mod families;
 mod faults;
+mod fixture;
 mod installed;
+mod kubectl_output;
 mod manifests;
 mod pods;
 mod processes;
 mod request;
 mod resources;
-mod scene;
+mod samples;
 mod stub;
-mod twin;
 mod wait;
 mod webhooks;
-mod words;
-mod world;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
 
 use anyhow::Result;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 
-use world::{Case, World};
+use fixture::{Fixture, Trial};
 
 /// Trials mostly wait for others, but each wait takes some of the processor.
 const THREADS: RangeInclusive<usize> = 2..=4;
@@ -76,44 +77,44 @@ fn main() -> Result<ExitCode> {
     let threads = cores.clamp(*THREADS.start(), *THREADS.end());
     arguments.test_threads.get_or_insert(threads);
 
-    let world = Arc::new(World::default());
-    let trials = cases()?.into_iter().map(|case| trial(case, &world));
+    let fixture = Arc::new(Fixture::default());
+    let trials = trials()?.into_iter().map(|trial| as_test(trial, &fixture));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     if let Some(summary) = cases::summary() {
         println!("{summary}\n");
     }
     // The last owner: this ends the cluster.
-    drop(world);
+    drop(fixture);
     Ok(conclusion.exit_code())
 }
 
-fn cases() -> Result<Vec<Case>> {
+fn trials() -> Result<Vec<Trial>> {
     let modules = [
-        assets::cases(),
-        processes::cases(),
-        control_plane::cases(),
-        webhooks::cases(),
-        manifests::cases(),
-        pods::cases(),
-        families::cases(),
-        crds::cases(),
-        events::cases(),
-        faults::cases(),
-        access::cases(),
-        deploy::cases(),
-        wait::cases(),
-        doctor::cases(),
-        resources::cases(),
-        words::cases(),
-        twin::cases(),
-        certs::cases(),
-        cases::cases()?,
+        assets::trials(),
+        processes::trials(),
+        control_plane::trials(),
+        webhooks::trials(),
+        manifests::trials(),
+        pods::trials(),
+        families::trials(),
+        crds::trials(),
+        events::trials(),
+        faults::trials(),
+        access::trials(),
+        deploy::trials(),
+        wait::trials(),
+        doctor::trials(),
+        resources::trials(),
+        kubectl_output::trials(),
+        cel_rules::trials(),
+        certs::trials(),
+        cases::trials()?,
     ];
     Ok(modules.into_iter().flatten().collect())
 }
 
-fn trial(case: Case, world: &Arc<World>) -> Trial {
-    let (world, name, soak) = (Arc::clone(world), case.name.clone(), case.soak);
-    let run = move || world.run(case).map_err(|error| Failed::from(format!("{error:#}")));
-    Trial::test(name, run).with_ignored_flag(soak)
+fn as_test(trial: Trial, fixture: &Arc<Fixture>) -> libtest_mimic::Trial {
+    let (fixture, name, soak) = (Arc::clone(fixture), trial.name.clone(), trial.soak);
+    let run = move || fixture.run(trial).map_err(|error| Failed::from(format!("{error:#}")));
+    libtest_mimic::Trial::test(name, run).with_ignored_flag(soak)
 }

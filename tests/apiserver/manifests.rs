@@ -3,20 +3,20 @@
 use anyhow::{Result, ensure};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::memgate,
     support::control_plane::ControlPlane,
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("manifests::are_accepted", are_accepted),
-        Case::new("manifests::let_memgate_serve", let_memgate_serve),
+        Trial::new("manifests::are_accepted", are_accepted),
+        Trial::new("manifests::let_memgate_serve", let_memgate_serve),
     ]
 }
 
-fn are_accepted(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn are_accepted(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let strict = [("pod-security.kubernetes.io/warn", "restricted")];
     let namespace = cluster.labelled_namespace("installed", &strict)?;
     let parts = ["--only", "rbac", "--only", "workload", "--only", "webhooks"];
@@ -33,10 +33,10 @@ fn are_accepted(world: &World) -> Result<()> {
 }
 
 /// memgate runs as its own service account, with its own role and nothing else.
-fn let_memgate_serve(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let memgate = world.memgate()?;
-    let namespace = world.namespace("agents", &[])?;
+fn let_memgate_serve(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let memgate = fixture.memgate()?;
+    let namespace = fixture.namespace("agents", &[])?;
     let apply = |text: &str| cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], text);
     let refusal = apply(BAD)?.refusal()?;
     ensure!(refusal.contains("spec.redis is required when backend is"), "{refusal}");

@@ -6,37 +6,37 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{MEMGATE, register, wait_until_asked},
     request::{Answer, create, path, send},
-    scene::{COMPLETE, INJECTED, agent, env_names, memory, pod, pod_spec},
+    samples::{COMPLETE, INJECTED, agent, env_names, memory, pod, pod_spec},
     stub::Stub,
     support::{
         control_plane::ControlPlane,
         wait,
         webhook::{Serve, Webhook, push},
     },
-    world::{Case, World},
 };
 
 /// How often the race between objects that are applied together is run.
 const RACES: usize = 100;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("pods::of_a_deployment_get_their_memory", of_a_deployment),
-        Case::new("pods::get_a_memory_that_was_made_a_moment_before", made_a_moment_before),
-        Case::new("pods::keep_their_memory_when_another_webhook_reorders", another_webhook_reorders),
-        Case::new("pods::get_their_memory_back_when_another_webhook_drops_it", another_webhook_drops),
-        Case::new("pods::can_be_applied_again", applied_again),
-        Case::new("pods::opt_out", opt_out),
-        Case::new("pods::that_require_memory_are_refused_without_it", refused_without_it),
-        Case::new("pods::of_no_family_are_none_of_our_business", none_of_our_business),
+        Trial::new("pods::of_a_deployment_get_their_memory", of_a_deployment),
+        Trial::new("pods::get_a_memory_that_was_made_a_moment_before", made_a_moment_before),
+        Trial::new("pods::keep_their_memory_when_another_webhook_reorders", another_webhook_reorders),
+        Trial::new("pods::get_their_memory_back_when_another_webhook_drops_it", another_webhook_drops),
+        Trial::new("pods::can_be_applied_again", applied_again),
+        Trial::new("pods::opt_out", opt_out),
+        Trial::new("pods::that_require_memory_are_refused_without_it", refused_without_it),
+        Trial::new("pods::of_no_family_are_none_of_our_business", none_of_our_business),
     ]
 }
 
-fn of_a_deployment(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("deployed", &[])?;
+fn of_a_deployment(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("deployed", &[])?;
     let labels = json!({"app.kubernetes.io/name": "agent", "arkonis.dev/deployment": "scout"});
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
@@ -70,10 +70,10 @@ fn of_a_deployment(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The watches of memgate cannot have told it yet.
-fn made_a_moment_before(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("raced", &[])?;
+/// The watches of memgate cannot have shown it yet.
+fn made_a_moment_before(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("raced", &[])?;
     let client = cluster.client();
     let mut lost = Vec::new();
     for number in 0..RACES {
@@ -96,8 +96,8 @@ fn made_a_moment_before(world: &World) -> Result<()> {
 
 /// As an injector of a service mesh does, and worse: memgate is asked a second time about a pod
 /// whose containers and variables stand elsewhere.
-fn another_webhook_reorders(world: &World) -> Result<()> {
-    let pod = beside(world, "reordered", |pod| {
+fn another_webhook_reorders(fixture: &Fixture) -> Result<()> {
+    let pod = beside(fixture, "reordered", |pod| {
         let mut env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
         env.reverse();
         env.push(json!({"name": "BY_ANOTHER", "value": "1"}));
@@ -117,8 +117,8 @@ fn another_webhook_reorders(world: &World) -> Result<()> {
 }
 
 /// As an operator does that writes the containers it knows over those that are there.
-fn another_webhook_drops(world: &World) -> Result<()> {
-    let pod = beside(world, "restored", |_| {
+fn another_webhook_drops(fixture: &Fixture) -> Result<()> {
+    let pod = beside(fixture, "restored", |_| {
         json!([
             {"op": "add", "path": "/metadata/annotations/seen", "value": "by another"},
             {"op": "replace", "path": "/spec/containers", "value": [
@@ -138,10 +138,10 @@ fn another_webhook_drops(world: &World) -> Result<()> {
 
 /// The pod that comes out when another webhook runs after memgate, and memgate once more after it.
 /// `patch` makes from the pod what the other one does to it.
-fn beside(world: &World, prefix: &str, patch: fn(&Value) -> Value) -> Result<Value> {
-    let cluster = world.cluster()?;
-    let memgate = world.memgate()?;
-    let namespace = world.namespace(prefix, &[])?;
+fn beside(fixture: &Fixture, prefix: &str, patch: fn(&Value) -> Value) -> Result<Value> {
+    let cluster = fixture.cluster()?;
+    let memgate = fixture.memgate()?;
+    let namespace = fixture.namespace(prefix, &[])?;
     let client = cluster.client();
     for object in [memory("notes"), agent("scout", "notes")] {
         cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
@@ -192,12 +192,12 @@ fn beside(world: &World, prefix: &str, patch: fn(&Value) -> Value) -> Result<Val
 
 /// What was added is not the user's, so applying the same manifest again leaves it where it is;
 /// were it to move, the apiserver would refuse, since a pod's variables cannot change.
-fn applied_again(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn applied_again(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let kubectl = cluster.admin();
     let rows: [(&str, &[&str]); 2] = [("applied", &[]), ("merged", &["--server-side"])];
     for (prefix, flags) in rows {
-        let namespace = world.namespace(prefix, &[])?;
+        let namespace = fixture.namespace(prefix, &[])?;
         let mut pod = pod("scout", "scout", &[]);
         push(&mut pod["spec"]["containers"][0]["env"], json!({"name": "AGENT_TIMEOUT", "value": "60"}));
         let items = json!([memory("notes"), agent("scout", "notes"), pod]);
@@ -217,8 +217,8 @@ fn applied_again(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn opt_out(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn opt_out(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let client = cluster.client();
     let inject = |value| [("memgate.dev/inject", value)];
     let rows: [(&str, &[_], &[_], bool); 4] = [
@@ -229,7 +229,7 @@ fn opt_out(world: &World) -> Result<()> {
         ("insisting", &inject("disabled"), &inject("required"), true),
     ];
     for (prefix, of_namespace, of_pod, injected) in rows {
-        let namespace = world.namespace(prefix, of_namespace)?;
+        let namespace = fixture.namespace(prefix, of_namespace)?;
         for object in [memory("notes"), agent("scout", "notes")] {
             cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
         }
@@ -242,10 +242,10 @@ fn opt_out(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn refused_without_it(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn refused_without_it(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let client = cluster.client();
-    let namespace = world.namespace("required", &[])?;
+    let namespace = fixture.namespace("required", &[])?;
     let required = pod("scout", "scout", &[("memgate.dev/inject", "required")]);
     let attempt = || -> Result<Answer> { cluster.block_on(create(&client, &namespace, &required, "")) };
 
@@ -266,12 +266,12 @@ fn refused_without_it(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// With a memgate of the trial's own, so that nobody else makes it count.
-fn none_of_our_business(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+/// With a memgate of the trial's own, so that no other trial makes it count.
+fn none_of_our_business(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let client = cluster.client();
     let namespace = cluster.fresh_namespace("foreign")?;
-    let memgate = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let memgate = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
     let only = json!({
         "key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace],
     });

@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
+    fixture::{Fixture, Trial},
     support::{process::Process, scratch::Scratch, wait},
-    world::{Case, World},
 };
 
 /// Set for a copy of this test program that is to start a child and then to die of an abort.
@@ -20,11 +20,11 @@ const DIES: &str = "MEMGATE_TEST_DIES_IN";
 /// Writes down its id and then runs far longer than any test.
 const CHILD: &str = "echo $$ > pid.new && mv pid.new pid && exec sleep 86399";
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("processes::end_with_a_dead_test", end_with_a_dead_test),
-        Case::new("processes::end_with_a_panic", end_with_a_panic),
-        Case::new("processes::tell_how_they_ended", tell_how_they_ended),
+        Trial::new("processes::end_with_a_dead_test", end_with_a_dead_test),
+        Trial::new("processes::end_with_a_panic", end_with_a_panic),
+        Trial::new("processes::tell_how_they_ended", tell_how_they_ended),
     ]
 }
 
@@ -41,14 +41,14 @@ fn die() -> ExitCode {
     process::abort()
 }
 
-fn end_with_a_dead_test(_: &World) -> Result<()> {
+fn end_with_a_dead_test(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("process")?;
     let status = Command::new(env::current_exe()?).env(DIES, scratch.path()).output()?.status;
     ensure!(status.code().is_none(), "it should have aborted, but ended: {status}");
     wait_until_gone(&child_id(scratch.path())?)
 }
 
-fn end_with_a_panic(_: &World) -> Result<()> {
+fn end_with_a_panic(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("process")?;
     let dir = scratch.path().to_owned();
     let panicked = thread::spawn(move || {
@@ -63,7 +63,7 @@ fn end_with_a_panic(_: &World) -> Result<()> {
     wait_until_gone(&child_id(scratch.path())?)
 }
 
-fn tell_how_they_ended(_: &World) -> Result<()> {
+fn tell_how_they_ended(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("process")?;
     let rows = [
         ("exit 7", "", 7),

@@ -52,7 +52,7 @@ pub(crate) async fn send(
 /// The path of all objects of the kind of `object` in a namespace, or of one of them.
 ///
 /// # Errors
-/// When nobody here knows how the kind is called in a path.
+/// When the name of the kind in a path is not known here.
 pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Result<String> {
     let api_version = object["apiVersion"].as_str().context("an object has no apiVersion")?;
     let kind = object["kind"].as_str().context("an object has no kind")?;

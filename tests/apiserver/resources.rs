@@ -6,30 +6,30 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     request::{Answer, create, path, send},
-    scene::{COMPLETE, agent, env_names, memory, memory_of, pod},
+    samples::{COMPLETE, agent, env_names, memory, memory_of, pod},
     support::{control_plane::ControlPlane, kubectl::Output},
-    world::{Case, World},
 };
 
 const REDIS_REQUIRED: &str = "spec.redis is required when backend is \"redis\"";
 const VECTOR_STORE_REQUIRED: &str = "spec.vectorStore is required when backend is \"vector-store\"";
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("resources::stored_invalid_can_be_labelled_and_mended", stored_invalid),
-        Case::new("resources::being_deleted_lose_their_finalizers", being_deleted),
-        Case::new("resources::have_a_status_that_is_not_judged", status),
-        Case::new("resources::dry_runs_decide_the_same_and_store_nothing", dry_runs),
+        Trial::new("resources::stored_invalid_can_be_labelled_and_mended", stored_invalid),
+        Trial::new("resources::being_deleted_lose_their_finalizers", being_deleted),
+        Trial::new("resources::have_a_status_that_is_not_judged", status),
+        Trial::new("resources::dry_runs_decide_the_same_and_store_nothing", dry_runs),
     ]
 }
 
-/// A memory that memgate would refuse, stored while nobody asked it, with a finalizer.
-fn invalid(world: &World, namespace: &str) -> Result<Value> {
+/// A memory that memgate would refuse, stored without asking it, with a finalizer.
+fn invalid(fixture: &Fixture, namespace: &str) -> Result<Value> {
     let mut memory = memory_of("notes", &json!({"backend": "redis"}));
     memory["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    let stager = world.memgate()?.stager();
-    world.cluster()?.block_on(create(&stager, namespace, &memory, ""))?.object()
+    let exempt = fixture.memgate()?.exempt_client();
+    fixture.cluster()?.block_on(create(&exempt, namespace, &memory, ""))?.object()
 }
 
 fn patch(cluster: &ControlPlane, namespace: &str, patch: &Value) -> Result<Output> {
@@ -37,10 +37,10 @@ fn patch(cluster: &ControlPlane, namespace: &str, patch: &Value) -> Result<Outpu
     cluster.kubectl(&["patch", "arkmemory", "notes", "-n", namespace, "--type=merge", "--patch", &patch])
 }
 
-fn stored_invalid(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("stored", &[])?;
-    invalid(world, &namespace)?;
+fn stored_invalid(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("stored", &[])?;
+    invalid(fixture, &namespace)?;
 
     let labels = json!({"metadata": {"labels": {"team": "a"}, "annotations": {"seen": "1"}}});
     let labelled = patch(cluster, &namespace, &labels)?.ok()?;
@@ -60,10 +60,10 @@ fn stored_invalid(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn being_deleted(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("leaving", &[])?;
-    invalid(world, &namespace)?;
+fn being_deleted(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("leaving", &[])?;
+    invalid(fixture, &namespace)?;
     let delete = ["delete", "arkmemory", "notes", "-n", &namespace, "--wait=false"];
     let deleted = cluster.kubectl(&delete)?.ok()?;
     ensure!(deleted.stderr.is_empty(), "{}", deleted.stderr);
@@ -78,10 +78,10 @@ fn being_deleted(world: &World) -> Result<()> {
 }
 
 /// As the operator writes it, on an object that memgate would refuse.
-fn status(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("status", &[])?;
-    let mut memory = invalid(world, &namespace)?;
+fn status(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("status", &[])?;
+    let mut memory = invalid(fixture, &namespace)?;
     memory["status"] = json!({"observedGeneration": 1});
     let path = path(&memory, &namespace, Some("notes"))? + "/status";
     let answer = cluster.block_on(send(&cluster.client(), Method::PUT, &path, Some(&memory)))?;
@@ -90,10 +90,10 @@ fn status(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn dry_runs(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn dry_runs(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let client = cluster.client();
-    let namespace = world.namespace("dry", &[])?;
+    let namespace = fixture.namespace("dry", &[])?;
     let objects = [
         memory_of("bad", &json!({"backend": "redis"})),
         memory_of("odd", &json!({"backend": "in-context", "redis": {"secretRef": {"name": "left-over"}}})),

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{MEMGATE, register},
     support::{
         certs::Authority,
@@ -13,16 +14,15 @@ use crate::{
         wait,
         webhook::{Endpoint, Serve},
     },
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("wait::ends_when_every_call_is_answered", answered),
-        Case::new("wait::says_what_is_missing", missing),
-        Case::new("wait::waits_for_memgate_to_come", patient),
-        Case::new("wait::says_who_may_not_ask", forbidden),
-        Case::new("wait::says_which_namespace_is_left_out", exempt),
+        Trial::new("wait::ends_when_every_call_is_answered", answered),
+        Trial::new("wait::says_what_is_missing", missing),
+        Trial::new("wait::waits_for_memgate_to_come", patient),
+        Trial::new("wait::says_who_may_not_ask", forbidden),
+        Trial::new("wait::says_which_namespace_is_left_out", exempt),
     ]
 }
 
@@ -39,9 +39,9 @@ const PROBES: [&str; 9] = [
     "sympozium ensembles.sympozium.ai",
 ];
 
-fn answered(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("waiting", &[])?;
+fn answered(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("waiting", &[])?;
     let output = run(cluster, &["-n", &namespace, "--timeout", "90s", "-o", "json"])?;
     ensure!(output.status.code() == Some(0), "{output:?}");
     let result: Value = serde_json::from_slice(&output.stdout)?;
@@ -64,12 +64,12 @@ fn answered(world: &World) -> Result<()> {
 }
 
 /// One thing after the other goes wrong with a registration of its own.
-fn missing(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn missing(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("waiting")?;
     says(cluster, &namespace, "there is no MutatingWebhookConfiguration")?;
 
-    let mut webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let mut webhook = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
     let foreign = Authority::new("somebody else")?;
     let address = webhook.addresses().listen;
     registered(cluster, &Endpoint::new(address, &foreign.pem()), &namespace)?;
@@ -95,9 +95,9 @@ fn missing(world: &World) -> Result<()> {
     says(cluster, &namespace, "there is no ValidatingWebhookConfiguration")
 }
 
-/// The namespace is not one that memgate is asked about, whoever waits.
-fn exempt(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+/// The namespace is not one that memgate is asked about.
+fn exempt(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let (namespace, other) = (cluster.fresh_namespace("waiting")?, cluster.fresh_namespace("waiting")?);
     let nowhere = Endpoint::new(([127, 0, 0, 1], 1).into(), &Authority::new("nobody")?.pem());
     registered(cluster, &nowhere, &namespace)?;
@@ -110,15 +110,15 @@ fn exempt(world: &World) -> Result<()> {
 }
 
 /// It is started first, as a Job of an installation may be.
-fn patient(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn patient(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("waiting")?;
     let waiting = command(cluster)
         .args(["-n", &namespace, "--webhook-configuration", &namespace, "--timeout", "90s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let webhook = Serve::new(MEMGATE).kubeconfig(&world.memgate()?.kubeconfig).ready()?;
+    let webhook = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
     registered(cluster, &webhook.endpoint(), &namespace)?;
     let output = waiting.wait_with_output()?;
     ensure!(output.status.code() == Some(0), "{output:?}");
@@ -126,9 +126,9 @@ fn patient(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn forbidden(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("waiting", &[])?;
+fn forbidden(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("waiting", &[])?;
     let nobody = cluster.user_kubeconfig("waits-for-nothing", &[])?;
     let output = memgate_wait(&nobody)
         .args(["-n", &namespace, "--timeout", "1s", "--family", "orloj"])

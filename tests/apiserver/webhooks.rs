@@ -4,20 +4,20 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     stub::Stub,
     support::wait,
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("webhooks::mutate_what_is_created", mutate_what_is_created),
-        Case::new("webhooks::refuse_what_is_created", refuse_what_is_created),
+        Trial::new("webhooks::mutate_what_is_created", mutate_what_is_created),
+        Trial::new("webhooks::refuse_what_is_created", refuse_what_is_created),
     ]
 }
 
-fn mutate_what_is_created(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn mutate_what_is_created(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("mutated")?;
     let stub = Stub::start(|_| {
         // [{"op":"add","path":"/data","value":{"by":"stub"}}]
@@ -45,8 +45,8 @@ fn mutate_what_is_created(world: &World) -> Result<()> {
     })
 }
 
-fn refuse_what_is_created(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn refuse_what_is_created(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("refused")?;
     let elsewhere = cluster.fresh_namespace("elsewhere")?;
     let stub = Stub::start(|request| {

@@ -49,20 +49,22 @@ async fn last_words(victim: &Victim, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
+/// S5 of docs/reliability.md.
 #[tokio::test]
-async fn s05_versions_before_1_2_are_refused_with_an_alert() {
+async fn versions_before_1_2_are_refused_with_an_alert() {
     let mut victim = Victim::start(&[]).await;
     for (count, minor) in (1..).zip([0, 1, 2]) {
         let said = last_words(&victim, &old_hello(minor)).await;
         // A fatal alert: handshake_failure, or protocol_version.
-        let [21, 3, 3, 0, 2, 2, 40 | 70] = said.as_slice() else { panic!("3.{minor} is told {said:?}") };
+        let [21, 3, 3, 0, 2, 2, 40 | 70] = said.as_slice() else { panic!("3.{minor} gets {said:?}") };
         counted(&mut victim, count).await;
     }
     victim.is_well().await;
 }
 
+/// S5 of docs/reliability.md.
 #[tokio::test]
-async fn s05_what_is_no_tls_is_hung_up_on_and_counted() {
+async fn connections_without_tls_are_closed_and_counted() {
     let mut victim = Victim::start(&[]).await;
     let cut = &old_hello(1)[..20];
     let sent: [&[u8]; 6] = [
@@ -82,7 +84,7 @@ async fn s05_what_is_no_tls_is_hung_up_on_and_counted() {
     victim.is_well().await;
 }
 
-/// Trusts everybody: what is asked is only whether the server serves.
+/// Trusts every server: what is asked is only whether it serves.
 #[derive(Debug)]
 struct Anybody;
 
@@ -134,15 +136,16 @@ fn config(versions: &[&'static SupportedProtocolVersion], with_certificate: bool
     builder.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
 }
 
+/// S5 of docs/reliability.md.
 #[tokio::test]
-async fn s05_any_name_and_none_is_served_and_nobody_is_asked_for_a_certificate() {
+async fn any_server_name_is_served_and_no_client_certificate_is_requested() {
     let victim = Victim::start(&[]).await;
     let both = [&version::TLS12, &version::TLS13];
     for (what, name, config) in [
         ("another name", "kubernetes.default.svc", config(&both, false)),
         ("no name", "127.0.0.1", config(&both, false)),
         ("the name of a Service", "memgate.memgate-system.svc", config(&[&version::TLS12], false)),
-        ("a certificate that nobody asked for", "localhost", config(&[&version::TLS12], true)),
+        ("a certificate that was not requested", "localhost", config(&[&version::TLS12], true)),
         ("the same in 1.3", "localhost", config(&[&version::TLS13], true)),
     ] {
         let stream = TcpStream::connect(victim.address()).await.unwrap();
@@ -153,8 +156,9 @@ async fn s05_any_name_and_none_is_served_and_nobody_is_asked_for_a_certificate()
     assert_eq!(victim.metric(FAILED).await, 0);
 }
 
+/// S5 of docs/reliability.md.
 #[tokio::test]
-async fn s05_other_protocols_are_refused_in_the_handshake() {
+async fn other_protocols_are_refused_in_the_handshake() {
     let mut victim = Victim::start(&[]).await;
     for (count, protocol) in (1..).zip(["h2", "http/1.0", "acme-tls/1"]) {
         let mut config = config(&[&version::TLS13], false);

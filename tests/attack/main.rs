@@ -2,18 +2,18 @@
 //! half; the other is what it costs: memory, file descriptors and log lines have asserted bounds.
 //!
 //! ```text
-//! s01 s02    requests    not what an apiserver sends; bodies that are too long, or lie about it
-//! s03        memory      64 callers with 8 MiB each
-//! s04        slow        drips, silence, ten thousand connections
-//! s05        handshakes  old versions, other protocols, names and certificates
-//! s06        json        depth, width, numbers, text
-//! s07–s10    reviews     envelopes, names, full pods, odd pods
-//! s11–s14    tenants     addresses, forged marks, secrets, what an answer gives away
-//! r16        faults      no descriptors, no room on the disk, no names; logs
+//! requests    not what an apiserver sends; bodies that are too long, or lie about it (S1, S2)
+//! memory      64 callers with 8 MiB each (S3)
+//! slow        slow bodies and heads, silence, ten thousand connections (S4)
+//! handshakes  old versions, other protocols, names and certificates (S5)
+//! json        depth, width, numbers, text (S6)
+//! reviews     envelopes, names, full pods, unusual pods (S7 to S10)
+//! tenants     addresses, forged marks, secrets, what an answer gives away (S11 to S14)
+//! exhaustion  no descriptors, no room on the disk, no names; logs (R16)
 //! ```
 //!
-//! More of the same where a server within the test will do: `tests/server` (wire, objects, timers,
-//! limits, deciding).
+//! The numbers are rows of docs/reliability.md. More of the same where a server within the test will do:
+//! `tests/server` (wire, objects, timers, limits, deciding).
 
 #![allow(
     clippy::expect_used,
@@ -23,9 +23,12 @@
     reason = "a test may panic"
 )]
 
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "../server/client.rs"]
 mod client;
-mod faults;
+
+mod exhaustion;
 mod handshakes;
 mod json;
 mod memory;

@@ -37,8 +37,9 @@ fn may_come_again(answer: &Answer) -> bool {
     matches!(answer.status, 429 | 503) && answer.header("retry-after") == Some("1")
 }
 
+/// S3 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s03_what_finds_no_room_is_refused_at_once_and_the_rest_is_served() {
+async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served() {
     let _alone = ALONE.lock().await;
     let mut victim = Victim::start(&["--timeout-body=1m"]).await;
     let mut callers = Vec::new();
@@ -90,8 +91,9 @@ async fn insist(victim: &Victim, uid: usize) {
     panic!("never served");
 }
 
+/// S3 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s03_all_callers_are_served_when_they_come_again() {
+async fn all_callers_are_served_when_they_retry() {
     let _alone = ALONE.lock().await;
     let victim = Victim::start(&["--timeout-body=1m"]).await;
     join_all((0..CALLERS).map(|uid| insist(&victim, uid))).await;

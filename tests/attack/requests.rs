@@ -8,8 +8,9 @@ const LIMIT: usize = 8 << 20;
 /// What would be found in an answer that repeats what was sent.
 const MARK: &str = "x-marks-the-spot";
 
+/// S1 of docs/reliability.md.
 #[tokio::test]
-async fn s01_no_refusal_repeats_what_was_sent() {
+async fn no_rejection_repeats_what_was_sent() {
     let victim = Victim::start(&[]).await;
     let json = &[("content-type", "application/json"), ("x-mark", MARK)];
     let marked = format!(r#"{{"{MARK}":"#);
@@ -47,8 +48,9 @@ async fn s01_no_refusal_repeats_what_was_sent() {
     victim.is_well().await;
 }
 
+/// S2 of docs/reliability.md.
 #[tokio::test]
-async fn s02_what_is_no_http_is_hung_up_on() {
+async fn connections_without_http_are_closed() {
     let victim = Victim::start(&[]).await;
     for sent in [
         &b"hello\r\n\r\n"[..],
@@ -70,8 +72,9 @@ async fn s02_what_is_no_http_is_hung_up_on() {
     victim.is_well().await;
 }
 
+/// S2 of docs/reliability.md.
 #[tokio::test]
-async fn s02_two_lengths_are_never_two_requests() {
+async fn two_lengths_are_never_two_requests() {
     let victim = Victim::start(&[]).await;
     let smuggled = String::from_utf8(post("/mutate", &review("smuggled", None))).unwrap();
     for lengths in
@@ -95,8 +98,9 @@ async fn s02_two_lengths_are_never_two_requests() {
     victim.is_well().await;
 }
 
+/// S2 of docs/reliability.md.
 #[tokio::test]
-async fn s02_a_body_without_end_costs_no_memory() {
+async fn an_endless_body_costs_no_memory() {
     let victim = Victim::start(&[]).await;
     let before = victim.peak_mib();
     let start = "POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -118,8 +122,9 @@ async fn s02_a_body_without_end_costs_no_memory() {
     victim.is_well().await;
 }
 
+/// S2 of docs/reliability.md.
 #[tokio::test]
-async fn s02_limits_can_be_set() {
+async fn the_limit_of_a_body_can_be_set() {
     let victim = Victim::start(&["--max-body-bytes", "4Ki", "--max-bytes-in-flight", "64Ki"]).await;
     assert_eq!(victim.ask(&head("/mutate", 4097)).await.status, 413);
     let mut body = review("u-1", None);

@@ -57,8 +57,9 @@ fn patched(answer: &Answer, object: &Value) -> Value {
     object
 }
 
+/// S7 of docs/reliability.md.
 #[tokio::test]
-async fn s07_envelopes_get_400_or_an_answer_without_a_patch() {
+async fn wrong_envelopes_get_400_or_an_answer_without_a_patch() {
     let victim = Victim::start(&[]).await;
     let v1 = "admission.k8s.io/v1";
     let good = review(&[])["request"].clone();
@@ -127,7 +128,7 @@ async fn s07_envelopes_get_400_or_an_answer_without_a_patch() {
             200,
         ),
         (
-            "a kind of nobody",
+            "an unknown kind",
             "/mutate",
             review(&[("kind", json!({"group": "example.dev", "version": "v1", "kind": "Pod"}))]),
             200,
@@ -172,8 +173,9 @@ const HOSTILE: [&str; 9] = [
     "${jndi:ldap://127.0.0.1}%n%s{{.}}",
 ];
 
+/// S8 of docs/reliability.md.
 #[tokio::test]
-async fn s08_odd_names_stay_in_their_place() {
+async fn hostile_names_stay_in_their_place() {
     let victim = Victim::start(&[]).await;
     let long: Vec<String> = [253, 254, 100_000].map(|length| "n".repeat(length)).to_vec();
     let hostile = HOSTILE.iter().copied().chain(long.iter().map(String::as_str));
@@ -250,8 +252,9 @@ async fn s08_odd_names_stay_in_their_place() {
     victim.is_well().await;
 }
 
+/// S8 of docs/reliability.md.
 #[tokio::test]
-async fn s08_pointers_escape_what_must_be_escaped() {
+async fn pointers_escape_what_must_be_escaped() {
     let victim = Victim::start(&[]).await;
     for key in ["a~b", "a/b", "~1", "~0~1/", "/", "a%2Fb"] {
         let mut object = pod();
@@ -276,8 +279,9 @@ fn env_of(container: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// S9 of docs/reliability.md.
 #[tokio::test]
-async fn s09_what_a_pod_says_stays_and_full_pods_are_served() {
+async fn full_pods_are_served_and_keep_what_they_have() {
     let mut state = scene();
     state["items"][1]["spec"] =
         json!({"backend": "redis", "redis": {"secretRef": {"name": "redis"}, "ttlSeconds": 60}});
@@ -316,8 +320,9 @@ async fn s09_what_a_pod_says_stays_and_full_pods_are_served() {
     victim.is_well().await;
 }
 
+/// S9 of docs/reliability.md.
 #[tokio::test]
-async fn s09_a_thousand_containers_and_volumes_are_served() {
+async fn a_thousand_containers_and_volumes_are_served() {
     let victim = Victim::start(&[]).await;
     let mut object = pod();
     let numbered = |prefix: &str| {
@@ -350,8 +355,9 @@ async fn s09_a_thousand_containers_and_volumes_are_served() {
 }
 
 /// As many mistakes as find room in one object.
+/// S9 of docs/reliability.md.
 #[tokio::test]
-async fn s09_a_hundred_thousand_mistakes_get_a_short_answer() {
+async fn a_hundred_thousand_mistakes_get_a_short_answer() {
     let victim = Victim::start(&[]).await;
     let mut wrong = String::new();
     for number in 0..100_000 {
@@ -367,8 +373,9 @@ async fn s09_a_hundred_thousand_mistakes_get_a_short_answer() {
     victim.is_well().await;
 }
 
+/// S10 of docs/reliability.md.
 #[tokio::test]
-async fn s10_odd_pods_get_the_same_patch_or_a_reason() {
+async fn unusual_pods_get_the_same_patch_or_a_reason() {
     let victim = Victim::start(&[]).await;
     let plain = victim.review("/mutate", &review(&[])).await.review();
     assert!(plain["patch"].is_string());

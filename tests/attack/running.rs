@@ -189,7 +189,7 @@ impl Victim {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
-    /// Its log, each line as the JSON that it must be. A person is told something else at the start.
+    /// Its log, each line as the JSON that it must be. What a terminal shows at the start is another text.
     pub(crate) fn lines(&self) -> Vec<Value> {
         let log = self.log();
         let serving = log.find("\"serving\"").unwrap();
@@ -229,7 +229,7 @@ impl Drop for Victim {
     }
 }
 
-/// Two addresses of loopback that nobody else has: its hosts are enough for every process and test.
+/// Two addresses of loopback of its own: their hosts are enough for every process and test.
 fn own_addresses() -> (SocketAddr, SocketAddr) {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();

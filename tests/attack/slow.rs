@@ -54,8 +54,9 @@ async fn tcp(address: SocketAddr) -> Option<TcpStream> {
     TcpStream::connect(address).await.ok()
 }
 
+/// S4 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s04_bodies_that_drip_keep_nobody_out() {
+async fn slow_bodies_keep_no_caller_out() {
     let victim = Victim::start(&[]).await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let mut drips = Vec::new();
@@ -78,8 +79,9 @@ async fn s04_bodies_that_drip_keep_nobody_out() {
     victim.is_well().await;
 }
 
+/// S4 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s04_heads_that_drip_and_handshakes_that_stop_keep_nobody_out() {
+async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
     let mut victim = Victim::start(&["--timeout-handshake=1s", "--timeout-head=1s"]).await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let hello = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
@@ -106,8 +108,9 @@ async fn s04_heads_that_drip_and_handshakes_that_stop_keep_nobody_out() {
     victim.is_well().await;
 }
 
+/// S4 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s04_ten_thousand_idle_connections_cost_the_apiserver_none() {
+async fn ten_thousand_idle_connections_cost_the_apiserver_none() {
     let victim = Victim::start(&[]).await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let count = idle_connections();
@@ -144,8 +147,9 @@ fn idle_connections() -> usize {
 }
 
 /// A caller whose reviews are good, from one address, in such a number that it holds all places.
+/// S4 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s04_one_address_with_good_manners_cannot_take_all_places() {
+async fn one_address_cannot_take_all_connections() {
     let victim = Victim::start(&["--max-connections=64", "--max-requests=32"]).await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let mut crowd = Vec::new();

@@ -4,19 +4,16 @@
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::path::Path;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use memgate::admission;
-use memgate::casefile::{Case, read::read, request};
+use memgate::casefile::{Case, request};
 use memgate::decide::decide;
-use memgate::manifest::document::values;
 use memgate::model::finding::Phase;
-use memgate::offline::collect::collect;
 use serde_json::{Value, json};
 
+use crate::cases::cases;
 use crate::running::{Setup, Victim, scene};
 
 fn review(group: &str, version: &str, kind: &str, object: &Value) -> Value {
@@ -34,7 +31,7 @@ fn review(group: &str, version: &str, kind: &str, object: &Value) -> Value {
 }
 
 /// Spellings of addresses that lead back into the cluster or the machine. `PORT` is one where
-/// somebody listens.
+/// the test listens.
 const ADDRESSES: [&str; 16] = [
     "http://127.0.0.1:PORT",
     "http://localhost:PORT",
@@ -54,8 +51,9 @@ const ADDRESSES: [&str; 16] = [
     "http://127.0.0.1:PORT/../../etc",
 ];
 
+/// S11 of docs/reliability.md.
 #[tokio::test]
-async fn s11_addresses_are_judged_and_never_called() {
+async fn addresses_are_validated_and_never_called() {
     let trap = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     trap.set_nonblocking(true).unwrap();
     let port = trap.local_addr().unwrap().port().to_string();
@@ -88,15 +86,15 @@ async fn s11_addresses_are_judged_and_never_called() {
             let object = json!({"metadata": {"name": "m", "namespace": "team"}, "spec": spec});
             let response = victim.review("/validate", &review(group, version, kind, &object)).await.review();
             let codes = response["auditAnnotations"]["codes"].as_str().unwrap_or_default().to_owned();
-            let told = |code: &str| codes.split(',').any(|told| told == code);
-            if told("orloj/http-endpoint-blocked") {
+            let reported = |code: &str| codes.split(',').any(|reported| reported == code);
+            if reported("orloj/http-endpoint-blocked") {
                 assert_eq!(response["allowed"], false, "{address}");
                 denied.push(spelling);
             }
             if group == "ark.mckinsey.com" {
-                assert!(told("ark/memory-address-local"), "{address}: {response}");
+                assert!(reported("ark/memory-address-local"), "{address}: {response}");
             }
-            if told("orka/backend-endpoint-private") {
+            if reported("orka/backend-endpoint-private") {
                 warned.push(spelling);
             }
             if address.contains('@') && group != "core.orka.ai" {
@@ -105,7 +103,7 @@ async fn s11_addresses_are_judged_and_never_called() {
                     "orloj/inline-credential",
                     "arkonis/endpoint-credentials",
                 ];
-                assert!(credentials.iter().any(|code| told(code)), "{kind} {address}: {response}");
+                assert!(credentials.iter().any(|code| reported(code)), "{kind} {address}: {response}");
                 assert!(!response.to_string().contains("user:pass"), "{kind}: {response}");
             }
         }
@@ -124,8 +122,9 @@ async fn s11_addresses_are_judged_and_never_called() {
     victim.is_well().await;
 }
 
+/// S11 of docs/reliability.md.
 #[tokio::test]
-async fn s11_a_name_is_never_a_path() {
+async fn a_name_is_never_a_path() {
     let mut state = scene();
     let names = ["../../secrets/root", "team-b/notes", "notes%2f..", "..", "/", "notes?watch=1", "notes#x"];
     for (number, name) in names.iter().enumerate() {
@@ -147,8 +146,9 @@ async fn s11_a_name_is_never_a_path() {
     victim.is_well().await;
 }
 
+/// S12 of docs/reliability.md.
 #[tokio::test]
-async fn s12_forged_marks_gain_nothing() {
+async fn forged_marks_gain_nothing() {
     let victim = Victim::start(&[]).await;
     let pod = |annotations: Value| {
         json!({
@@ -198,21 +198,6 @@ async fn s12_forged_marks_gain_nothing() {
     victim.is_well().await;
 }
 
-/// Every case of the project, with the file that it is in.
-fn cases() -> Vec<(String, Case)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut std::io::empty());
-    let mut cases = Vec::new();
-    for source in collected.sources.into_iter().map(Arc::new) {
-        let file = Path::new(source.name()).strip_prefix(&root).unwrap().display().to_string();
-        for document in values(&source, &mut Vec::new()) {
-            cases.extend(read(document.value()).unwrap().into_iter().map(|case| (file.clone(), case)));
-        }
-    }
-    assert!(cases.len() > 500);
-    cases
-}
-
 /// Both answers to a case, with the patch in clear text behind them.
 fn answers(case: &Case) -> String {
     let review = request::review(case).to_string();
@@ -244,11 +229,12 @@ fn mark(value: &mut Value, mark: &str) {
 }
 
 /// Where a Secret's values would have to pass through: the state, and from there the answers.
+/// S13 of docs/reliability.md.
 #[test]
-fn s13_no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
+fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
     let encoded = BASE64_STANDARD.encode(MARK);
     let mut secrets = 0;
-    for (file, mut case) in cases() {
+    for (file, mut case) in cases().unwrap() {
         for object in case.state.iter_mut().filter(|object| object["kind"] == "Secret") {
             mark(&mut object["data"], &encoded);
             mark(&mut object["stringData"], MARK);
@@ -268,25 +254,26 @@ fn s13_no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
 const OF_STATUS: [&str; 2] =
     ["prefers-the-resolved-address-to-a-number", "takes-the-resolved-address-without-the-service"];
 
+/// S14 of docs/reliability.md.
 #[test]
-fn s14_answers_hold_nothing_of_the_status_of_others() {
-    let mut told = BTreeSet::new();
+fn answers_hold_nothing_of_the_status_of_others() {
+    let mut named = BTreeSet::new();
     let mut marked = 0;
-    for (_, mut case) in cases() {
+    for (_, mut case) in cases().unwrap() {
         for object in case.state.iter_mut().filter(|object| object.get("status").is_some()) {
             mark(&mut object["status"], MARK);
             marked += 1;
         }
         if answers(&case).contains(MARK) {
-            told.insert(case.name);
+            named.insert(case.name);
         }
     }
     assert!(marked > 10, "{marked} objects with a status are too few to say anything");
-    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), OF_STATUS);
+    assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), OF_STATUS);
 }
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there, or
-/// the rule says so to help whoever mistook the namespace.
+/// the rule says so to help after a mistaken namespace.
 const ACROSS: [&str; 19] = [
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
     "accepts-headers-to-a-known-service-of-another-namespace",
@@ -317,13 +304,14 @@ const ACROSS: [&str; 19] = [
 
 /// A name in another namespace must not change the answer: or a tenant could ask who is there. The
 /// objects of orloj and sympozium are not of one namespace: their platforms look for them in all.
+/// S14 of docs/reliability.md.
 #[test]
-fn s14_answers_do_not_depend_on_names_in_other_namespaces() {
-    let mut told = BTreeSet::new();
+fn answers_do_not_depend_on_names_in_other_namespaces() {
+    let mut named = BTreeSet::new();
     let mut moved = 0;
     let of_one_namespace =
         |file: &str| ["ark/", "arkonis/", "orka/"].iter().any(|family| file.starts_with(family));
-    for (_, case) in cases().into_iter().filter(|(file, _)| of_one_namespace(file)) {
+    for (_, case) in cases().unwrap().into_iter().filter(|(file, _)| of_one_namespace(file)) {
         let own = request::review(&case)["request"]["namespace"].clone();
         let mut renamed = case.clone();
         for object in &mut renamed.state {
@@ -335,9 +323,9 @@ fn s14_answers_do_not_depend_on_names_in_other_namespaces() {
             }
         }
         if answers(&renamed) != answers(&case) {
-            told.insert(case.name);
+            named.insert(case.name);
         }
     }
     assert!(moved > 20, "{moved} objects elsewhere are too few to say anything");
-    assert_eq!(told.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
+    assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
 }

@@ -125,10 +125,12 @@ fn holds(components: &[Component]) {
 
 /// What kustomize makes of a folder and some components.
 fn built(folder: &str, names: &[&str]) -> Objects {
-    // Below the root of the repository, for a path of kustomize has to be relative.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    // Below the root of the repository, wherever else cargo builds: a path of kustomize has to be relative.
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = repository.join("target/tmp");
+    fs::create_dir_all(&target).expect("a folder can be made");
     let place = tempfile::tempdir_in(target).expect("a folder can be made");
-    let steps = place.path().strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("target is in the repository");
+    let steps = place.path().strip_prefix(repository).expect("it is in the repository");
     let root = "../".repeat(steps.iter().count()) + "deploy/kustomize";
     let components: Vec<_> = names.iter().map(|name| format!("{root}/components/{name}")).collect();
     let kustomization = json!({"resources": [format!("{root}/{folder}")], "components": components});

@@ -1,11 +1,14 @@
-//! That every way to install memgate installs the same: what `memgate manifests` prints, and what
-//! `kubectl kustomize` makes of `deploy/kustomize`.
+//! That every way to install memgate installs the same: what `memgate manifests` prints, what `kubectl
+//! kustomize` makes of `deploy/kustomize`, and what Helm makes of `deploy/helm`.
 //!
 //! ```text
-//! arguments   what the Deployment gives to memgate
-//! objects     sets of objects, and how they are compared
-//! generate    the tables among the files, printed by the renderer
-//! kustomize   base, families and components against the renderer
+//! arguments     what the Deployment gives to memgate
+//! objects       sets of objects, and how they are compared
+//! generate      the tables among the files, printed by the renderer
+//! kustomize     base, families and components against the renderer
+//! helm          the chart against the renderer
+//! cert_manager  certs/cert-manager.yaml asks for the certificate that is needed
+//! monitoring    alerts and dashboard ask for metrics that exist
 //! ```
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
@@ -14,6 +17,9 @@
 mod support;
 
 mod arguments;
+mod cert_manager;
 mod generate;
+mod helm;
 mod kustomize;
+mod monitoring;
 mod objects;

@@ -44,7 +44,7 @@ pub(crate) fn fuzz(target: &Target) -> Result<(), Failed> {
         seeds.push(fs::read(path)?);
     }
     let Some(time) = env::var("MEMGATE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()) else {
-        // The same damage in every run: whoever changes something else shall not meet a new fault.
+        // The same damage in every run: a change elsewhere shall not meet a new fault.
         let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         return batch(target, &seeds, TestRunner::new_with_rng(config(), rng));
     };

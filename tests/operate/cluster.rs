@@ -19,7 +19,7 @@ const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigur
     mutatingadmissionpolicies,mutatingadmissionpolicybindings,clusterroles,clusterrolebindings";
 
 /// The longest that a script may take, in seconds.
-const PATIENCE: &str = "300";
+const COMMAND_TIMEOUT_SECONDS: &str = "300";
 
 /// A cluster with a network for its Services and a stand-in for a kubelet.
 pub(crate) struct Cluster {
@@ -57,7 +57,7 @@ impl Cluster {
         let home = self.programs.path().join("home");
         std::fs::create_dir_all(&home)?;
         let output = Command::new("timeout")
-            .args(["--kill-after=10", PATIENCE, "/bin/bash", "-euo", "pipefail", "-c", script])
+            .args(["--kill-after=10", COMMAND_TIMEOUT_SECONDS, "/bin/bash", "-euo", "pipefail", "-c", script])
             .env_clear()
             .env("HOME", &home)
             .env("KUBECONFIG", self.control_plane.admin_kubeconfig())

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use crate::network::Endpoints;
+use crate::support::balancer::Endpoints;
 use crate::support::control_plane::ControlPlane;
 use crate::support::process::Process;
 use crate::support::scratch::Scratch;
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// How long a pod may take to end. A real one has two minutes, as the last calls come on connections
 /// that an apiserver keeps for 90 s; `tests/apiserver/faults` counts those.
-const GRACE: Duration = Duration::from_secs(5);
+const TERMINATION_DELAY: Duration = Duration::from_secs(5);
 
 /// A running stand-in, ended on drop, with all processes that it has started.
 pub(crate) struct Kubelet {
@@ -59,7 +59,7 @@ struct Running {
     listen: SocketAddr,
     health: SocketAddr,
     ready: bool,
-    /// Since when it has been told to end.
+    /// When it got the signal to end.
     ending: Option<Instant>,
     _files: Scratch,
 }
@@ -154,7 +154,7 @@ fn attend(
                     known.ending = Some(Instant::now());
                     known.process.signal("TERM")?;
                 }
-                Some(since) if !hurry && since < GRACE => {}
+                Some(since) if !hurry && since < TERMINATION_DELAY => {}
                 _ => drop(known.process.kill()?),
             }
             if known.process.exited()?.is_some() {
@@ -305,7 +305,7 @@ fn probe(cluster: &ControlPlane, pod: &mut Running, name: &str) -> Result<()> {
         return Ok(());
     }
     let condition = |kind: &str| json!({"type": kind, "status": if ready { "True" } else { "False" }, "lastTransitionTime": "2020-01-01T00:00:00Z"});
-    // No two pods of one cluster have the same; nobody ever connects there.
+    // No two pods of one cluster have the same; nothing ever connects there.
     let address = format!("10.1.{}.{}", pod.health.port() >> 8, pod.health.port() & 0xff);
     let status = json!({"status": {
         "phase": "Running", "podIP": address, "podIPs": [{"ip": address}],

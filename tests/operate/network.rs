@@ -5,35 +5,18 @@
 //! a moment ago, each in turn. What is connected stays connected, as it does through a real Service.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
+use crate::support::balancer::{Endpoints, relay};
+
 /// The longest request for a connection.
-const REQUEST: usize = 4096;
-
-/// The replicas that are ready, by the address of their webhook.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Endpoints(Arc<Mutex<(Vec<SocketAddr>, usize)>>);
-
-impl Endpoints {
-    /// From now on new connections go to these.
-    pub(crate) fn set(&self, ready: Vec<SocketAddr>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = ready;
-    }
-
-    fn next(&self) -> Option<SocketAddr> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 = state.1.wrapping_add(1);
-        let turn = state.1.checked_rem(state.0.len())?;
-        state.0.get(turn).copied()
-    }
-}
+const MAX_REQUEST_BYTES: usize = 4096;
 
 /// A running network.
 pub(crate) struct Network {
@@ -71,19 +54,18 @@ async fn connect(mut caller: TcpStream, endpoints: &Endpoints) -> std::io::Resul
     let Some(replica) = endpoints.next().filter(|_| to_memgate) else {
         return caller.write_all(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").await;
     };
-    let Ok(mut replica) = TcpStream::connect(replica).await else {
+    let Ok(replica) = TcpStream::connect(replica).await else {
         return caller.write_all(b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await;
     };
-    caller.set_nodelay(true)?;
-    replica.set_nodelay(true)?;
     caller.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
-    copy_bidirectional(&mut caller, &mut replica).await.map(|_| ())
+    relay(caller, replica).await;
+    Ok(())
 }
 
 /// The head of the request, byte by byte: what follows it is for the replica.
 async fn head(caller: &mut TcpStream) -> std::io::Result<String> {
     let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") && head.len() < REQUEST {
+    while !head.ends_with(b"\r\n\r\n") && head.len() < MAX_REQUEST_BYTES {
         head.push(caller.read_u8().await?);
     }
     Ok(String::from_utf8_lossy(&head).into_owned())

@@ -10,7 +10,7 @@ use crate::{
     parameters::Parameters,
     replicas::{pace, start},
     request::{Answer, create, path, send},
-    scene::memory,
+    samples::memory,
     support::{
         control_plane::ControlPlane,
         load::{Failure, Load, Pace, Tally},

@@ -1,10 +1,10 @@
 //! Scenarios that take longer than a test may: `just soak` lists them, `just soak NAME [KEY=VALUE]…`
 //! runs one. What came of the last run is in docs/reliability.md.
 //!
-//! As a part of `cargo test` this does nothing. To add a scenario, write a module with a function
+//! `cargo test` neither builds nor runs this. To add a scenario, write a module with a function
 //! `fn run(parameters: &Parameters) -> anyhow::Result<()>` that prints what it measured and fails
-//! when something was lost, and a row in [`SCENARIOS`]. Each is bounded in time and in calls, talks
-//! to nobody but this machine, and starts what it needs itself.
+//! when something was lost, and a row in [`SCENARIOS`]. Each is bounded in time and in calls, stays
+//! on this machine, and starts what it needs itself.
 
 #![allow(
     clippy::expect_used,
@@ -14,25 +14,25 @@
     reason = "a test may panic, reads JSON by indexing, and prints what it measured"
 )]
 
+#[path = "../apiserver/cel_rules/mod.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod cel_rules;
 #[path = "../apiserver/faults/mod.rs"]
 mod faults;
+#[path = "../apiserver/fixture.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod fixture;
 #[path = "../apiserver/installed.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod installed;
 #[path = "../apiserver/request.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod request;
-#[path = "../apiserver/scene.rs"]
+#[path = "../apiserver/samples.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
-mod scene;
+mod samples;
 #[path = "../support/mod.rs"]
 mod support;
-#[path = "../apiserver/twin/mod.rs"]
-#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
-mod twin;
-#[path = "../apiserver/world.rs"]
-#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
-mod world;
 
 mod day;
 mod outage;
@@ -104,11 +104,7 @@ const SCENARIOS: &[Scenario] = &[
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    // Other arguments are those of `cargo test` for everything that it runs.
-    let Some(("run", rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
-        return ExitCode::SUCCESS;
-    };
-    let Some((name, values)) = rest.split_first() else {
+    let Some((name, values)) = args.split_first() else {
         list();
         return ExitCode::SUCCESS;
     };

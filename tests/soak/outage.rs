@@ -6,15 +6,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    faults::apart::{Apart, lists},
+    faults::without_apiserver::{WithoutApiserver, lists},
     installed::{install_account, install_crds},
     parameters::Parameters,
     support::control_plane::ControlPlane,
 };
 
 /// How long learning may take: 75 s until a silent watch is given up, 30 s for a connection that
-/// nobody answers, and the longest pause of a minute.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// nothing answers, and the longest pause of a minute.
+const LEARN_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What a log may hold of one outage: a few lines for each of some twenty watches.
 const COMPLAINTS: usize = 60;
@@ -22,7 +22,7 @@ const COMPLAINTS: usize = 60;
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let cluster = ControlPlane::start()?;
     install_crds(&cluster)?;
-    let apart = Apart::start(&cluster, &install_account(&cluster)?)?;
+    let apart = WithoutApiserver::start(&cluster, &install_account(&cluster)?)?;
 
     let oldest = watch_age(&apart, parameters.seconds("quiet")?)?;
     println!("nothing happens: the age is {oldest:.0?} at most");
@@ -30,7 +30,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     apart.wire.cut();
     apart.wire.mend();
     apart.change(&cluster, "died-silently")?;
-    let took = apart.learns(&cluster, "died-silently", PATIENCE)?;
+    let took = apart.learns(&cluster, "died-silently", LEARN_TIMEOUT)?;
     println!("all watches died without a word: a change was learned {took:.0?} later");
 
     let stall = parameters.seconds("stall")?;
@@ -38,7 +38,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     apart.serves_for(stall)?;
     drop(stalled);
     apart.change(&cluster, "stalled")?;
-    let took = apart.learns(&cluster, "stalled", PATIENCE)?;
+    let took = apart.learns(&cluster, "stalled", LEARN_TIMEOUT)?;
     println!("the store stalled for {stall:?}: all calls were good, a change was learned {took:.0?} later");
 
     outage(&cluster, &apart, parameters.seconds("outage")?)?;
@@ -47,7 +47,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 }
 
 /// Nothing comes through for so long.
-fn outage(cluster: &ControlPlane, apart: &Apart, time: Duration) -> Result<()> {
+fn outage(cluster: &ControlPlane, apart: &WithoutApiserver, time: Duration) -> Result<()> {
     let before = apart.complaints().len();
     apart.wire.cut();
     let oldest = watch_age(apart, time)?;
@@ -64,7 +64,7 @@ fn outage(cluster: &ControlPlane, apart: &Apart, time: Duration) -> Result<()> {
     );
     apart.change(cluster, "cut-off")?;
     apart.wire.mend();
-    let took = apart.learns(cluster, "cut-off", PATIENCE)?;
+    let took = apart.learns(cluster, "cut-off", LEARN_TIMEOUT)?;
     println!(
         "a change was learned {took:.0?} after the way was there again; the age is {:.0?}",
         apart.age()?
@@ -73,7 +73,7 @@ fn outage(cluster: &ControlPlane, apart: &Apart, time: Duration) -> Result<()> {
 }
 
 /// The greatest age in so long, in which every call is good and memgate is ready.
-fn watch_age(apart: &Apart, time: Duration) -> Result<Duration> {
+fn watch_age(apart: &WithoutApiserver, time: Duration) -> Result<Duration> {
     let step = Duration::from_secs(1).min(time);
     let mut oldest = Duration::ZERO;
     for _ in 0..time.as_secs() {

@@ -1,4 +1,4 @@
-//! Whoever applies a memory, its agent and the agent's pod in one go finds the memory in the pod,
+//! A memory, its agent and the agent's pod, applied in one go: the pod has its memory,
 //! however often: memgate is asked about each pod before its watches can have told of the rest.
 
 use anyhow::{Context, Result, ensure};
@@ -9,7 +9,7 @@ use crate::{
     installed::{GUARDED, Installed},
     parameters::Parameters,
     request::{path, send},
-    scene::{COMPLETE, agent, env_names, memory, pod},
+    samples::{COMPLETE, agent, env_names, memory, pod},
     support::control_plane::ControlPlane,
 };
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The most calls at a time.
-const AT_ONCE: usize = 100;
+const MAX_CONCURRENT_CALLS: usize = 100;
 
 /// R1 of docs/reliability.md: nothing is lost.
 pub(crate) fn restarts(parameters: &Parameters) -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn kills(parameters: &Parameters) -> Result<()> {
     let times = parameters.number("times")?;
     let tally = replicas::kills(&cluster, &mut fleet, pace, times)?;
     println!("calls around {times} kills: {tally}");
-    println!("{} connections were sent to a replica that was gone", fleet.in_vain());
+    println!("{} connections were sent to a replica that was gone", fleet.unanswered());
     Ok(())
 }
 
@@ -56,5 +56,5 @@ pub(crate) fn start(cluster: &ControlPlane, parameters: &Parameters) -> Result<F
 
 /// The pace that the parameter `rate` asks for.
 pub(crate) fn pace(parameters: &Parameters) -> Result<Pace> {
-    Ok(Pace { per_second: parameters.number("rate")?, at_once: AT_ONCE })
+    Ok(Pace { per_second: parameters.number("rate")?, at_once: MAX_CONCURRENT_CALLS })
 }

@@ -10,12 +10,12 @@ use crate::{
     installed::{GUARDED, Installed},
     parameters::Parameters,
     request::{path, send},
-    scene::{COMPLETE, agent, env_names, memory, pod, pod_spec},
+    samples::{COMPLETE, agent, env_names, memory, pod, pod_spec},
     support::control_plane::ControlPlane,
 };
 
 /// How long a pod may take to come; controllers create some twenty a second.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIME_LIMIT_PER_POD: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let wanted = parameters.number("pods")?;
@@ -43,8 +43,8 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         if pods.len() >= wanted {
             break pods.clone();
         }
-        let patience = PATIENCE * u32::try_from(wanted)?;
-        ensure!(start.elapsed() < patience, "{} of {wanted} pods came in {patience:?}", pods.len());
+        let time_limit = TIME_LIMIT_PER_POD * u32::try_from(wanted)?;
+        ensure!(start.elapsed() < time_limit, "{} of {wanted} pods came in {time_limit:?}", pods.len());
         std::thread::sleep(Duration::from_secs(1));
     };
     let bare: Vec<&Value> = pods.iter().filter(|pod| env_names(pod) != COMPLETE).collect();

@@ -36,7 +36,7 @@ impl AuditLog {
 
     /// The annotations of the request with this id; `None` while it is not written.
     pub(crate) fn annotations(&self, audit_id: &str) -> Result<Option<Annotations>> {
-        // Whoever panicked with the lock left whole lines behind.
+        // A panic with the lock leaves whole lines behind.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(annotations) = known.requests.get(audit_id) {
             return Ok(Some(annotations.clone()));

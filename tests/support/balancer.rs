@@ -4,7 +4,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -20,7 +23,37 @@ use tokio::{
 use super::{wait, webhook::Addresses};
 
 /// How often readiness is looked at, and how late new connections follow it.
-const LOOK: Duration = Duration::from_millis(200);
+const READINESS_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The replicas that are ready, by the address of their webhook; each gets its turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Endpoints(Arc<Mutex<(Vec<SocketAddr>, usize)>>);
+
+impl Endpoints {
+    /// From now on new connections go to these.
+    pub(crate) fn set(&self, ready: Vec<SocketAddr>) {
+        self.lock().0 = ready;
+    }
+
+    /// Where the next connection goes.
+    pub(crate) fn next(&self) -> Option<SocketAddr> {
+        let mut state = self.lock();
+        state.1 = state.1.wrapping_add(1);
+        let turn = state.1.checked_rem(state.0.len())?;
+        state.0.get(turn).copied()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Vec<SocketAddr>, usize)> {
+        // A panic with the lock leaves a whole list behind.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Passes on what a caller and a replica send each other, until both have learned that it ended.
+pub(crate) async fn relay(mut caller: TcpStream, mut replica: TcpStream) {
+    let _ = (caller.set_nodelay(true), replica.set_nodelay(true));
+    let _ = copy_bidirectional(&mut caller, &mut replica).await;
+}
 
 /// A running balancer, ended on drop; its connections end with their peers.
 pub(crate) struct Balancer {
@@ -30,14 +63,10 @@ pub(crate) struct Balancer {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Replicas(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-struct State {
-    all: Vec<Addresses>,
-    ready: Vec<SocketAddr>,
-    turn: usize,
-    in_vain: u64,
+struct Replicas {
+    all: Arc<Mutex<Vec<Addresses>>>,
+    ready: Endpoints,
+    unanswered: Arc<AtomicU64>,
 }
 
 impl Balancer {
@@ -46,8 +75,10 @@ impl Balancer {
         let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0)))?;
         let address = listener.local_addr()?;
         let replicas = Replicas::default();
-        let tasks =
-            [runtime.spawn(accept(listener, replicas.clone())), runtime.spawn(look(replicas.clone()))];
+        let tasks = [
+            runtime.spawn(accept(listener, replicas.clone())),
+            runtime.spawn(follow_readiness(replicas.clone())),
+        ];
         Ok(Self { address, replicas, tasks })
     }
 
@@ -58,22 +89,22 @@ impl Balancer {
 
     /// One more replica, which gets connections once it is ready.
     pub(crate) fn add(&self, replica: Addresses) {
-        self.replicas.lock().all.push(replica);
+        self.replicas.lock().push(replica);
     }
 
     /// Nothing more is asked of a replica that has ended.
     pub(crate) fn forget(&self, replica: Addresses) {
-        self.replicas.lock().all.retain(|other| other.listen != replica.listen);
+        self.replicas.lock().retain(|other| other.listen != replica.listen);
     }
 
     /// How many connections led nowhere: there was no replica, or none any more.
-    pub(crate) fn in_vain(&self) -> u64 {
-        self.replicas.lock().in_vain
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.replicas.unanswered.load(Relaxed)
     }
 
     /// Whether new connections go to a replica.
     pub(crate) fn uses(&self, replica: Addresses) -> bool {
-        self.replicas.lock().ready.contains(&replica.listen)
+        self.replicas.ready.lock().0.contains(&replica.listen)
     }
 }
 
@@ -86,48 +117,38 @@ impl Drop for Balancer {
 }
 
 impl Replicas {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked with the lock left whole lists behind.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next(&self) -> Option<SocketAddr> {
-        let mut state = self.lock();
-        state.turn += 1;
-        let turn = state.turn.checked_rem(state.ready.len())?;
-        state.ready.get(turn).copied()
+    fn lock(&self) -> MutexGuard<'_, Vec<Addresses>> {
+        // A panic with the lock leaves a whole list behind.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn accept(listener: TcpListener, replicas: Replicas) {
-    while let Ok((mut caller, _)) = listener.accept().await {
+    while let Ok((caller, _)) = listener.accept().await {
         let replicas = replicas.clone();
         tokio::spawn(async move {
-            let Some(mut replica) = connect(&replicas).await else {
-                replicas.lock().in_vain += 1;
-                return;
-            };
-            let _ = (caller.set_nodelay(true), replica.set_nodelay(true));
-            // However it ends, both sides learn of it by the end of their connection.
-            let _ = copy_bidirectional(&mut caller, &mut replica).await;
+            match connect(&replicas.ready).await {
+                Some(replica) => relay(caller, replica).await,
+                None => _ = replicas.unanswered.fetch_add(1, Relaxed),
+            }
         });
     }
 }
 
-async fn connect(replicas: &Replicas) -> Option<TcpStream> {
-    TcpStream::connect(replicas.next()?).await.ok()
+async fn connect(ready: &Endpoints) -> Option<TcpStream> {
+    TcpStream::connect(ready.next()?).await.ok()
 }
 
-async fn look(replicas: Replicas) {
+async fn follow_readiness(replicas: Replicas) {
     loop {
-        let all = replicas.lock().all.clone();
+        let all = replicas.lock().clone();
         let seen = spawn_blocking(move || {
             let ready = all.into_iter().filter(|at| is_ready(*at)).map(|at| at.listen);
             ready.collect::<Vec<_>>()
         });
         let Ok(ready) = seen.await else { return };
-        sleep(LOOK).await;
-        replicas.lock().ready = ready;
+        sleep(READINESS_INTERVAL).await;
+        replicas.ready.set(ready);
     }
 }
 

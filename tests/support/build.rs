@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::assets::{Places, Program, SERIES, is_executable};
 
-/// The version that `tools/envtest/kubernetes/go.mod` asks for. It is told to the linker, as
+/// The version that `tools/envtest/kubernetes/go.mod` asks for. It is given to the linker, as
 /// modules carry no version in their sources: unset, the apiserver calls itself `v0.0.0-master`.
 pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
 
@@ -34,7 +34,7 @@ pub(crate) struct Recipe {
     pub(crate) module: &'static str,
     /// Its package.
     pub(crate) package: &'static str,
-    /// What the linker is told.
+    /// The arguments for the linker.
     pub(crate) linker_flags: String,
     /// What to do when it is nowhere and cannot be built.
     pub(crate) advice: String,
@@ -134,7 +134,7 @@ fn build(recipe: &Recipe, go: &Path, tools: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Symbols are left out: the programs are a third smaller, and nobody debugs them here.
+/// Symbols are left out: the programs are a third smaller, and are not debugged here.
 fn linker_flags() -> String {
     let mut parts = KUBERNETES_VERSION.trim_start_matches('v').split('.');
     let major = parts.next().unwrap_or_default();

@@ -30,8 +30,8 @@ const CONTROLLERS: [&str; 5] = [
 pub(crate) const FURTHER: [&str; 3] =
     ["namespace-controller", "garbage-collector-controller", "endpointslice-controller"];
 
-/// Stands where etcd insists on a host and port although nobody calls it there.
-const NOBODY: &str = "http://localhost:1";
+/// Stands where etcd insists on a host and port although it is never called there.
+const UNUSED_URL: &str = "http://localhost:1";
 
 /// What ends up in the audit log: writes, once answered, with the annotations of the webhooks.
 const AUDIT_POLICY: &str = r#"{
@@ -79,7 +79,7 @@ impl ApiServerFiles {
 }
 
 /// etcd as short-lived as it gets. It listens on a socket file, so that no port can be taken, and
-/// nobody else on the machine reads the store.
+/// no other user of the machine reads the store.
 pub(crate) fn etcd(assets: &Assets, scratch: &Scratch) -> Command {
     let mut command = Command::new(&assets.etcd);
     command
@@ -87,9 +87,9 @@ pub(crate) fn etcd(assets: &Assets, scratch: &Scratch) -> Command {
         .arg(flag("--data-dir", &scratch.path().join("etcd")))
         .arg(flag("--listen-client-urls", &socket_url(&etcd_socket(scratch))))
         .arg(flag("--listen-peer-urls", &socket_url(&scratch.path().join("peer.sock"))))
-        .arg(format!("--advertise-client-urls={NOBODY}"))
-        .arg(format!("--initial-advertise-peer-urls={NOBODY}"))
-        .arg(format!("--initial-cluster=test={NOBODY}"))
+        .arg(format!("--advertise-client-urls={UNUSED_URL}"))
+        .arg(format!("--initial-advertise-peer-urls={UNUSED_URL}"))
+        .arg(format!("--initial-cluster=test={UNUSED_URL}"))
         .current_dir(scratch.path());
     command
 }

@@ -1,4 +1,4 @@
-//! One running cluster: started in order, reached as whoever a test wants to be, ended on drop.
+//! One running cluster: started in order, reached as any user that a test wants to be, ended on drop.
 
 use std::{
     collections::BTreeMap,
@@ -206,7 +206,7 @@ impl ControlPlane {
     }
 
     /// Kills the apiserver and starts it again at the same address, on the same store; returns
-    /// when it is ready. Whoever else uses the cluster meanwhile is refused.
+    /// when it is ready. Other users of the cluster get errors meanwhile.
     pub(crate) fn restart_apiserver(&self) -> Result<()> {
         let mut apiserver = self.lock_apiserver();
         apiserver.kill()?;
@@ -248,7 +248,7 @@ pub(crate) struct Stalled<'c>(MutexGuard<'c, Process>);
 
 impl Drop for Stalled<'_> {
     fn drop(&mut self) {
-        // Whoever waits for the store will say that it did not go on.
+        // The caller that waits for the store will say that it did not go on.
         let _ = self.0.signal("CONT");
     }
 }

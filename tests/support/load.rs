@@ -1,7 +1,7 @@
 //! An open-loop load: a call begins when it is due, not when the one before it has ended, and its
 //! time counts from when it was due. So a server that stalls cannot hide it by slowing its callers.
 //!
-//! Bounded in calls at a time. What could not even be begun within [`BEHIND`] is counted as unsent:
+//! Bounded in calls at a time. What could not even be begun within [`MAX_LATENESS`] is counted as unsent:
 //! that is the machine's failure or the plan's, and never mixed with the server's.
 
 use std::{
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 /// How late a call may begin.
-const BEHIND: Duration = Duration::from_secs(5);
+const MAX_LATENESS: Duration = Duration::from_secs(5);
 
 /// How much is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ where
         let due = due.tick().await;
         while calls.try_join_next().is_some() {}
         let Ok(seat) = Arc::clone(&room).acquire_owned().await else { return };
-        if due.elapsed() > BEHIND {
+        if due.elapsed() > MAX_LATENESS {
             lock(&tally).unsent += 1;
             continue;
         }
@@ -201,7 +201,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Whoever panicked with the lock left whole numbers behind.
+/// A panic with the lock leaves whole numbers behind.
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

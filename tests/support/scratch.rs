@@ -1,7 +1,7 @@
 //! Temporary directories, removed on exit, and by the next run when there was no orderly exit.
 //!
 //! A killed test process cannot clean up, and etcd's files take 64 MB. So the owner of a directory
-//! holds a lock in it, and a new owner first removes the directories whose lock nobody holds.
+//! holds a lock in it, and a new owner first removes the directories whose lock is free.
 
 use std::{
     env, fs,
@@ -17,7 +17,7 @@ const PREFIX: &str = "memgate-test-";
 const LOCK: &str = "owner.lock";
 
 /// Directories younger than this are left alone: their owner may be about to lock them.
-const GRACE: Duration = Duration::from_mins(1);
+const MIN_AGE_TO_SWEEP: Duration = Duration::from_mins(1);
 
 /// A directory of our own.
 #[derive(Debug)]
@@ -80,6 +80,6 @@ fn is_abandoned(lock: &Path) -> bool {
         return false;
     };
     let age = file.metadata().and_then(|meta| meta.modified());
-    let old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > GRACE));
+    let old = age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > MIN_AGE_TO_SWEEP));
     old && file.try_lock().is_ok()
 }

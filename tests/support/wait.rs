@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 /// How long anything may take that takes a second or two on an idle machine. It is generous, since
 /// a busy machine must not fail a test; only a test that fails anyway waits for it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Short enough not to be felt, long enough to leave the processor to what is waited for.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -22,15 +22,15 @@ const PORT_ATTEMPTS: usize = 3;
 /// Asks until there is an answer.
 ///
 /// # Errors
-/// At once when `ask` fails, and when [`PATIENCE`] is over; the text names `what`.
+/// At once when `ask` fails, and when [`TIMEOUT`] is over; the text names `what`.
 pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(answer) = ask().with_context(|| format!("while waiting for {what}"))? {
             return Ok(answer);
         }
         if Instant::now() > deadline {
-            bail!("waited {PATIENCE:?} in vain for {what}");
+            bail!("waited {TIMEOUT:?} in vain for {what}");
         }
         thread::sleep(INTERVAL);
     }
@@ -65,7 +65,7 @@ fn port_was_taken(error: &anyhow::Error) -> bool {
     text.contains("address already in use")
 }
 
-/// The status and body of a plain HTTP GET; `None` when nobody answers there.
+/// The status and body of a plain HTTP GET; `None` without an answer.
 pub(crate) fn http_get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;

@@ -82,7 +82,7 @@ impl Serve {
         self.arg("--kubeconfig").arg(path)
     }
 
-    /// Let it find a certificate by itself; nobody knows its CA then.
+    /// Let it find a certificate by itself; its CA is unknown then.
     pub(crate) fn own_certificate(mut self) -> Self {
         self.own_certificate = true;
         self
@@ -229,7 +229,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// For whoever listens there with a certificate of this authority; an empty text is none.
+    /// For a server that listens there with a certificate of this authority; an empty text is none.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str) -> Self {
         Self { base: format!("https://{address}"), ca_bundle: BASE64_STANDARD.encode(ca_pem) }
     }

@@ -1,4 +1,4 @@
-//! A wire that can be cut without anybody being told: what was connected is never closed, and never
+//! A wire that can be cut without a sign: what was connected is never closed, and never
 //! hears anything again. So it is when a firewall forgets a connection, or a route is gone.
 
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ impl Wire {
         self.address
     }
 
-    /// From now on, and for what is connected, nothing comes through, and nobody is told.
+    /// From now on, and for what is connected, nothing comes through, without a sign.
     pub(crate) fn cut(&self) {
         self.set(Mode::Silent);
     }

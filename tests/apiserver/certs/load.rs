@@ -2,14 +2,13 @@
 //! configurations say, as an apiserver does, and the apiserver itself.
 
 use std::fmt;
-use std::iter;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -23,23 +22,28 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
-    certs::scene::{SECRET, Scene},
-    support::{control_plane::ControlPlane, wait, webhook::Endpoint},
+    certs::installation::{Installation, SECRET},
+    support::{
+        control_plane::ControlPlane,
+        load::{Failure, Load, Pace, Tally},
+        wait,
+        webhook::Endpoint,
+    },
 };
 
 /// How many reviews a caller sends on one connection: as many handshakes as there can be are what
 /// is to be seen, but an apiserver keeps its connections too.
-const ON_ONE_CONNECTION: u32 = 5;
+const REVIEWS_PER_CONNECTION: u32 = 5;
 
 /// A caller that gets no answer for so long has lost it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Between two calls by the apiserver itself.
-const PAUSE: Duration = Duration::from_millis(50);
+const APISERVER_CALL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is to happen.
 pub(crate) struct Plan {
@@ -53,108 +57,88 @@ pub(crate) struct Plan {
     /// How long a CA must have been trusted before it signs.
     pub(crate) propagation: Duration,
     /// It fails when that takes longer.
-    pub(crate) longest: Duration,
+    pub(crate) time_limit: Duration,
 }
 
 /// What happened.
+#[derive(Default)]
 pub(crate) struct Report {
     cas: u64,
     leaves: u64,
-    calls: u64,
+    calls: Tally,
     handshakes: u64,
-    asked: u64,
-    failures: Vec<String>,
+    by_apiserver: u64,
     took: Duration,
 }
 
-#[derive(Default)]
-struct Counts {
-    calls: AtomicU64,
-    handshakes: AtomicU64,
-}
-
-/// The parts of a running load.
-pub(crate) struct Load;
-
-impl Load {
-    /// Runs replicas in this process against the real apiserver, and calls them until enough
-    /// certificates were made.
-    pub(crate) fn run(cluster: &ControlPlane, plan: &Plan) -> Result<Report> {
-        let scene = Scene::new(cluster, "rotated")?;
-        let config = cluster.config(&scene.kubeconfig)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let started = Instant::now();
-        let replicas: Result<Vec<_>> =
-            (0..plan.replicas).map(|_| start(&runtime, &config, &scene.home, plan)).collect();
-        let replicas = replicas?;
-        let first = replicas.first().context("there is a replica")?;
-        scene.register(&Endpoint::new(first.webhook, ""))?;
-        for replica in &replicas {
-            wait::until("a replica to be ready", || {
-                let answer = wait::http_get(replica.health, "/readyz");
-                Ok(answer.filter(|(status, _)| *status == 200).map(|_| ()))
-            })?;
-        }
-        scene.wait_until_asked()?;
-
-        let (bundles, trusted) = watch::channel((Instant::now(), String::new()));
-        runtime.spawn(follow(cluster.client(), scene.home.clone(), bundles));
-        wait::until("callers to know whom to trust", || Ok((!trusted.borrow().1.is_empty()).then_some(())))?;
-        let (failed, mut failures) = tokio::sync::mpsc::unbounded_channel();
-        let counts = Arc::new(Counts::default());
-        let callers = plan.replicas * 4;
-        let pause = Duration::from_secs(1) * u32::try_from(callers)? / plan.per_second;
-        for number in 0..callers {
-            let address = replicas[number % replicas.len()].webhook;
-            let caller = Caller { address, trusted: trusted.clone(), counts: Arc::clone(&counts) };
-            runtime.spawn(caller.call(pause, failed.clone()));
-        }
-        let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
-        let mut report = Report {
-            cas: 0,
-            leaves: 0,
-            calls: 0,
-            handshakes: 0,
-            asked: 0,
-            failures: Vec::new(),
-            took: Duration::ZERO,
-        };
-        while report.failures.is_empty() && (report.cas < plan.cas || report.leaves < plan.leaves) {
-            ensure!(started.elapsed() < plan.longest, "only {report}");
-            if !scene.is_asked()? {
-                report.failures.push("the apiserver got no answer".to_owned());
-            }
-            report.asked += 1;
-            report.cas = made(&replicas, "ca")? - before.0;
-            report.leaves = made(&replicas, "leaf")? - before.1;
-            report.failures.extend(iter::from_fn(|| failures.try_recv().ok()));
-            report.calls = counts.calls.load(Relaxed);
-            report.handshakes = counts.handshakes.load(Relaxed);
-            report.took = started.elapsed();
-            thread::sleep(PAUSE);
-        }
-        runtime.shutdown_background();
-        Ok(report)
+/// Runs replicas in this process against the real apiserver, and calls them until enough certificates
+/// were made or a call failed.
+pub(crate) fn run(cluster: &ControlPlane, plan: &Plan) -> Result<Report> {
+    let installation = Installation::new(cluster, "rotated")?;
+    let config = cluster.config(&installation.kubeconfig)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let started = Instant::now();
+    let replicas: Result<Vec<_>> =
+        (0..plan.replicas).map(|_| start(&runtime, &config, &installation.home, plan)).collect();
+    let replicas = replicas?;
+    let first = replicas.first().context("there is a replica")?;
+    installation.register(&Endpoint::new(first.webhook, ""))?;
+    for replica in &replicas {
+        wait::until("a replica to be ready", || {
+            let answer = wait::http_get(replica.health, "/readyz");
+            Ok(answer.filter(|(status, _)| *status == 200).map(|_| ()))
+        })?;
     }
+    installation.wait_until_asked()?;
+
+    let (bundles, trusted) = watch::channel((Instant::now(), String::new()));
+    runtime.spawn(follow(cluster.client(), installation.home.clone(), bundles));
+    wait::until("callers to know whom to trust", || Ok((!trusted.borrow().1.is_empty()).then_some(())))?;
+    let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
+    let handshakes = Arc::<AtomicU64>::default();
+    let caller = |number: usize| Caller {
+        address: replicas[number % replicas.len()].webhook,
+        trusted: trusted.clone(),
+        handshakes: Arc::clone(&handshakes),
+        connection: Mutex::default(),
+    };
+    let callers: Arc<Vec<Caller>> = Arc::new((0..plan.replicas * 4).map(caller).collect());
+    let pace = Pace { per_second: plan.per_second, at_once: callers.len() };
+    let load = Load::start(runtime.handle(), pace, move |number| {
+        let (callers, number) = (Arc::clone(&callers), usize::try_from(number).unwrap_or_default());
+        async move { callers[number % callers.len()].call().await }
+    });
+    let mut report = Report::default();
+    while report.calls.failed() == 0 && (report.cas < plan.cas || report.leaves < plan.leaves) {
+        ensure!(started.elapsed() < plan.time_limit, "only {report}");
+        ensure!(installation.is_asked()?, "the apiserver got no answer: {report}");
+        report.by_apiserver += 1;
+        report.cas = made(&replicas, "ca")? - before.0;
+        report.leaves = made(&replicas, "leaf")? - before.1;
+        report.calls.add(load.take());
+        report.handshakes = handshakes.load(Relaxed);
+        report.took = started.elapsed();
+        thread::sleep(APISERVER_CALL_INTERVAL);
+    }
+    runtime.shutdown_background();
+    Ok(report)
 }
 
 impl Report {
     /// # Errors
     /// When a call or a handshake failed.
     pub(crate) fn nothing_lost(&self) -> Result<()> {
-        let Some(first) = self.failures.first() else { return Ok(()) };
-        bail!("{} failed, the first of them: {first}", self.failures.len())
+        self.calls.all_good()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cas, leaves, calls, handshakes, asked, failures, took } = self;
+        let Self { cas, leaves, calls, handshakes, by_apiserver, took } = self;
         write!(
             f,
-            "{cas} CAs and {leaves} leaves replaced in {took:.0?}: {calls} calls on {handshakes} connections, \
-             {asked} by the apiserver, {} failed",
-            failures.len()
+            "{cas} CAs and {leaves} leaves replaced in {took:.0?}, {by_apiserver} calls by the apiserver, \
+             {handshakes} connections of others with {calls}",
         )
     }
 }
@@ -214,27 +198,25 @@ struct Caller {
     address: SocketAddr,
     /// What to trust, and when that was asked for.
     trusted: watch::Receiver<(Instant, String)>,
-    counts: Arc<Counts>,
+    handshakes: Arc<AtomicU64>,
+    /// One call at a time, and how many the connection has had.
+    connection: Mutex<(Option<TlsStream<TcpStream>>, u32)>,
 }
 
 impl Caller {
-    async fn call(self, pause: Duration, failed: tokio::sync::mpsc::UnboundedSender<String>) {
-        let mut pace = tokio::time::interval(pause);
-        let mut connection = None;
-        let mut used = 0;
-        loop {
-            pace.tick().await;
-            let answered = tokio::time::timeout(PATIENCE, self.once(&mut connection)).await;
-            if let Err(error) = answered.map_err(anyhow::Error::from).and_then(|answered| answered) {
-                connection = None;
-                let age = self.trusted.borrow().0.elapsed();
-                let _nobody_listens = failed.send(format!("{error:#} (trust asked for {age:.1?} before)"));
-            }
-            used += 1;
-            if used % ON_ONE_CONNECTION == 0 {
-                connection = None;
-            }
+    async fn call(&self) -> Result<(), Failure> {
+        let mut connection = self.connection.lock().await;
+        let (stream, used) = &mut *connection;
+        let answered = tokio::time::timeout(CALL_TIMEOUT, self.once(stream)).await;
+        let answered = answered.map_err(anyhow::Error::from).and_then(|answered| answered);
+        *used += 1;
+        if answered.is_err() || *used % REVIEWS_PER_CONNECTION == 0 {
+            *stream = None;
         }
+        answered.map_err(|error| {
+            let age = self.trusted.borrow().0.elapsed();
+            Failure::new("failed", format!("{error:#} (trust asked for {age:.1?} before)"))
+        })
     }
 
     async fn once(&self, connection: &mut Option<TlsStream<TcpStream>>) -> Result<()> {
@@ -251,7 +233,6 @@ impl Caller {
         }
         let answer = String::from_utf8_lossy(&answer);
         ensure!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"allowed\":true"), "{answer}");
-        self.counts.calls.fetch_add(1, Relaxed);
         Ok(())
     }
 
@@ -268,7 +249,7 @@ impl Caller {
             .with_no_client_auth();
         let stream = TcpStream::connect(self.address).await?;
         let stream = TlsConnector::from(Arc::new(config)).connect("127.0.0.1".try_into()?, stream).await?;
-        self.counts.handshakes.fetch_add(1, Relaxed);
+        self.handshakes.fetch_add(1, Relaxed);
         Ok(stream)
     }
 }

@@ -1,4 +1,4 @@
-//! One replica, two of them, and everybody who is in their way.
+//! One replica, two of them, and what gets in their way.
 
 use anyhow::{Context, Result, ensure};
 use memgate::server::certs::{CertPolicy, KeyKind};
@@ -8,59 +8,60 @@ use std::time::{Duration, Instant};
 
 use crate::{
     certs::{
-        load::{Load, Plan},
-        scene::{CONFIGURATIONS, SECRET, Scene},
+        installation::{CONFIGURATIONS, Installation, SECRET},
+        load::{self, Plan},
         wipes,
     },
+    fixture::{Fixture, Trial},
     support::{certs::Authority, wait, webhook::Webhook},
-    world::{Case, World},
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("certs::builtin_serves_what_the_apiserver_trusts", builtin),
-        Case::new("certs::a_damaged_secret_is_written_again", damaged_secret),
-        Case::new("certs::an_applied_configuration_may_lose_an_entry", applied_without_an_entry),
-        Case::new("certs::two_replicas_share_one_ca", two_replicas),
-        Case::new("certs::changing_over_keeps_the_old_ca", changing_over),
-        Case::new("certs::without_rights_it_lives_on_and_says_why", without_rights),
-        Case::new("certs::rotations_lose_no_call", rotations),
-        Case::new("certs::wipes_are_repaired", wipes),
-        Case::soak("certs::soak_rotations", soak_rotations),
-        Case::soak("certs::soak_wipes", soak_wipes),
+        Trial::new("certs::builtin_serves_what_the_apiserver_trusts", builtin),
+        Trial::new("certs::a_damaged_secret_is_written_again", damaged_secret),
+        Trial::new("certs::an_applied_configuration_may_lose_an_entry", applied_without_an_entry),
+        Trial::new("certs::two_replicas_share_one_ca", two_replicas),
+        Trial::new("certs::changing_over_keeps_the_old_ca", changing_over),
+        Trial::new("certs::without_rights_it_lives_on_and_says_why", without_rights),
+        Trial::new("certs::rotations_lose_no_call", rotations),
+        Trial::new("certs::wipes_are_repaired", wipes),
+        Trial::soak("certs::soak_rotations", soak_rotations),
+        Trial::soak("certs::soak_wipes", soak_wipes),
     ]
 }
 
 /// From nothing to an answered review, with the rights of the service account alone.
-fn builtin(world: &World) -> Result<()> {
-    let scene = Scene::new(world.cluster()?, "builtin")?;
-    let mut memgate = scene.serve().live()?;
-    // There is a CA already, but nobody to trust it.
-    wait::until("a CA", || Ok((!scene.secret("ca.crt")?.is_empty()).then_some(())))?;
+fn builtin(fixture: &Fixture) -> Result<()> {
+    let installation = Installation::new(fixture.cluster()?, "builtin")?;
+    let mut memgate = installation.serve().live()?;
+    // There is a CA already, but no configuration that trusts it.
+    wait::until("a CA", || Ok((!installation.secret("ca.crt")?.is_empty()).then_some(())))?;
     wait::until("a reason", || {
         let (status, text) = memgate.probe("/readyz").unwrap_or_default();
         ensure!(status != 200, "ready before anybody trusts it");
         Ok(text.contains("do not trust the certificate").then_some(()))
     })?;
-    scene.register(&memgate.endpoint())?;
+    installation.register(&memgate.endpoint())?;
     memgate.wait_until_ready()?;
-    scene.wait_until_repaired()?;
-    scene.wait_until_asked()?;
+    installation.wait_until_repaired()?;
+    installation.wait_until_asked()?;
     for kind in CONFIGURATIONS {
-        owns_ca_bundle_alone(&scene.configuration(kind)?)?;
+        owns_ca_bundle_alone(&installation.configuration(kind)?)?;
     }
-    let kubeconfig = scene.kubeconfig.to_string_lossy();
-    let verify = ["certs", "verify", "--kubeconfig", &kubeconfig, "--webhook-configuration", &scene.home];
+    let kubeconfig = installation.kubeconfig.to_string_lossy();
+    let verify =
+        ["certs", "verify", "--kubeconfig", &kubeconfig, "--webhook-configuration", &installation.home];
     let verified = crate::installed::memgate(&verify)?;
     ensure!(verified.contains(": trusted") && !verified.contains("NOT"), "{verified}");
-    ensure!(verified.contains(&format!("memgate.{}.svc, ", scene.home)), "{verified}");
+    ensure!(verified.contains(&format!("memgate.{}.svc, ", installation.home)), "{verified}");
 
-    scene.overwrite_bundles(None)?;
-    scene.wait_until_repaired()?;
+    installation.overwrite_bundles(None)?;
+    installation.wait_until_repaired()?;
     let stranger = Authority::new("a stranger")?.pem();
-    scene.overwrite_bundles(Some(&stranger))?;
-    scene.wait_until_repaired()?;
-    scene.wait_until_asked()?;
+    installation.overwrite_bundles(Some(&stranger))?;
+    installation.wait_until_repaired()?;
+    installation.wait_until_asked()?;
     let log = memgate.log();
     ensure!(!log.contains("forbidden"), "{log}");
     Ok(())
@@ -79,13 +80,13 @@ fn owns_ca_bundle_alone(configuration: &Value) -> Result<()> {
 }
 
 /// Whatever becomes of the Secret, what is served stays trusted, and the CA is the same afterwards.
-fn damaged_secret(world: &World) -> Result<()> {
-    let scene = Scene::new(world.cluster()?, "damaged")?;
-    let mut memgate = scene.serve().live()?;
-    scene.register(&memgate.endpoint())?;
+fn damaged_secret(fixture: &Fixture) -> Result<()> {
+    let installation = Installation::new(fixture.cluster()?, "damaged")?;
+    let mut memgate = installation.serve().live()?;
+    installation.register(&memgate.endpoint())?;
     memgate.wait_until_ready()?;
-    scene.wait_until_asked()?;
-    let (cert, key) = (scene.secret("ca.crt")?, scene.secret("ca.key")?);
+    installation.wait_until_asked()?;
+    let (cert, key) = (installation.secret("ca.crt")?, installation.secret("ca.key")?);
     let (other_cert, other_key) = expired_ca()?;
     let (half_cert, half_key) = (&cert[..cert.len() / 2], &key[..key.len() / 2]);
     let garbage = "\u{fffd}\u{0} hello ".repeat(5_000);
@@ -102,14 +103,14 @@ fn damaged_secret(world: &World) -> Result<()> {
     for (name, entries) in rows {
         let damaged = Instant::now();
         if entries.is_empty() {
-            scene.cluster.kubectl(&["delete", "secret", SECRET, "-n", &scene.home])?.ok()?;
+            installation.cluster.kubectl(&["delete", "secret", SECRET, "-n", &installation.home])?.ok()?;
         } else {
-            scene.write_secret(&entries)?;
+            installation.write_secret(&entries)?;
         }
         wait::until(&format!("the Secret to be repaired: {name}"), || {
-            ensure!(scene.is_asked()?, "{name}: the apiserver got no answer");
-            let same = scene.secret("ca.crt")? == cert && scene.secret("ca.key")? == key;
-            Ok((same && scene.secret("bundle.crt")? == cert).then_some(()))
+            ensure!(installation.is_asked()?, "{name}: the apiserver got no answer");
+            let same = installation.secret("ca.crt")? == cert && installation.secret("ca.key")? == key;
+            Ok((same && installation.secret("bundle.crt")? == cert).then_some(()))
         })?;
         slowest = slowest.max(damaged.elapsed());
     }
@@ -136,47 +137,51 @@ fn rotations_of(memgate: &Webhook, kind: &str) -> Option<u64> {
 
 /// A tool that installs by server-side apply can drop an entry that memgate wrote into, and bring it
 /// back. If memgate applied its field instead of patching it, the first would be refused.
-fn applied_without_an_entry(world: &World) -> Result<()> {
-    let scene = Scene::new(world.cluster()?, "applied")?;
-    let mut memgate = scene.serve().live()?;
-    scene.register(&memgate.endpoint())?;
+fn applied_without_an_entry(fixture: &Fixture) -> Result<()> {
+    let installation = Installation::new(fixture.cluster()?, "applied")?;
+    let mut memgate = installation.serve().live()?;
+    installation.register(&memgate.endpoint())?;
     let kind = CONFIGURATIONS[1];
-    let whole = bare(&scene.configuration(kind)?);
-    scene.cluster.kubectl(&["delete", kind, &scene.home])?.ok()?;
-    apply_as(&scene, "gitops", &whole)?.ok()?;
+    let whole = bare(&installation.configuration(kind)?);
+    installation.cluster.kubectl(&["delete", kind, &installation.home])?.ok()?;
+    apply_as(&installation, "gitops", &whole)?.ok()?;
     memgate.wait_until_ready()?;
-    scene.wait_until_repaired()?;
+    installation.wait_until_repaired()?;
 
     let mut less = whole.clone();
     let entries = less["webhooks"].as_array_mut().context("there are webhooks")?;
     let (count, dropped) = (entries.len(), entries.remove(0));
-    apply_as(&scene, "gitops", &less)?.ok()?;
-    let left = scene.configuration(kind)?;
+    apply_as(&installation, "gitops", &less)?.ok()?;
+    let left = installation.configuration(kind)?;
     let names: Vec<_> =
         left["webhooks"].as_array().into_iter().flatten().map(|entry| &entry["name"]).collect();
     ensure!(names.len() == count - 1 && !names.contains(&&dropped["name"]), "{names:?}");
-    apply_as(&scene, "gitops", &whole)?.ok()?;
-    scene.wait_until_repaired()?;
-    owns_ca_bundle_alone(&scene.configuration(kind)?)?;
+    apply_as(&installation, "gitops", &whole)?.ok()?;
+    installation.wait_until_repaired()?;
+    owns_ca_bundle_alone(&installation.configuration(kind)?)?;
 
     // Had it been applied: the remains of the entry are no webhook, and the tool is refused.
     let applied = json!({
-        "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": {"name": scene.home},
+        "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": {"name": installation.home},
         "webhooks": [{"name": dropped["name"], "clientConfig": {"caBundle": "aGVsbG8="}}],
     });
-    apply_as(&scene, "somebody-else", &applied)?.ok()?;
-    let refusal = apply_as(&scene, "gitops", &less)?.refusal()?;
+    apply_as(&installation, "somebody-else", &applied)?.ok()?;
+    let refusal = apply_as(&installation, "gitops", &less)?.refusal()?;
     ensure!(refusal.contains("exactly one of url or service is required"), "{refusal}");
     Ok(())
 }
 
-fn apply_as(scene: &Scene<'_>, manager: &str, object: &Value) -> Result<crate::support::kubectl::Output> {
+fn apply_as(
+    installation: &Installation<'_>,
+    manager: &str,
+    object: &Value,
+) -> Result<crate::support::kubectl::Output> {
     let manager = format!("--field-manager={manager}");
     let apply = ["apply", "--server-side", "--force-conflicts", &manager, "-f", "-"];
-    scene.cluster.admin().run_with_input(&apply, &object.to_string())
+    installation.cluster.admin().run_with_input(&apply, &object.to_string())
 }
 
-/// A configuration as somebody keeps it in Git.
+/// A configuration as it is kept in Git.
 fn bare(configuration: &Value) -> Value {
     let mut bare = configuration.clone();
     bare["metadata"] = json!({"name": configuration["metadata"]["name"]});
@@ -189,46 +194,49 @@ fn bare(configuration: &Value) -> Value {
 }
 
 /// Both start at the same moment, and the apiserver calls one for each kind of configuration.
-fn two_replicas(world: &World) -> Result<()> {
-    let scene = Scene::new(world.cluster()?, "twins")?;
-    let (first, second) = (scene.serve().live()?, scene.serve().live()?);
-    scene.register(&first.endpoint())?;
+fn two_replicas(fixture: &Fixture) -> Result<()> {
+    let installation = Installation::new(fixture.cluster()?, "twins")?;
+    let (first, second) = (installation.serve().live()?, installation.serve().live()?);
+    installation.register(&first.endpoint())?;
     let url = second.endpoint().client_config("/validate")["url"].clone();
-    let configuration = scene.configuration(CONFIGURATIONS[1])?;
+    let configuration = installation.configuration(CONFIGURATIONS[1])?;
     let entries = configuration["webhooks"].as_array().map_or(0, Vec::len);
     let path = |index| format!("/webhooks/{index}/clientConfig/url");
     let moves: Vec<_> =
         (0..entries).map(|index| json!({"op": "replace", "path": path(index), "value": url})).collect();
-    scene.patch(CONFIGURATIONS[1], &json!(moves))?;
+    installation.patch(CONFIGURATIONS[1], &json!(moves))?;
     for mut memgate in [first, second] {
         memgate.wait_until_ready()?;
         let made = rotations_of(&memgate, "ca").unwrap_or_default();
         ensure!(made <= 1, "{}", memgate.log());
         ensure!(!memgate.log().contains("forbidden"), "{}", memgate.log());
-        scene.wait_until_repaired()?;
-        ensure!(scene.secret("bundle.crt")? == scene.secret("ca.crt")?, "more than one CA");
+        installation.wait_until_repaired()?;
+        ensure!(installation.secret("bundle.crt")? == installation.secret("ca.crt")?, "more than one CA");
         if made == 1 {
-            ensure!(!scene.secret("ca.crt")?.is_empty());
+            ensure!(!installation.secret("ca.crt")?.is_empty());
         }
     }
     Ok(())
 }
 
 /// As certs/README.md says: what callers trusted before is trusted still, beside the new CA.
-fn changing_over(world: &World) -> Result<()> {
-    let scene = Scene::new(world.cluster()?, "changed")?;
+fn changing_over(fixture: &Fixture) -> Result<()> {
+    let installation = Installation::new(fixture.cluster()?, "changed")?;
     let old = Authority::new("the old way")?.pem();
-    let file = scene.cluster.scratch().write("old-ca.crt", &old)?;
+    let file = installation.cluster.scratch().write("old-ca.crt", &old)?;
     let from = format!("--from-file=bundle.crt={}", file.display());
-    scene.cluster.kubectl(&["-n", &scene.home, "create", "secret", "generic", SECRET, &from])?.ok()?;
-    let mut memgate = scene.serve().live()?;
-    scene.register(&memgate.endpoint())?;
-    scene.overwrite_bundles(Some(&old))?;
+    installation
+        .cluster
+        .kubectl(&["-n", &installation.home, "create", "secret", "generic", SECRET, &from])?
+        .ok()?;
+    let mut memgate = installation.serve().live()?;
+    installation.register(&memgate.endpoint())?;
+    installation.overwrite_bundles(Some(&old))?;
     memgate.wait_until_ready()?;
-    scene.wait_until_repaired()?;
-    scene.wait_until_asked()?;
-    let bundles = scene.bundles()?;
-    let (new, end) = (scene.secret("ca.crt")?, old.trim());
+    installation.wait_until_repaired()?;
+    installation.wait_until_asked()?;
+    let bundles = installation.bundles()?;
+    let (new, end) = (installation.secret("ca.crt")?, old.trim());
     ensure!(bundles.iter().all(|bundle| bundle.starts_with(&new)), "{bundles:?}");
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     ensure!(lines(&bundles[0]) == [lines(&new), lines(end)].concat(), "{bundles:?}");
@@ -236,22 +244,22 @@ fn changing_over(world: &World) -> Result<()> {
 }
 
 /// Neither the Secret nor the configurations may be touched: no crash, and one line for each cause.
-fn without_rights(world: &World) -> Result<()> {
-    let scene = Scene::without_own_rights(world.cluster()?, "poor")?;
-    let memgate = scene.serve().live()?;
+fn without_rights(fixture: &Fixture) -> Result<()> {
+    let installation = Installation::without_own_rights(fixture.cluster()?, "poor")?;
+    let memgate = installation.serve().live()?;
     wait::until("the log to tell", || {
         let log = memgate.log();
-        let told = log.contains("failed to read the CA Secret") && log.contains("forbidden");
-        Ok(told.then_some(()))
+        let logged = log.contains("failed to read the CA Secret") && log.contains("forbidden");
+        Ok(logged.then_some(()))
     })?;
     let (status, text) = memgate.probe("/readyz").context("it answers")?;
     ensure!(status == 503 && text.contains("there is no certificate yet"), "{text}");
     // It needs no restart once it may.
-    scene.grant()?;
-    scene.register(&memgate.endpoint())?;
+    installation.grant()?;
+    installation.register(&memgate.endpoint())?;
     let mut memgate = memgate;
     memgate.wait_until_ready()?;
-    scene.wait_until_asked()?;
+    installation.wait_until_asked()?;
     let log = memgate.log();
     ensure!(log.matches("failed to read the CA Secret").count() == 1, "{log}");
     ensure!(log.contains("could read the CA Secret again"), "{log}");
@@ -259,7 +267,7 @@ fn without_rights(world: &World) -> Result<()> {
 }
 
 /// Two CAs and several leaves later no caller has noticed.
-fn rotations(world: &World) -> Result<()> {
+fn rotations(fixture: &Fixture) -> Result<()> {
     let policy = CertPolicy {
         ca: Duration::from_secs(30),
         leaf: Duration::from_secs(12),
@@ -273,22 +281,22 @@ fn rotations(world: &World) -> Result<()> {
         cas: 2,
         leaves: 6,
         propagation: Duration::from_secs(5),
-        longest: Duration::from_secs(150),
+        time_limit: Duration::from_secs(150),
     };
-    let report = Load::run(world.cluster()?, &plan)?;
+    let report = load::run(fixture.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
 }
 
 /// 1,000 leaves and 50 CAs at 500 reviews a second, in about ten minutes.
-fn soak_rotations(world: &World) -> Result<()> {
+fn soak_rotations(fixture: &Fixture) -> Result<()> {
     let policy = CertPolicy {
         ca: Duration::from_secs(90),
         leaf: Duration::from_secs(12),
         renew_percent: 20,
         key: KeyKind::P256,
     };
-    let longest = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
+    let time_limit = wipes::seconds("MEMGATE_SOAK_SECONDS", 900);
     let plan = Plan {
         policy,
         replicas: 3,
@@ -296,18 +304,18 @@ fn soak_rotations(world: &World) -> Result<()> {
         cas: 50,
         leaves: 1000,
         propagation: Duration::from_secs(8),
-        longest,
+        time_limit,
     };
-    let report = Load::run(world.cluster()?, &plan)?;
+    let report = load::run(fixture.cluster()?, &plan)?;
     println!("{report}");
     report.nothing_lost()
 }
 
-fn wipes(world: &World) -> Result<()> {
-    wipes::run(world.cluster()?, Duration::from_secs(8))
+fn wipes(fixture: &Fixture) -> Result<()> {
+    wipes::run(fixture.cluster()?, Duration::from_secs(8))
 }
 
 /// Once a second for ten minutes.
-fn soak_wipes(world: &World) -> Result<()> {
-    wipes::run(world.cluster()?, wipes::seconds("MEMGATE_SOAK_SECONDS", 600))
+fn soak_wipes(fixture: &Fixture) -> Result<()> {
+    wipes::run(fixture.cluster()?, wipes::seconds("MEMGATE_SOAK_SECONDS", 600))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    certs::scene::Scene,
+    certs::installation::Installation,
     support::{certs::Authority, control_plane::ControlPlane, wait, webhook::Webhook},
 };
 
@@ -22,18 +22,19 @@ pub(crate) fn seconds(variable: &str, usual: u64) -> Duration {
 
 /// Wipes or overwrites all entries once a second, with two replicas that repair them.
 pub(crate) fn run(cluster: &ControlPlane, time: Duration) -> Result<()> {
-    let scene = Scene::new(cluster, "wiped")?;
-    let (mut first, second) = (scene.serve().live()?, scene.serve().live()?);
-    scene.register(&first.endpoint())?;
+    let installation = Installation::new(cluster, "wiped")?;
+    let (mut first, second) = (installation.serve().live()?, installation.serve().live()?);
+    installation.register(&first.endpoint())?;
     first.wait_until_ready()?;
-    scene.wait_until_repaired()?;
+    installation.wait_until_repaired()?;
     let before = writes(&first)? + writes(&second)?;
     let stranger = Authority::new("a stranger")?.pem();
     let (mut repairs, started) = (Vec::new(), Instant::now());
     while started.elapsed() < time {
         let wiped = Instant::now();
-        scene.overwrite_bundles(Some(&stranger).filter(|_| repairs.len() % 2 == 0).map(String::as_str))?;
-        scene.wait_until_repaired()?;
+        installation
+            .overwrite_bundles(Some(&stranger).filter(|_| repairs.len() % 2 == 0).map(String::as_str))?;
+        installation.wait_until_repaired()?;
         repairs.push(wiped.elapsed());
         thread::sleep(EVERY.saturating_sub(wiped.elapsed()));
     }
@@ -51,7 +52,7 @@ pub(crate) fn run(cluster: &ControlPlane, time: Duration) -> Result<()> {
         "{times} wipes of both in {took:.0?}: repaired in {middle:.1?} (median), {most:.1?} (99 of 100), {slowest:.1?} (slowest), \
          with {written} writes by two replicas"
     );
-    scene.wait_until_asked()?;
+    installation.wait_until_asked()?;
     // Two configurations for each wipe, and now and then both replicas are equally polite.
     let most = 2 * 2 * (took.as_secs() + 1);
     ensure!(written <= most, "{written} writes for {times} wipes");

@@ -5,13 +5,13 @@ use anyhow::{Result, ensure};
 use memgate::deploy::components::Component;
 
 use super::{
-    foreign,
     renamed::{manifests, text},
+    third_party_crds,
 };
 use crate::{
+    fixture::{Fixture, Trial},
     installed::memgate,
     support::{control_plane::ControlPlane, wait},
-    world::{Case, World},
 };
 
 /// Those that change the pods, and how many there are then.
@@ -27,17 +27,17 @@ const PODS: [(&str, &str); 9] = [
     ("priority-critical", "2"),
 ];
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("deploy::each_component_is_accepted_strictly", components_are_accepted),
-        Case::new("deploy::pods_come_where_pod_security_is_restricted", pods_come),
-        Case::new("deploy::host_network_needs_its_own_level", host_network),
+        Trial::new("deploy::each_component_is_accepted_strictly", components_are_accepted),
+        Trial::new("deploy::pods_come_where_pod_security_is_restricted", pods_come),
+        Trial::new("deploy::host_network_needs_its_own_level", host_network),
     ]
 }
 
-fn components_are_accepted(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    foreign::install(cluster)?;
+fn components_are_accepted(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    third_party_crds::install(cluster)?;
     let namespace = cluster.fresh_namespace("accepted")?;
     let default = text(&manifests(&namespace, &[])?);
     is_accepted(cluster, &default, "the default")?;
@@ -61,16 +61,16 @@ fn is_accepted(cluster: &ControlPlane, objects: &str, what: &str) -> Result<()> 
     let apply = ["apply", "--dry-run=server", "--validate=strict", "--server-side", "-f", "-"];
     let output = cluster.admin().run_with_input(&apply, objects)?;
     ensure!(output.status.success(), "{what}: {}", output.stderr);
-    // Whoever applies the files instead of giving them to the apiserver is told so.
+    // Applying the files instead of giving them to the apiserver fails with a reason.
     let warned = output.stderr.contains("are reserved for static manifest-based configurations");
     let as_expected = if what == "static-manifest" { warned } else { output.stderr.is_empty() };
     ensure!(as_expected, "{what}: the apiserver warns: {}", output.stderr);
     Ok(())
 }
 
-fn pods_come(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    foreign::install(cluster)?;
+fn pods_come(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    third_party_crds::install(cluster)?;
     for (component, replicas) in PODS {
         let namespace = cluster.fresh_namespace("restricted")?;
         install(cluster, &namespace, component, &["--only", "namespace", "--only", "workload"])?;
@@ -90,8 +90,8 @@ fn pods_come(world: &World) -> Result<()> {
 }
 
 /// It is refused where the base is not, and accepted in the namespace that it makes for itself.
-fn host_network(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn host_network(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let strict = [("pod-security.kubernetes.io/enforce", "restricted")];
     let namespace = cluster.labelled_namespace("host", &strict)?;
     install(cluster, &namespace, "host-network", &["--only", "workload"])?;

@@ -10,11 +10,11 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{documents, memgate},
     request::send,
     stub::Stub,
     support::{control_plane::ControlPlane, wait},
-    world::{Case, World},
 };
 
 /// What the stub says to everything that it is asked.
@@ -116,15 +116,15 @@ const ROWS: [(&str, &[(&str, bool)]); 6] = [
     ),
 ];
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("deploy::conditions_are_true_and_false_and_never_fail", hold),
-        Case::new("deploy::a_condition_that_fails_would_be_seen", failures_show),
+        Trial::new("deploy::conditions_are_true_and_false_and_never_fail", hold),
+        Trial::new("deploy::a_condition_that_fails_would_be_seen", failures_show),
     ]
 }
 
-fn hold(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn hold(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let printed = printed()?;
     let rows: BTreeMap<_, _> = ROWS.into();
     ensure!(printed.keys().map(String::as_str).eq(rows.keys().copied()), "{:?}", printed.keys());
@@ -132,10 +132,10 @@ fn hold(world: &World) -> Result<()> {
     let node = cluster.config(&node)?;
     let node = cluster.block_on(async { Client::try_from(node) })?;
     for (name, expression) in &printed {
-        let trial = Trial::new(cluster, name, expression, "Fail")?;
+        let probe = Probe::new(cluster, name, expression, "Fail")?;
         for (request, asked) in rows[name.as_str()] {
             let client = if request.ends_with(" by-node") { node.clone() } else { cluster.client() };
-            ensure!(trial.asked(cluster, &client, request)? == *asked, "{name}: {request}: {expression}");
+            ensure!(probe.asked(cluster, &client, request)? == *asked, "{name}: {request}: {expression}");
         }
     }
     let errors = evaluation_errors(cluster)?;
@@ -144,11 +144,11 @@ fn hold(world: &World) -> Result<()> {
 }
 
 /// That the last check above could fail.
-fn failures_show(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let trial = Trial::new(cluster, "broken", "object.metadata.annotations['none'] == ''", "Ignore")?;
+fn failures_show(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let probe = Probe::new(cluster, "broken", "object.metadata.annotations['none'] == ''", "Ignore")?;
     wait::until("the failure to be counted", || {
-        trial.asked(cluster, &cluster.client(), "create bare")?;
+        probe.asked(cluster, &cluster.client(), "create bare")?;
         Ok(evaluation_errors(cluster)?.contains("broken.memgate.test").then_some(()))
     })
 }
@@ -172,42 +172,42 @@ fn printed() -> Result<BTreeMap<String, String>> {
 }
 
 /// One condition, alone in a namespace, in front of a stub.
-struct Trial {
+struct Probe {
     condition: String,
     namespace: String,
     stub: Stub,
 }
 
-impl Trial {
+impl Probe {
     fn new(cluster: &ControlPlane, name: &str, expression: &str, failure: &str) -> Result<Self> {
         let namespace = cluster.fresh_namespace("condition")?;
         let stub = Stub::start(|_| json!({"allowed": false, "status": {"message": ASKED}}))?;
-        let trial = Self { condition: name.to_owned(), namespace, stub };
+        let probe = Self { condition: name.to_owned(), namespace, stub };
         for object in OBJECTS {
-            trial.store(cluster, object)?;
+            probe.store(cluster, object)?;
         }
         let domain = if name == "broken" { "memgate.test" } else { "memgate.dev" };
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": trial.namespace},
+            "metadata": {"name": probe.namespace},
             "webhooks": [{
                 "name": format!("{name}.{domain}"),
-                "clientConfig": trial.stub.endpoint().client_config("/"),
+                "clientConfig": probe.stub.endpoint().client_config("/"),
                 "rules": [{
                     "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
                     "resources": ["configmaps"], "scope": "Namespaced",
                 }],
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": trial.namespace}},
-                // One that is always true for this name, so that a trial knows when it has begun.
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": probe.namespace}},
+                // One that is always true for this name, so that a probe knows when it has begun.
                 "matchConditions": [{"name": name, "expression": format!("request.name == 'begin' || ({expression})")}],
                 "failurePolicy": failure, "sideEffects": "None", "admissionReviewVersions": ["v1"],
             }],
         });
         cluster.admin().apply(&configuration.to_string())?;
         wait::until("the webhook to be asked", || {
-            Ok(trial.asked_about(cluster, &cluster.client(), Method::POST, "begin", "bare")?.then_some(()))
+            Ok(probe.asked_about(cluster, &cluster.client(), Method::POST, "begin", "bare")?.then_some(()))
         })?;
-        Ok(trial)
+        Ok(probe)
     }
 
     /// Puts an object there before the webhook is.

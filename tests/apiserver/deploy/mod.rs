@@ -5,23 +5,23 @@
 
 mod accepted;
 mod conditions;
-mod files;
-mod foreign;
-mod life;
+mod lifecycle;
 mod renamed;
 mod rights;
 mod self_guard;
+mod static_manifests;
+mod third_party_crds;
 
-use crate::world::Case;
+use crate::fixture::Trial;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     let modules = [
-        accepted::cases(),
-        conditions::cases(),
-        self_guard::cases(),
-        files::cases(),
-        life::cases(),
-        rights::cases(),
+        accepted::trials(),
+        conditions::trials(),
+        self_guard::trials(),
+        static_manifests::trials(),
+        lifecycle::trials(),
+        rights::trials(),
     ];
     modules.into_iter().flatten().collect()
 }

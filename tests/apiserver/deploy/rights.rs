@@ -1,5 +1,5 @@
 //! What memgate's account may do, as the apiserver counts it: `kubectl auth can-i --list`, without
-//! what everybody may, is held against a file beside this one for each way to install.
+//! what every account may, is held against a file beside this one for each way to install.
 //! `BLESS=1 cargo test --test apiserver deploy::` writes them anew.
 
 use std::{
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::renamed::{manifests, text};
 use crate::{
+    fixture::{Fixture, Trial},
     support::{kubectl::Kubectl, wait},
-    world::{Case, World},
 };
 
 /// The ways to install that differ in what memgate may do.
@@ -30,15 +30,15 @@ const WAYS: [(&str, &[&str]); 9] = [
     ("nothing-to-write", &["--component", "family-ark", "--certs", "files", "--no-events"]),
 ];
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     let case = |(way, arguments): (&'static str, &'static [&'static str])| {
-        Case::new(format!("deploy::rights_are_those_of_{way}"), move |world| hold(world, way, arguments))
+        Trial::new(format!("deploy::rights_are_those_of_{way}"), move |fixture| hold(fixture, way, arguments))
     };
     WAYS.into_iter().map(case).collect()
 }
 
-fn hold(world: &World, way: &str, arguments: &[&str]) -> Result<()> {
-    let cluster = world.cluster()?;
+fn hold(fixture: &Fixture, way: &str, arguments: &[&str]) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("rights")?;
     let objects = manifests(&namespace, &[arguments, &["--only", "rbac"]].concat())?;
     cluster.admin().apply(&text(&objects))?;

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::renamed::{manifests, name, of_kind, text};
 use crate::{
+    fixture::{Fixture, Trial},
     request::send,
     support::{control_plane::ControlPlane, wait, webhook::push},
-    world::{Case, World},
 };
 
 /// The kinds that are guarded, with their names in paths.
@@ -30,11 +30,11 @@ const KINDS: [(&str, &str); 2] = [
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("deploy::the_self_guard_leaves_cabundle_alone_open", self_guard),
-        Case::new("deploy::the_self_guard_knows_every_field", knows_every_field),
-        Case::new("deploy::the_self_guard_binds_no_other_account", binds_no_other_account),
+        Trial::new("deploy::the_self_guard_leaves_cabundle_alone_open", self_guard),
+        Trial::new("deploy::the_self_guard_knows_every_field", knows_every_field),
+        Trial::new("deploy::the_self_guard_binds_no_other_account", binds_no_other_account),
     ]
 }
 
@@ -102,8 +102,8 @@ impl Guarded {
     }
 }
 
-fn self_guard(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn self_guard(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let guarded = Guarded::new(cluster)?;
     for (kind, plural) in KINDS {
         for (what, patch) in forbidden(kind) {
@@ -238,8 +238,8 @@ fn makes_and_removes_none(cluster: &ControlPlane, guarded: &Guarded) -> Result<(
 
 /// Holds the list of fields against what the apiserver knows of both kinds: one that a later version
 /// adds must be guarded, too.
-fn knows_every_field(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn knows_every_field(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let path = "/openapi/v3/apis/admissionregistration.k8s.io/v1";
     let schemas = cluster.block_on(send(&cluster.client(), Method::GET, path, None))?.object()?;
     let fields = |name: &str| -> Result<Vec<String>> {
@@ -292,8 +292,8 @@ fn knows_every_field(world: &World) -> Result<()> {
 }
 
 /// Whoever else may write the configurations still does: the self-guard is for one account.
-fn binds_no_other_account(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn binds_no_other_account(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let guarded = Guarded::new(cluster)?;
     for (kind, plural) in KINDS {
         let path = format!("{GROUP}/{plural}/{}", name(&guarded.namespace));

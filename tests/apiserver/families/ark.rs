@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::{RESTRICTED, Scene, fresh_name, literal, namespace};
 use crate::{
+    fixture::{Fixture, Trial},
     request::{create, path, send},
     support::wait,
-    world::{Case, World},
 };
 
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("families::ark::queries_get_the_default_memory", default_memory),
-        Case::new("families::ark::ports_may_be_written_as_numbers", integer_port),
-        Case::new("families::ark::deleting_a_memory_in_use_names_its_users", in_use),
-        Case::new("families::ark::pods_that_do_not_opt_in_are_let_be", not_opted_in),
+        Trial::new("families::ark::queries_get_the_default_memory", default_memory),
+        Trial::new("families::ark::ports_may_be_written_as_numbers", integer_port),
+        Trial::new("families::ark::deleting_a_memory_in_use_names_its_users", in_use),
+        Trial::new("families::ark::pods_that_do_not_opt_in_are_let_be", not_opted_in),
     ]
 }
 
@@ -109,17 +109,17 @@ fn deployment(home: &str) -> Value {
     })
 }
 
-fn default_memory(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn default_memory(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let client = cluster.client();
-    let home = world.namespace("ark-default", &[])?;
+    let home = fixture.namespace("ark-default", &[])?;
     let add = |object: &Value, query| -> Result<Value> {
         cluster.block_on(create(&client, &home, object, query))?.object()
     };
     let lonely = add(&query(&home, "lonely", &Value::Null), "")?;
     ensure!(lonely["spec"]["memory"].is_null(), "{lonely}");
 
-    // The watch of memgate cannot have told it yet.
+    // The watch of memgate cannot have shown it yet.
     let url = json!({"address": {"value": "http://ark-broker.team-a.svc.cluster.local:80"}});
     add(&object(&home, "Memory", "default", &url), "")?;
     let mut nameless = query(&home, "", &Value::Null);
@@ -143,9 +143,9 @@ fn default_memory(world: &World) -> Result<()> {
 }
 
 /// The platform's documents show a number where its schema wants a name.
-fn integer_port(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let home = world.namespace("ark-port", &[])?;
+fn integer_port(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let home = fixture.namespace("ark-port", &[])?;
     let memory = |name: &str, service: &str| {
         let service = json!({"name": service, "port": 8080});
         object(&home, "Memory", name, &json!({"address": {"valueFrom": {"serviceRef": service}}}))
@@ -179,10 +179,10 @@ fn integer_port(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn in_use(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn in_use(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let client = cluster.client();
-    let home = world.namespace("ark-in-use", &[])?;
+    let home = fixture.namespace("ark-in-use", &[])?;
     let url = json!({"address": {"value": "http://ark-broker:80"}});
     for name in ["default", "spare"] {
         cluster.block_on(create(&client, &home, &object(&home, "Memory", name, &url), ""))?.object()?;
@@ -209,8 +209,8 @@ fn in_use(world: &World) -> Result<()> {
 }
 
 /// The condition of the webhook keeps them away, whatever they are called.
-fn not_opted_in(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
+fn not_opted_in(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
     let home = fresh_name("ark-foreign");
     let mut scene = scene(&home);
     for object in &scene.objects {

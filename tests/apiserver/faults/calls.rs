@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     request::{Answer, create, send},
-    scene::{COMPLETE, agent, env_names, memory, pod},
+    samples::{COMPLETE, agent, env_names, memory, pod},
     support::{control_plane::ControlPlane, load::Failure, webhook::Endpoint},
 };
 

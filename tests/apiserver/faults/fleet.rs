@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// How long a replica that is to end may take: 100 s until it leaves whoever stays, and some.
-const PATIENCE: Duration = Duration::from_secs(110);
+/// How long a replica that is to end may take: 100 s until it leaves the callers that stay, and some.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(110);
 
 /// Replicas that answer for one namespace.
 pub(crate) struct Fleet {
@@ -105,15 +105,15 @@ impl Fleet {
     }
 
     /// How many connections have led nowhere.
-    pub(crate) fn in_vain(&self) -> u64 {
-        self.balancer.in_vain()
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.balancer.unanswered()
     }
 
     /// Waits until all that were asked to end have; how long each took.
     pub(crate) fn all_left(&mut self) -> Result<Vec<Duration>> {
         let start = Instant::now();
         while !self.leaving.is_empty() {
-            ensure!(start.elapsed() < PATIENCE, "{} replicas do not end", self.leaving.len());
+            ensure!(start.elapsed() < DRAIN_TIMEOUT, "{} replicas do not end", self.leaving.len());
             self.see_off()?;
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -136,7 +136,7 @@ impl Fleet {
             ensure!(status.success(), "a replica ended with {status}:\n{}", replica.log());
             let log = replica.log();
             let end = log.lines().next_back().context("a replica said nothing")?;
-            ensure!(end.contains("stopped") && end.contains("drained=true"), "somebody was cut off: {end}");
+            ensure!(end.contains("stopped") && end.contains("all_left=true"), "a call was cut off: {end}");
             self.left.push(since.elapsed());
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What happens around memgate that should not cost anybody anything: replicas come and go, one is
+//! What happens around memgate that must cost nothing: replicas come and go, one is
 //! killed, the apiserver is away, its store stalls.
 //!
 //! The functions here take how often and how long; the trials of `cases` are the short form, and
@@ -6,10 +6,10 @@
 
 #![allow(dead_code, reason = "tests/soak uses the rest")]
 
-pub(crate) mod apart;
 pub(crate) mod calls;
 pub(crate) mod fleet;
 pub(crate) mod replicas;
+pub(crate) mod without_apiserver;
 
 use std::time::{Duration, Instant};
 
@@ -18,35 +18,35 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use crate::{
+    fixture::{Fixture, Trial},
     installed::{install_account, install_crds},
     request::create,
-    scene::{COMPLETE, INJECTED, agent, env_names, memory, pod},
+    samples::{COMPLETE, INJECTED, agent, env_names, memory, pod},
     support::{
         control_plane::ControlPlane,
         load::{Failure, Load, Pace, Tally},
         wait,
     },
-    world::{Case, World},
 };
 
-use apart::{Apart, lists};
 use fleet::Fleet;
+use without_apiserver::{WithoutApiserver, lists};
 
 /// A load that a busy machine still carries beside the other trials.
 const PACE: Pace = Pace { per_second: 40, at_once: 20 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        Case::new("faults::a_load_counts_what_fails", load_counts),
-        Case::new("faults::rolling_restarts_lose_no_call", rolling_restarts),
-        Case::new("faults::a_killed_replica_takes_only_its_own_calls_along", killed_replica),
-        Case::new("faults::patches_of_two_versions_compose", two_versions),
-        Case::new("faults::without_the_apiserver_what_is_known_is_served", cut_off),
-        Case::new("faults::a_stall_and_a_restart_of_the_cluster_are_sat_out", away_and_back),
+        Trial::new("faults::a_load_counts_what_fails", load_counts),
+        Trial::new("faults::rolling_restarts_lose_no_call", rolling_restarts),
+        Trial::new("faults::a_killed_replica_takes_only_its_own_calls_along", killed_replica),
+        Trial::new("faults::patches_of_two_versions_compose", two_versions),
+        Trial::new("faults::without_the_apiserver_what_is_known_is_served", cut_off),
+        Trial::new("faults::a_stall_and_a_restart_of_the_cluster_are_sat_out", away_and_back),
     ]
 }
 
-fn load_counts(_: &World) -> Result<()> {
+fn load_counts(_: &Fixture) -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let load = Load::start(runtime.handle(), Pace { per_second: 500, at_once: 5 }, |number| async move {
         if number.is_multiple_of(3) { Err(Failure::new("third", number)) } else { Ok(()) }
@@ -63,24 +63,24 @@ fn load_counts(_: &World) -> Result<()> {
     Ok(())
 }
 
-fn rolling_restarts(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let mut fleet = Fleet::start(cluster, &world.memgate()?.kubeconfig, 2)?;
+fn rolling_restarts(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let mut fleet = Fleet::start(cluster, &fixture.memgate()?.kubeconfig, 2)?;
     let tally = replicas::restarts(cluster, &mut fleet, PACE, 6, Duration::from_secs(1))?;
     tally.all_good()
 }
 
-fn killed_replica(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let mut fleet = Fleet::start(cluster, &world.memgate()?.kubeconfig, 2)?;
+fn killed_replica(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let mut fleet = Fleet::start(cluster, &fixture.memgate()?.kubeconfig, 2)?;
     replicas::kills(cluster, &mut fleet, PACE, 1).map(|_| ())
 }
 
 /// There is one version yet, so the other one is made up: it adds less, and notes what this one does
 /// not know. What it did is completed, and then there is nothing left to do.
-fn two_versions(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let namespace = world.namespace("mixed", &[])?;
+fn two_versions(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("mixed", &[])?;
     let client = cluster.client();
     for object in [memory("notes"), agent("scout", "notes")] {
         cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
@@ -116,13 +116,13 @@ fn two_versions(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Nothing comes through from the apiserver, and nobody is told.
-fn cut_off(world: &World) -> Result<()> {
-    let cluster = world.cluster()?;
-    let apart = Apart::start(cluster, &world.memgate()?.kubeconfig)?;
+/// Nothing comes through from the apiserver, without a sign.
+fn cut_off(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let apart = WithoutApiserver::start(cluster, &fixture.memgate()?.kubeconfig)?;
     apart.wire.cut();
     let cut = Instant::now();
-    // Nobody can be asked about an agent that is not known: the caller is to try again.
+    // An agent that is not known cannot be looked up: the caller is to try again.
     let required = apart.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
     ensure!(required.status == 503, "{}: {}", required.status, required.body);
     apart.serves_for(Duration::from_secs(2))?;
@@ -133,20 +133,20 @@ fn cut_off(world: &World) -> Result<()> {
     apart.end()
 }
 
-fn away_and_back(_: &World) -> Result<()> {
+fn away_and_back(_: &Fixture) -> Result<()> {
     let cluster = ControlPlane::start()?;
     install_crds(&cluster)?;
-    let apart = Apart::start(&cluster, &install_account(&cluster)?)?;
+    let apart = WithoutApiserver::start(&cluster, &install_account(&cluster)?)?;
 
     let stalled = cluster.stall_store()?;
     apart.serves_for(Duration::from_secs(8))?;
     drop(stalled);
     apart.change(&cluster, "after-a-stall")?;
-    apart.learns(&cluster, "after-a-stall", wait::PATIENCE)?;
+    apart.learns(&cluster, "after-a-stall", wait::TIMEOUT)?;
 
     cluster.restart_apiserver()?;
     apart.change(&cluster, "after-a-restart")?;
-    apart.learns(&cluster, "after-a-restart", wait::PATIENCE)?;
+    apart.learns(&cluster, "after-a-restart", wait::TIMEOUT)?;
     listed_once(&cluster)?;
 
     // What changes meanwhile is older than all that the apiserver remembers afterwards.
@@ -156,7 +156,7 @@ fn away_and_back(_: &World) -> Result<()> {
     apart.serves_for(Duration::from_secs(1))?;
     ensure!(!apart.goes_by(&cluster, "meanwhile")?, "the wire leaks");
     apart.wire.mend();
-    apart.learns(&cluster, "meanwhile", wait::PATIENCE)?;
+    apart.learns(&cluster, "meanwhile", wait::TIMEOUT)?;
     ensure!(apart.memgate.log().contains("the watch starts over"), "{}", apart.memgate.log());
     listed_once(&cluster)?;
     apart.end()

@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 /// So many calls use every connection that there is.
-const ENOUGH: usize = 50;
+const MIN_GOOD_CALLS: usize = 50;
 
 /// Replaces one replica after the other, so many times, with a pause after each; what became of the
 /// calls meanwhile. Replicas that are to end go on serving meanwhile, as in a cluster.
@@ -37,21 +37,21 @@ pub(crate) fn restarts(
 
 /// Kills a replica and starts another one, so many times; what became of the calls until it was known
 /// to be dead. None may get a pod without its memory, no more may break than were on their way or
-/// were still sent to where nobody is, and what is asked afterwards is answered.
+/// were still sent to where nothing listens, and what is asked afterwards is answered.
 pub(crate) fn kills(cluster: &ControlPlane, fleet: &mut Fleet, pace: Pace, times: u32) -> Result<Tally> {
     let calls = through_apiserver(cluster, &fleet.namespace)?;
     let mut sum = Tally::default();
     for _ in 0..times {
         let load = Load::start(cluster.runtime(), pace, calls.clone());
         some_good(&load)?;
-        let before = fleet.in_vain();
+        let before = fleet.unanswered();
         fleet.kill()?;
         let hit = load.stop()?;
         ensure!(hit.failed_as(BARE) == 0, "{hit}");
         ensure!(hit.failed() == hit.failed_as(BROKEN), "{hit}");
-        let in_vain = fleet.in_vain() - before;
-        let most = u64::try_from(pace.at_once)? + in_vain;
-        ensure!(hit.failed() <= most, "{in_vain} connections led nowhere, but: {hit}");
+        let unanswered = fleet.unanswered() - before;
+        let most = u64::try_from(pace.at_once)? + unanswered;
+        ensure!(hit.failed() <= most, "{unanswered} connections led nowhere, but: {hit}");
         sum.add(hit);
         let load = Load::start(cluster.runtime(), pace, calls.clone());
         some_good(&load)?;
@@ -68,6 +68,6 @@ fn some_good(load: &Load) -> Result<()> {
         let calls = load.take();
         ensure!(calls.failed() == 0, "{calls}");
         good += calls.good();
-        Ok((good >= ENOUGH).then_some(()))
+        Ok((good >= MIN_GOOD_CALLS).then_some(()))
     })
 }

@@ -1,0 +1,20 @@
+//! What the core promises to its callers, in one program that links the core alone.
+//!
+//! ```text
+//! manifest    reading manifests: values, places, errors
+//! rewrite     edits in the user's own text
+//! fields      wrong values in every field that is read
+//! notices     which object a notice of a missing memory is about
+//! properties  what must hold for any input
+//! ```
+//!
+//! Its cases are in `cases.rs` beside it.
+
+#[path = "../../../../tests/support/cases.rs"]
+mod cases;
+
+mod fields;
+mod manifest;
+mod pod_events;
+mod properties;
+mod rewrite;

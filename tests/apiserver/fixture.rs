@@ -1,0 +1,112 @@
+//! What trials share: the cluster, and the rule about who may disturb it.
+
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use anyhow::{Result, anyhow};
+
+use crate::{
+    cel_rules::PolicyCluster,
+    installed::{GUARDED, Installed},
+    support::control_plane::ControlPlane,
+};
+
+/// What a trial is given.
+#[derive(Default)]
+pub(crate) struct Fixture {
+    // Fields end in this order, and memgate is to end before what it talks to.
+    memgate: OnceLock<Result<Installed, String>>,
+    policies: OnceLock<Result<PolicyCluster, String>>,
+    cluster: OnceLock<Result<ControlPlane, String>>,
+    undisturbed: RwLock<()>,
+}
+
+type Run = Box<dyn FnOnce(&Fixture) -> Result<()> + Send>;
+
+/// A named trial.
+pub(crate) struct Trial {
+    /// `module::what_it_claims`.
+    pub(crate) name: String,
+    run: Run,
+    alone: bool,
+    /// Whether it runs only when it is asked for: it takes minutes.
+    pub(crate) soak: bool,
+}
+
+impl Trial {
+    /// A trial that others do not notice.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self { name: name.into(), run: Box::new(run), alone: false, soak: false }
+    }
+
+    /// A trial of minutes, which runs with `--ignored` alone.
+    pub(crate) fn soak(
+        name: impl Into<String>,
+        run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self { soak: true, ..Self::new(name, run) }
+    }
+
+    /// A trial during which no other runs, since it disturbs the whole cluster.
+    pub(crate) fn alone(
+        name: impl Into<String>,
+        run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
+    ) -> Self {
+        Self { alone: true, ..Self::new(name, run) }
+    }
+}
+
+impl Fixture {
+    /// The cluster, started by the first call.
+    ///
+    /// # Errors
+    /// When it does not start, every time; it is not tried twice.
+    pub(crate) fn cluster(&self) -> Result<&ControlPlane> {
+        let start = || ControlPlane::start().map_err(|error| format!("{error:#}"));
+        let cluster = self.cluster.get_or_init(start).as_ref();
+        cluster.map_err(|error| anyhow!("there is no cluster to test against: {error}"))
+    }
+
+    /// memgate in that cluster, asked about all namespaces that [`Fixture::namespace`] makes; installed by the first call.
+    ///
+    /// # Errors
+    /// When it cannot be installed, every time; it is not tried twice.
+    pub(crate) fn memgate(&self) -> Result<&Installed> {
+        let cluster = self.cluster()?;
+        let install = || Installed::new(cluster).map_err(|error| format!("{error:#}"));
+        let memgate = self.memgate.get_or_init(install).as_ref();
+        memgate.map_err(|error| anyhow!("there is no memgate to test: {error}"))
+    }
+
+    /// A cluster of its own that has memgate's policies and nothing else of memgate; started by
+    /// the first call. Policies are for all namespaces, so the other trials would meet
+    /// them.
+    ///
+    /// # Errors
+    /// When it does not start, every time; it is not tried twice.
+    pub(crate) fn policies(&self) -> Result<&PolicyCluster> {
+        let start = || PolicyCluster::start().map_err(|error| format!("{error:#}"));
+        let policies = self.policies.get_or_init(start).as_ref();
+        policies.map_err(|error| anyhow!("there is no cluster with policies: {error}"))
+    }
+
+    /// A namespace of the trial's own about which memgate is asked, with these labels.
+    pub(crate) fn namespace(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<String> {
+        self.memgate()?;
+        self.cluster()?.labelled_namespace(prefix, &[&[GUARDED], labels].concat())
+    }
+
+    /// Runs a trial when its time has come. A trial that panicked leaves nothing half done that
+    /// the lock would guard, so poison is passed over.
+    pub(crate) fn run(&self, trial: Trial) -> Result<()> {
+        if trial.alone {
+            let _alone = self.undisturbed.write().unwrap_or_else(PoisonError::into_inner);
+            (trial.run)(self)
+        } else {
+            let _shared = self.undisturbed.read().unwrap_or_else(PoisonError::into_inner);
+            (trial.run)(self)
+        }
+    }
+}

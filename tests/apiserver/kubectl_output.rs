@@ -1,0 +1,163 @@
+//! What a user of kubectl reads, word by word: each warning once, and a denial with every cause.
+//!
+//! kubectl shows the refusal of a single object by its causes, and one among several objects by
+//! its message. Names that no other trial uses keep hints at other namespaces out of the words.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    fixture::{Fixture, Trial},
+    samples::{agent, memory_of, pod, pod_spec},
+    support::{kubectl::Output, wait},
+};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::new("kubectl_output::of_a_denial_name_every_cause", of_a_denial),
+        Trial::new("kubectl_output::of_a_required_pod_name_what_is_missing", of_a_required_pod),
+        Trial::new("kubectl_output::of_a_warning_come_once", of_a_warning),
+        Trial::new("kubectl_output::of_several_objects_come_once_each", of_several_objects),
+        Trial::new("kubectl_output::of_a_workload_come_in_advance", in_advance),
+        Trial::new("kubectl_output::of_a_deletion_name_who_needs_it", of_a_deletion),
+    ]
+}
+
+fn of_a_denial(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("denied", &[])?;
+    let memory = memory_of(
+        "notes",
+        &json!({
+            "backend": "vector-store",
+            "vectorStore": {"provider": "qdrant", "endpoint": "", "secretRef": {"name": ""}},
+        }),
+    );
+    let said = apply(fixture, &namespace, &memory)?.refusal()?;
+    is(
+        &said,
+        &[
+            "The ArkMemory \"notes\" is invalid: ",
+            "* spec.vectorStore.endpoint: spec.vectorStore.endpoint is required",
+            "* spec.vectorStore.secretRef.name: spec.vectorStore.secretRef.name is required when secretRef is set",
+        ],
+    )
+}
+
+fn of_a_required_pod(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("insisting", &[])?;
+    let pod = pod("scout", "scout", &[("memgate.dev/inject", "required")]);
+    let said = apply(fixture, &namespace, &pod)?.refusal()?;
+    is(
+        &said,
+        &[&format!(
+            "The Pod \"scout\" is invalid: metadata.labels[arkonis.dev/deployment]: \
+         ArkAgent \"scout\" not found in namespace \"{namespace}\""
+        )],
+    )
+}
+
+fn of_a_warning(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("warned", &[])?;
+    let warning = format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\"");
+    for (object, code) in [
+        (agent("scout", "diary"), "arkonis/memory-not-found"),
+        (pod("scout", "scout", &[]), "arkonis/pod-memory-not-found"),
+    ] {
+        let warning = format!("{warning} [{code}]");
+        is(&apply(fixture, &namespace, &object)?.ok()?.stderr, &[&warning])?;
+    }
+    Ok(())
+}
+
+fn of_several_objects(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("several", &[])?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        memory_of("notes", &json!({"backend": "in-context", "redis": {"secretRef": {"name": "old"}}})),
+        memory_of(
+            "bad",
+            &json!({"backend": "redis", "redis": {"secretRef": {"name": "A B"}, "maxEntries": -1}}),
+        ),
+        agent("scout", "notes"),
+        agent("ranger", "diary"),
+        pod("scout", "nobody", &[("memgate.dev/inject", "required")]),
+    ]});
+    let output = apply(fixture, &namespace, &list)?;
+    let refused = "Error from server (Invalid): error when creating \"STDIN\": admission webhook";
+    is(
+        &output.refusal()?,
+        &[
+            "Warning: spec.redis is ignored when backend is \"in-context\" [arkonis/section-unused]",
+            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0 [arkonis/number-negative]",
+            &format!(
+                "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
+             [arkonis/memory-not-found]"
+            ),
+            &format!(
+                "{refused} \"resources.memgate.dev\" denied the request: ArkMemory.arkonis.dev \"bad\" is \
+             invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name"
+            ),
+            &format!(
+                "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: \
+             ArkAgent \"nobody\" not found in namespace \"{namespace}\""
+            ),
+        ],
+    )
+}
+
+/// Where a namespace asks for it, and once for each change of the spec.
+fn in_advance(fixture: &Fixture) -> Result<()> {
+    let labels = json!({"arkonis.dev/deployment": "scout"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
+        },
+    });
+    for (prefix, of_namespace) in [("asking", &[("memgate.dev/preview", "enabled")][..]), ("not-asking", &[])]
+    {
+        let namespace = fixture.namespace(prefix, of_namespace)?;
+        apply(fixture, &namespace, &agent("scout", "diary"))?.ok()?;
+        let warning = format!(
+            "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
+             [arkonis/pod-memory-not-found]"
+        );
+        let expected: &[&str] = if of_namespace.is_empty() { &[] } else { &[&warning] };
+        is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, expected)?;
+        is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, &[])?;
+    }
+    Ok(())
+}
+
+fn of_a_deletion(fixture: &Fixture) -> Result<()> {
+    let namespace = fixture.namespace("deleted", &[])?;
+    for object in [memory_of("notes", &json!({"backend": "in-context"})), agent("scout", "notes")] {
+        apply(fixture, &namespace, &object)?.ok()?;
+    }
+    let cluster = fixture.cluster()?;
+    let delete = ["delete", "arkmemory", "notes", "-n", &namespace];
+    // Who refers to a memory is known from a watch alone.
+    wait::until("memgate to know the agent", || {
+        let dry = cluster.kubectl(&[&delete[..], &["--dry-run=server"]].concat())?.ok()?;
+        Ok((!dry.stderr.is_empty()).then_some(()))
+    })?;
+    is(
+        &cluster.kubectl(&delete)?.ok()?.stderr,
+        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\" [arkonis/in-use-deleted]"],
+    )
+}
+
+fn apply(fixture: &Fixture, namespace: &str, object: &Value) -> Result<Output> {
+    let apply = ["apply", "-n", namespace, "-f", "-"];
+    fixture.cluster()?.admin().run_with_input(&apply, &object.to_string())
+}
+
+fn is(said: &str, expected: &[&str]) -> Result<()> {
+    ensure!(
+        said.lines().eq(expected.iter().copied()),
+        "kubectl said:\n{said}\nnot:\n{}",
+        expected.join("\n")
+    );
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! What a machine can run out of, and how much is logged of it.
+
+use std::path::PathBuf;
+
+use futures::future::join_all;
+use tokio::net::TcpStream;
+
+use crate::client::{head, post, review};
+use crate::running::{Setup, Victim};
+
+/// R16 of docs/reliability.md.
+#[tokio::test]
+async fn with_256_descriptors_it_serves_and_can_be_probed() {
+    let mut victim = Victim::start_with(Setup { descriptors: 256, ..Setup::default() }).await;
+    let mut kept = victim.connect().await;
+    kept.send(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(kept.answer().await.status, 200);
+    let mut held = Vec::new();
+    for _ in 0..600 {
+        held.push(TcpStream::connect(victim.address()).await);
+        if held.len() % 100 == 0 {
+            assert_eq!(victim.health("/livez").await.status, 200);
+            assert_eq!(victim.health("/readyz").await.status, 200);
+            kept.send(&post("/mutate", &review("u-1", Some("scout")))).await;
+            assert!(kept.answer().await.review()["patch"].is_string());
+        }
+    }
+    victim
+        .until("a newcomer should be served", async |victim| {
+            victim.ask(&post("/mutate", &review("u-1", None))).await.status == 200
+        })
+        .await;
+    assert!(victim.descriptors() <= 256);
+    assert!(victim.log().lines().count() < 20, "{}", victim.log());
+    victim.is_well().await;
+}
+
+/// R16 of docs/reliability.md.
+#[tokio::test]
+async fn a_log_that_cannot_be_written_stops_nothing() {
+    let setup =
+        Setup { log: Some(PathBuf::from("/dev/full")), flags: vec!["--log", "debug"], ..Setup::default() };
+    let victim = Victim::start_with(setup).await;
+    for _ in 0..20 {
+        assert_eq!(victim.ask(&post("/mutate", &review("u-1", Some("scout")))).await.status, 200);
+        assert_eq!(victim.ask(&post("/mutate", b"hello")).await.status, 400);
+    }
+    victim.is_well().await;
+}
+
+/// R16 of docs/reliability.md.
+#[tokio::test]
+async fn it_keeps_no_file_open_and_writes_none() {
+    let victim = Victim::start(&[]).await;
+    let before = victim.files();
+    assert_eq!(victim.ask(&post("/mutate", &review("u-1", Some("scout")))).await.status, 200);
+    assert_eq!(victim.files(), before, "what it needs a disk for, it has needed at the start");
+    assert_eq!(victim.open_files().into_iter().collect::<Vec<_>>(), ["log"]);
+}
+
+/// Sends the same request so often, on a few connections; what it was answered with.
+async fn flood(victim: &Victim, request: &[u8], times: usize) -> u16 {
+    const CONNECTIONS: usize = 8;
+    let one = async || {
+        let mut connection = victim.connect().await;
+        let mut status = 0;
+        for _ in 0..times / CONNECTIONS {
+            connection.send(request).await;
+            status = connection.answer().await.status;
+        }
+        status
+    };
+    let statuses = join_all((0..CONNECTIONS).map(|_| one())).await;
+    assert!(statuses.iter().all(|status| *status == statuses[0]), "{statuses:?}");
+    statuses[0]
+}
+
+/// R16 of docs/reliability.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_bad_requests_log_nothing() {
+    let victim = Victim::start(&[]).await;
+    let before = victim.log().len();
+    for (request, status) in [
+        (post("/mutate", b"hello"), 400),
+        (post("/elsewhere", &review("u-1", None)), 404),
+        (post("/validate?timeout=never", &review("u-1", None)), 400),
+        (post("/mutate", &review("u-1", None)), 200),
+    ] {
+        assert_eq!(flood(&victim, &request, 2_500).await, status);
+    }
+    assert_eq!(victim.log().len(), before, "{}", victim.log());
+}
+
+/// R16 of docs/reliability.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_rejections_logs_a_few_lines() {
+    let victim = Victim::start(&[]).await;
+    let late = async || {
+        for _ in 0..25 {
+            let answer = victim.ask(&head("/mutate?timeout=1ms", 1_000)).await;
+            assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+        }
+    };
+    let start = std::time::Instant::now();
+    join_all((0..8).map(|_| late())).await;
+    let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
+    let lines = victim.lines().iter().filter(|line| line["reason"] == "late").count();
+    assert!((1..=20 + seconds).contains(&lines), "{lines} lines in {seconds} s");
+}
+
+/// R16 of docs/reliability.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_decisions_logs_at_a_bounded_rate() {
+    let victim = Victim::start(&[]).await;
+    let long = String::from_utf8(review("u-1", Some("scout"))).unwrap();
+    let long = long.replace(r#""namespace":"team""#, &format!(r#""namespace":"{}""#, "n".repeat(1_000)));
+    let start = std::time::Instant::now();
+    assert_eq!(flood(&victim, &post("/mutate", long.as_bytes()), 12_000).await, 200);
+    let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 1;
+    let lines = victim.lines().into_iter().filter(|line| line["message"] == "decided").count();
+    assert!((1..=5_000 + 100 * seconds).contains(&lines), "{lines} lines in {seconds} s");
+    assert!(victim.log().len() <= (lines + 10) * 1_024, "{} bytes in {lines} lines", victim.log().len());
+}

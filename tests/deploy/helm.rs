@@ -1,0 +1,614 @@
+//! The Helm chart is what `memgate manifests` prints, object by object, and takes no value that it
+//! does not know.
+//!
+//! What both share as a table (the entries, rules and rights of families, the policy around memgate's
+//! own account) is printed by memgate into `deploy/helm/memgate/files`; README's table comes from
+//! `values.schema.json`. `BLESS=1 cargo test --test deploy helm` writes both anew.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may panic, and reads JSON by indexing, where a missing key is null"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Arc, LazyLock};
+use std::{env, fs};
+
+use memgate::manifest::{document::parse, source::Source};
+use serde_json::{Map, Value, json};
+
+use crate::{objects::differ, support::tools};
+
+const FAMILIES: [&str; 5] = ["arkonis", "ark", "orloj", "orka", "sympozium"];
+
+/// Values, and the arguments of `memgate manifests` that say the same.
+const SAME: &[(&[&str], &[&str])] = &[
+    (&[], &[]),
+    (
+        &["families.ark.enabled=false", "families.orka.enabled=false"],
+        &["--family=arkonis", "--family=orloj", "--family=sympozium"],
+    ),
+    (
+        &[
+            "families.arkonis.enabled=false",
+            "families.ark.enabled=false",
+            "families.orloj.enabled=false",
+            "families.sympozium.enabled=false",
+        ],
+        &["--family=orka"],
+    ),
+    (&["certs.mode=cert-manager"], &["--certs=cert-manager"]),
+    (&["certs.mode=csi"], &["--certs=csi"]),
+    (&["certs.mode=files"], &["--certs=files"]),
+    (&["mtls.enabled=true"], &["--component=mtls"]),
+    (&["events.enabled=false"], &["--no-events"]),
+    (&["networkPolicy.enabled=true"], &["--component=network-policy"]),
+    (&["hostNetwork.enabled=true"], &["--component=host-network"]),
+    (&["metrics.serviceMonitor.enabled=true"], &["--component=service-monitor"]),
+    (&["webhooks.templates.enabled=true"], &["--component=templates"]),
+    (&["metrics.rules.enabled=true"], &["--component=alerts"]),
+    (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
+    (
+        &["policyTwins.vap=true", "families.orloj.enabled=false"],
+        &["--component=vap", "--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium"],
+    ),
+    (&["policyTwins.map=true"], &["--component=map"]),
+    (
+        &["inject.orloj.jobNamespaces={agents,jobs}", "inject.sympozium.memoryMode=sidecar"],
+        &["--orloj-job-namespace=agents", "--orloj-job-namespace=jobs", "--sympozium-memory-mode=sidecar"],
+    ),
+    (&["image.repository=example.org/memgate", "image.tag=v1"], &["--image=example.org/memgate:v1"]),
+];
+
+/// Values that the schema must refuse.
+const REFUSED: &[&str] = &[
+    "replicas=3",
+    "image.tags=1",
+    "families.arkonis.enable=false",
+    "families.openai.enabled=true",
+    "webhooks.pods.failurePolicy=Sometimes",
+    "webhooks.resources.timeoutSeconds=31",
+    "certs.mode=magic",
+    "certs.leafValidity=soon",
+    "certs.tls.key=secret",
+    "replicaCount=0",
+    "timeouts.idle=ten",
+    "networkPolicy.apiServerCIDRs={10.0.0.1}",
+    "commonLabels.app\\.kubernetes\\.io/name=other",
+    "podLabels.app\\.kubernetes\\.io/name=other",
+];
+
+static HELM: LazyLock<PathBuf> = LazyLock::new(|| tools::helm().expect("a Helm"));
+
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/helm/memgate")
+}
+
+fn helm(args: &[&str]) -> Output {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(&*HELM);
+    command.args(args).env_clear().env("HOME", home.path()).output().expect("Helm starts")
+}
+
+fn template(values: &[&str]) -> Output {
+    let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+    template_of(&chart(), &[&["--skip-tests"], &sets[..]].concat())
+}
+
+fn template_of(chart: &Path, args: &[&str]) -> Output {
+    let chart = chart.display().to_string();
+    helm(&[&["template", "memgate", &chart, "--namespace=memgate-system"], args].concat())
+}
+
+/// What is rendered with a file of values.
+fn rendered_with(file: &str) -> BTreeMap<String, Value> {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("values.yaml");
+    fs::write(&path, file).expect("can be written");
+    let output = template_of(&chart(), &["--values", &path.display().to_string()]);
+    assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
+    by_name(objects(&String::from_utf8(output.stdout).expect("text")))
+}
+
+fn rendered(values: &[&str]) -> Vec<Value> {
+    let output = template(values);
+    assert!(output.status.success(), "{values:?}: {}", String::from_utf8_lossy(&output.stderr));
+    objects(&String::from_utf8(output.stdout).expect("text"))
+}
+
+fn printed(args: &[&str]) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_memgate"))
+        .arg("manifests")
+        .args(args)
+        .output()
+        .expect("memgate starts");
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    objects(&String::from_utf8(output.stdout).expect("text"))
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    let parsed = parse(&Arc::new(Source::new("manifests", text)));
+    parsed.documents.iter().map(|document| document.value().clone()).collect()
+}
+
+/// By kind and name; the entries of webhook configurations by name, and flags in any order.
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let named = |mut object: Value| {
+        if let Some(entries) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
+            entries.sort_by_key(|entry| entry["name"].to_string());
+        }
+        let args = object.pointer_mut("/spec/template/spec/containers/0/args").and_then(Value::as_array_mut);
+        if let Some(args) = args {
+            args.sort_by_key(Value::to_string);
+        }
+        let text =
+            |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        (format!("{} {} {}", text("/apiVersion"), text("/kind"), text("/metadata/name")), object)
+    };
+    objects.into_iter().map(named).collect()
+}
+
+#[test]
+fn is_what_memgate_prints() {
+    for (values, args) in SAME {
+        let mut wanted = by_name(printed(args));
+        // Helm makes the namespace of a release, or is told that it is there.
+        wanted.retain(|name, _| name != "v1 Namespace memgate-system");
+        let got = by_name(rendered(values));
+        let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&got), names(&wanted), "{values:?}");
+        for (name, wanted) in wanted {
+            let got = &got[&name];
+            let mut differences = Vec::new();
+            differ(&name, &wanted, got, &mut differences);
+            assert!(*got == wanted, "{values:?}:\n{}", differences.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn refuses_values_that_it_does_not_know() {
+    for value in REFUSED {
+        let output = template(&[value]);
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{value} is taken");
+        assert!(words.contains("values don't meet the specifications of the schema"), "{value}: {words}");
+    }
+}
+
+#[test]
+fn has_no_complaint_from_the_linter() {
+    let output = helm(&["lint", "--strict", &chart().display().to_string()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn renders_neither_certificates_nor_a_ca_bundle() {
+    for (values, _) in SAME {
+        let text = String::from_utf8(template(values).stdout).expect("text");
+        for word in ["caBundle:", "BEGIN", "tls.key:", "kind: Secret\n"] {
+            assert!(!text.contains(word), "{values:?}: {word}");
+        }
+    }
+    for name in ["genCA", "genSelfSignedCert", "genSignedCert", "lookup", "randAlpha"] {
+        for entry in fs::read_dir(chart().join("templates")).expect("the templates") {
+            let path = entry.expect("an entry").path();
+            let text = if path.is_file() { fs::read_to_string(&path).expect("text") } else { continue };
+            assert!(!text.contains(name), "{} uses {name}", path.display());
+        }
+    }
+}
+
+/// What the chart does with values that `memgate manifests` has no argument for.
+#[test]
+fn passes_on_what_is_set() {
+    let values = [
+        "fullnameOverride=gate",
+        "webhooks.namePrefix=zz-",
+        "certs.leafValidity=24h",
+        "certs.keyAlgorithm=p384",
+        "limits.bodyBytes=4194304",
+        "timeouts.handshake=3s",
+        "timeouts.drain=50",
+        "tracing.otlpEndpoint=http://collector:4318",
+        "log.format=json",
+        "extraArgs={--log=debug}",
+        "webhooks.pods.failurePolicy=Fail",
+        "webhooks.pods.objectSelector[0].key=team",
+        "webhooks.pods.objectSelector[0].operator=Exists",
+        "webhooks.required.enabled=false",
+        "podDisruptionBudget.enabled=false",
+        "commonLabels.team=platform",
+    ];
+    let objects = by_name(rendered(&values));
+    let deployment = &objects["apps/v1 Deployment gate"];
+    let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    for flag in [
+        "--service=gate",
+        "--webhook-configuration=zz-gate",
+        "--ca-secret=gate-ca",
+        "--leaf-validity=24h",
+        "--key-algorithm=p384",
+        "--max-body-bytes=4194304",
+        "--timeout-handshake=3s",
+        "--drain=50",
+        "--otlp-endpoint=http://collector:4318",
+        "--log-format=json",
+        "--log=debug",
+    ] {
+        assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
+    }
+    assert_eq!(deployment["metadata"]["labels"]["team"], "platform");
+    let entries =
+        &objects["admissionregistration.k8s.io/v1 MutatingWebhookConfiguration zz-gate"]["webhooks"];
+    let pods: Vec<&Value> =
+        entries.as_array().expect("entries").iter().filter(|entry| is_for_pods(entry)).collect();
+    assert!(!pods.is_empty());
+    for entry in pods {
+        assert_eq!(entry["failurePolicy"], "Fail");
+        assert_eq!(entry["clientConfig"]["service"]["name"], "gate");
+        let selector = entry["objectSelector"]["matchExpressions"].to_string();
+        assert!(selector.contains(r#"{"key":"team","operator":"Exists"}"#), "{selector}");
+    }
+    assert!(!entries.to_string().contains("required.pods"), "{entries}");
+    let self_guard = &objects["admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy gate-self-guard"];
+    let condition = self_guard["spec"]["matchConditions"][0]["expression"].as_str().expect("a condition");
+    assert!(condition.contains("system:serviceaccount:memgate-system:gate"), "{condition}");
+    assert!(!objects.keys().any(|name| name.contains("PodDisruptionBudget")));
+}
+
+/// Whether an entry is for agent pods, and may refuse them.
+fn is_for_pods(entry: &Value) -> bool {
+    let others = ["required.pods.memgate.dev", "orka.pods.memgate.dev"];
+    entry["name"].as_str().is_some_and(|name| name.ends_with(".pods.memgate.dev") && !others.contains(&name))
+}
+
+/// Helm reads the numbers of a file as fractions, and would write large ones as powers of ten.
+#[test]
+fn writes_whole_numbers_from_a_file_of_values() {
+    let objects = rendered_with(
+        "replicaCount: 1000000\nminReadySeconds: 2000000\nservice: {port: 8443}\n\
+         limits: {bodyBytes: 8388608, inFlight: 1000000, inFlightBytes: 134217728, connections: 3000000}\n\
+         timeouts: {drain: 4000000}\ncerts: {renewFraction: 0.5}\n",
+    );
+    let deployment = &objects["apps/v1 Deployment memgate"]["spec"];
+    let pod = &deployment["template"]["spec"];
+    assert_eq!(deployment["replicas"], json!(1_000_000));
+    assert_eq!(deployment["minReadySeconds"], json!(2_000_000));
+    assert_eq!(pod["terminationGracePeriodSeconds"], json!(4_000_020));
+    assert_eq!(objects["v1 Service memgate"]["spec"]["ports"][0]["port"], json!(8443));
+    let args = pod["containers"][0]["args"].to_string();
+    for flag in [
+        "--max-body-bytes=8388608",
+        "--max-requests=1000000",
+        "--max-bytes-in-flight=134217728",
+        "--max-connections=3000000",
+        "--drain=4000000",
+        "--renew-fraction=0.5",
+    ] {
+        assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
+    }
+}
+
+#[test]
+fn takes_zero_for_a_value() {
+    let objects = rendered_with("tracing: {sampling: 0}\ntimeouts: {drain: 0}\n");
+    let pod = &objects["apps/v1 Deployment memgate"]["spec"]["template"]["spec"];
+    let args = pod["containers"][0]["args"].to_string();
+    assert!(args.contains("\"--otlp-sampling=0\"") && args.contains("\"--drain=0\""), "{args}");
+    assert_eq!(pod["terminationGracePeriodSeconds"], json!(20));
+}
+
+/// Of orka nothing is ever refused, whatever is said of the others.
+#[test]
+fn leaves_orka_open_when_others_fail_closed() {
+    let values = ["webhooks.pods.failurePolicy=Fail", "webhooks.resources.failurePolicy=Fail"];
+    let policies = |values: &[&str]| {
+        let objects = rendered(values);
+        let entries = objects.iter().filter_map(|object| object["webhooks"].as_array()).flatten();
+        let policy = |entry: &Value| {
+            (entry["name"].as_str().expect("a name").to_owned(), entry["failurePolicy"].to_string())
+        };
+        entries.map(policy).collect::<BTreeMap<_, _>>()
+    };
+    let got = policies(&values);
+    for name in ["advice.memgate.dev", "orka.namespaces.memgate.dev", "orka.pods.memgate.dev"] {
+        assert_eq!(got[name], "\"Ignore\"", "{name}");
+    }
+    for name in ["resources.memgate.dev", "ark.pods.memgate.dev", "arkonis-kubeswarm.pods.memgate.dev"] {
+        assert_eq!(got[name], "\"Fail\"", "{name}");
+    }
+    assert_eq!(policies(&["webhooks.advice.failurePolicy=Fail"])["advice.memgate.dev"], "\"Fail\"");
+}
+
+#[test]
+fn asks_in_its_test_about_what_is_on() {
+    let objects = rendered_with(
+        "fullnameOverride: gate\nwebhooks: {namePrefix: zz-, resources: {enabled: false}}\n\
+         families: {ark: {enabled: false}}\ncommonLabels: {team: platform}\n\
+         image: {pullPolicy: Always, pullSecrets: [{name: registry}]}\n\
+         nodeSelector: {disk: fast}\ntolerations: [{operator: Exists}]\n",
+    );
+    let pod = &objects["v1 Pod gate-test"];
+    let (spec, container) = (&pod["spec"], &pod["spec"]["containers"][0]);
+    let args: Vec<&str> =
+        container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    assert_eq!(
+        args,
+        ["wait", "--namespace=default", "--timeout=60s", "--webhook-configuration=zz-gate", "--family=orka"]
+    );
+    let known = Command::new(env!("CARGO_BIN_EXE_memgate")).args(args).arg("--help").output();
+    assert!(known.expect("memgate starts").status.success());
+    assert_eq!(container["imagePullPolicy"], "Always");
+    assert_eq!(spec["imagePullSecrets"], json!([{"name": "registry"}]));
+    assert_eq!(spec["nodeSelector"], json!({"disk": "fast"}));
+    assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
+    // The Service and the Deployment select by this label.
+    assert_eq!(pod["metadata"]["labels"], json!({"app.kubernetes.io/name": "gate-test", "team": "platform"}));
+    let role = objects["rbac.authorization.k8s.io/v1 Role gate-test"].to_string();
+    assert!(role.contains("core.orka.ai") && !role.contains("arkonis"), "{role}");
+
+    let without = rendered_with("webhooks: {required: {enabled: false}}\n");
+    assert!(!without.keys().any(|name| name.ends_with("-test")), "{:?}", without.keys());
+}
+
+#[test]
+fn puts_common_labels_on_every_object() {
+    let objects = rendered_with(
+        "commonLabels: {team: platform}\npolicyTwins: {vap: true}\nnetworkPolicy: {enabled: true}\n\
+         metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboard: {enabled: true}}\n",
+    );
+    for (name, object) in objects {
+        assert_eq!(object["metadata"]["labels"]["team"], "platform", "{name}");
+    }
+}
+
+#[test]
+fn wants_to_know_whom_callers_trust() {
+    let values = ["certs.mode=csi", "certs.issuerRef.name=corporate", "certs.issuerRef.kind=ClusterIssuer"];
+    let output = template(&values);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("certs.injectCaFrom is needed"), "{words}");
+    let from = [&values[..], &["certs.injectCaFrom=pki/root"]].concat();
+    let text = String::from_utf8(template(&from).stdout).expect("text");
+    assert_eq!(text.matches("cert-manager.io/inject-ca-from: pki/root").count(), 2, "{text}");
+}
+
+#[test]
+fn renders_nothing_when_a_file_of_it_is_missing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let copy = place.path().join("memgate");
+    let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
+    assert!(copied.expect("cp starts").success());
+    let values = ["policyTwins.vap=true", "policyTwins.map=true", "metrics.rules.enabled=true"];
+    let sets: Vec<&str> =
+        values.iter().chain(&["metrics.dashboard.enabled=true"]).flat_map(|value| ["--set", value]).collect();
+    for entry in fs::read_dir(chart().join("files")).expect("the files") {
+        let name = entry.expect("an entry").file_name();
+        let path = copy.join("files").join(&name);
+        let text = fs::read(&path).expect("can be read");
+        fs::write(&path, "").expect("can be written");
+        let output = template_of(&copy, &sets);
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{} may be empty", name.display());
+        assert!(words.contains(&format!("files/{} is missing or empty", name.display())), "{words}");
+        fs::write(&path, text).expect("can be written");
+    }
+}
+
+#[test]
+fn serve_takes_every_flag_that_it_can_pass() {
+    let help = Command::new(env!("CARGO_BIN_EXE_memgate"))
+        .args(["serve", "--help"])
+        .output()
+        .expect("memgate starts");
+    let help = String::from_utf8(help.stdout).expect("text");
+    let text = fs::read_to_string(chart().join("templates/_pod.tpl")).expect("the template");
+    let args = text.split("define \"memgate.arguments\"").nth(1).expect("the arguments");
+    let literal = args.match_indices("- --").map(|(at, _)| &args[at + 2..]);
+    let mut flags: Vec<String> = literal
+        .map(|rest| rest.split(['=', '\n', ' ']).next().unwrap_or_default().to_owned())
+        .filter(|flag| !flag.contains('{') && !flag.ends_with('-'))
+        .collect();
+    let listed = args.split("dict ").skip(1).filter_map(|rest| rest.split(" }}").next());
+    flags
+        .extend(listed.flat_map(|pairs| pairs.split('"').skip(1).step_by(2)).map(|name| format!("--{name}")));
+    assert!(flags.len() > 20, "{flags:?}");
+    for flag in flags {
+        let sympozium = format!("--sympozium-{}", flag.trim_start_matches("--"));
+        assert!(help.contains(&flag) || help.contains(&sympozium), "memgate serve has no {flag}");
+    }
+}
+
+#[test]
+fn the_tables_are_memgates() {
+    let mut families = Vec::new();
+    for family in FAMILIES {
+        families.push(table(family));
+    }
+    let all = printed(&["--component=templates"]);
+    let entry = |kind: &str, name: &str| {
+        let configuration = all.iter().find(|object| object["kind"] == kind).expect("a configuration");
+        let entries = configuration["webhooks"].as_array().expect("entries");
+        entries.iter().find(|entry| entry["name"] == name).cloned().expect("an entry")
+    };
+    let (mutating, validating) = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration");
+    let mut required = short(&entry(mutating, "required.pods.memgate.dev"));
+    let own: Vec<Value> = required["objects"].as_array().expect("a selector")[..1].to_vec();
+    required["objects"] = json!(own);
+    let shared = |kind: &str, name: &str, always: bool| {
+        let mut entry = short(&entry(kind, name));
+        entry["rules"] = json!([]);
+        entry["always"] = json!(always);
+        entry
+    };
+    let pods = entry(mutating, "arkonis.pods.memgate.dev");
+    let templates = entry(validating, "templates.memgate.dev");
+    let last = |entry: &Value| {
+        entry["namespaceSelector"]["matchExpressions"].as_array().and_then(|all| all.last()).cloned()
+    };
+    let table = json!({
+        "required": required,
+        "defaults": [shared(mutating, "defaults.resources.memgate.dev", true)],
+        "judgements": [
+            shared(validating, "resources.memgate.dev", true),
+            shared(validating, "advice.memgate.dev", false),
+        ],
+        "deletions": shared(validating, "deletions.memgate.dev", true),
+        "templates": short(&templates),
+        "notDisabled": last(&pods),
+        "previewed": last(&templates),
+        "families": families,
+    });
+    bless("files/families.json", &table);
+
+    let self_guard: Vec<&Value> =
+        all.iter().filter(|object| object["metadata"]["name"] == "memgate-self-guard").collect();
+    assert_eq!(self_guard.len(), 2);
+    bless("files/self-guard.json", &json!({"objects": self_guard}));
+}
+
+#[test]
+fn what_comes_from_elsewhere_is_as_it_is_there() {
+    for twin in ["vap", "map"] {
+        let mut objects = Vec::new();
+        for family in FAMILIES {
+            let args = ["--only=policies", &format!("--component={twin}"), &format!("--family={family}")];
+            // A family of which it has nothing to say is refused.
+            let printed = Command::new(env!("CARGO_BIN_EXE_memgate")).arg("manifests").args(args).output();
+            let printed = String::from_utf8(printed.expect("memgate starts").stdout).expect("text");
+            let own = self::objects(&printed)
+                .into_iter()
+                .filter(|object| object["metadata"]["name"] != "memgate-self-guard");
+            objects.extend(own.map(|object| json!({"family": family, "object": object})));
+        }
+        assert!(!objects.is_empty());
+        bless(&format!("files/{twin}.json"), &json!({"objects": objects}));
+    }
+    let all = printed(&["--component=alerts", "--component=dashboards"]);
+    let find = |kind: &str| all.iter().find(|object| object["kind"] == kind).expect("an object");
+    bless("files/alerts.json", &find("PrometheusRule")["spec"]);
+    bless("files/dashboard.json", &find("ConfigMap")["data"]);
+}
+
+/// What one family adds.
+fn table(family: &str) -> Value {
+    let objects = printed(&[&format!("--family={family}")]);
+    let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("an object");
+    let entries = |kind: &str| of(kind)["webhooks"].as_array().cloned().expect("entries");
+    let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
+    let mut row = json!({
+        "name": family, "rights": rights, "spared": [], "pods": [], "marked": [],
+        "defaultsIn": "", "defaults": [], "judgedIn": "", "judged": [], "memories": [],
+    });
+    for entry in entries("MutatingWebhookConfiguration") {
+        let name = entry["name"].as_str().expect("a name");
+        if name == "required.pods.memgate.dev" {
+            row["spared"] = json!(short(&entry)["objects"].as_array().expect("a selector")[1..]);
+        } else if name.starts_with("defaults.") {
+            if entry["rules"] != json!([]) {
+                (row["defaultsIn"], row["defaults"]) = (entry["name"].clone(), entry["rules"].clone());
+            }
+        } else {
+            row["pods"].as_array_mut().expect("a list").push(short(&entry));
+        }
+    }
+    for entry in entries("ValidatingWebhookConfiguration") {
+        let name = entry["name"].as_str().expect("a name");
+        match name {
+            "deletions.memgate.dev" => row["memories"] = entry["rules"].clone(),
+            "resources.memgate.dev" | "advice.memgate.dev" => {
+                if entry["rules"] != json!([]) {
+                    (row["judgedIn"], row["judged"]) = (entry["name"].clone(), entry["rules"].clone());
+                }
+            }
+            _ => row["marked"].as_array_mut().expect("a list").push(short(&entry)),
+        }
+    }
+    row
+}
+
+/// An entry without what the chart says itself.
+fn short(entry: &Value) -> Value {
+    let mut short = Map::new();
+    for key in ["name", "rules", "matchConditions", "failurePolicy", "timeoutSeconds"] {
+        if let Some(value) = entry.get(key) {
+            short.insert(key.to_owned(), value.clone());
+        }
+    }
+    if let Some(selector) = entry.pointer("/objectSelector/matchExpressions") {
+        short.insert("objects".to_owned(), selector.clone());
+    }
+    Value::Object(short)
+}
+
+fn bless(file: &str, value: &Value) {
+    held(file, &format!("{value:#}\n"));
+}
+
+/// That a file of the chart says just this; or that it does from now on.
+fn held(file: &str, text: &str) {
+    let path = chart().join(file);
+    if env::var_os("BLESS").is_some() {
+        fs::write(&path, text).expect("can be written");
+    }
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        there == text,
+        "{} is not up to date; BLESS=1 cargo test --test deploy helm writes it anew",
+        path.display()
+    );
+}
+
+#[test]
+fn the_readme_lists_every_value() {
+    let read = |file: &str| fs::read_to_string(chart().join(file)).expect("text");
+    let schema: Value = serde_json::from_str(&read("values.schema.json")).expect("JSON");
+    let values = objects_of_values(&read("values.yaml"));
+    let mut rows = String::new();
+    list(&schema, &values, "", &mut rows);
+    let readme = read("README.md");
+    let (head, rest) = readme.split_once("<!-- values -->\n").expect("a mark");
+    let (_, tail) = rest.split_once("<!-- end of values -->").expect("a mark");
+    let table = "| value | default | what it is |\n|---|---|---|\n";
+    held("README.md", &format!("{head}<!-- values -->\n{table}{rows}<!-- end of values -->{tail}"));
+}
+
+fn objects_of_values(text: &str) -> Value {
+    let mut errors = Vec::new();
+    let documents =
+        memgate::manifest::document::values(&Arc::new(Source::new("values.yaml", text)), &mut errors);
+    assert!(errors.is_empty(), "{errors:?}");
+    documents[0].value().clone()
+}
+
+/// A row for each value that is no object with values of its own, and the other way round: each value
+/// of `values.yaml` is in the schema.
+fn list(schema: &Value, values: &Value, path: &str, rows: &mut String) {
+    let properties = schema["properties"].as_object().expect("an object with properties");
+    assert_eq!(schema["additionalProperties"], json!(false), "{path} takes unknown keys");
+    for key in values.as_object().into_iter().flat_map(Map::keys) {
+        assert!(properties.contains_key(key), "{path}{key} is not in the schema");
+    }
+    for (key, schema) in properties {
+        let (path, value) = (format!("{path}{key}"), &values[key]);
+        if key == "global" {
+            continue;
+        }
+        assert!(
+            values.get(key).is_some() || path.starts_with("certs.issuerRef"),
+            "{path} is not in values.yaml"
+        );
+        let text = schema["description"].as_str().expect("a description");
+        if schema.get("properties").is_some() && path != "certs.issuerRef" {
+            list(schema, value, &format!("{path}."), rows);
+        } else {
+            writeln!(rows, "| `{path}` | `{value}` | {} |", text.replace('|', "\\|")).expect("fits");
+        }
+    }
+}

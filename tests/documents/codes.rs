@@ -1,0 +1,146 @@
+//! That every finding code keeps its promises: a page with two examples that do what they say, a
+//! case that fires it, and one beside it that does not.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test stops where something is wrong"
+)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use memgate::casefile::Case;
+use memgate::casefile::read::read;
+use memgate::family;
+use memgate::manifest::document::values;
+use memgate::manifest::source::Source;
+use memgate::model::finding::Code;
+use serde_json::Value;
+
+use super::cases::cases;
+use super::memgate;
+
+/// The codes that no manifest and no case can show, with the reason.
+const IN_A_CLUSTER_ONLY: &[(&str, &str)] = &[
+    ("arkonis/lookup-failed", "files are never out of reach; tests/server shows it"),
+    ("orloj/lookup-failed", "files are never out of reach"),
+    ("ark/lookup-failed", "files are never out of reach"),
+    ("orka/lookup-failed", "files are never out of reach"),
+    ("sympozium/lookup-failed", "files are never out of reach"),
+];
+
+fn shown_outside_a_cluster() -> impl Iterator<Item = &'static Code> {
+    let hidden = |code: &&Code| IN_A_CLUSTER_ONLY.iter().all(|(name, _)| *name != code.name);
+    family::codes(&family::ALL).filter(hidden)
+}
+
+#[test]
+fn names_are_unique_and_kebab_case() {
+    let mut seen = BTreeSet::new();
+    for code in family::codes(&family::ALL) {
+        assert!(seen.insert(code.name), "{} stands there twice", code.name);
+        let (family, name) = code.name.split_once('/').expect("family/name");
+        let kebab = |part: &str| {
+            part.split('-').all(|word| {
+                !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            })
+        };
+        assert!(kebab(family) && kebab(name), "{} is not kebab-case", code.name);
+    }
+}
+
+#[test]
+fn every_page_is_that_of_a_code() {
+    let names: BTreeSet<&str> = family::codes(&family::ALL).map(|code| code.name).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/codes");
+    for family in std::fs::read_dir(&root).expect("docs/codes") {
+        let family = family.expect("an entry").path();
+        for page in std::fs::read_dir(&family).expect("a directory") {
+            let page = page.expect("an entry").path();
+            let stem = page.file_stem().expect("a name").to_string_lossy().into_owned();
+            let name = format!("{}/{stem}", family.file_name().expect("a name").to_string_lossy());
+            assert!(names.contains(name.as_str()), "{} is the page of no code", page.display());
+        }
+    }
+    for code in family::codes(&family::ALL) {
+        assert!(code.page.starts_with(&format!("# {}\n", code.name)), "the title of {}", code.name);
+        for heading in ["## What to do", "## Source"] {
+            assert!(code.page.contains(heading), "{} has no {heading}", code.name);
+        }
+    }
+}
+
+#[test]
+fn failing_examples_fire_and_passing_ones_do_not() {
+    for code in shown_outside_a_cluster() {
+        let failing = reported(example(code, "## Failing example"));
+        assert!(failing.contains(code.name), "the failing example of {} reports {failing:?}", code.name);
+        let passing = reported(example(code, "## Passing example"));
+        assert!(passing.is_empty(), "the passing example of {} reports {passing:?}", code.name);
+    }
+}
+
+/// The only fenced block under a heading: its language and its text.
+fn example(code: &'static Code, heading: &str) -> (&'static str, &'static str) {
+    let (_, section) =
+        code.page.split_once(heading).unwrap_or_else(|| panic!("{} has no {heading}", code.name));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut fences = section.split("```");
+    let block = fences.nth(1).unwrap_or_else(|| panic!("{}: no block under {heading}", code.name));
+    assert_eq!(fences.count(), 1, "{}: one block under {heading}", code.name);
+    block.split_once('\n').expect("a language")
+}
+
+/// The codes that an example reports: manifests through `memgate check`, a case through
+/// `memgate test`, which also holds that what the case claims is so.
+fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
+    match language {
+        "yaml" => {
+            let output = memgate(&["check", "-o", "json", "-"], text);
+            let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+            let findings = report["findings"].as_array().expect("findings");
+            findings.iter().map(|finding| finding["code"].as_str().expect("a code").to_owned()).collect()
+        }
+        "case" => {
+            let output = memgate(&["test", "-"], text);
+            assert!(output.status.success(), "{}", super::text(&output.stdout));
+            cases_in(text).into_iter().filter_map(kind_and_codes).flat_map(|(_, codes)| codes).collect()
+        }
+        other => panic!("an example in {other}"),
+    }
+}
+
+/// The cases in a text.
+fn cases_in(text: &str) -> Vec<Case> {
+    let mut errors = Vec::new();
+    let documents = values(&Arc::new(Source::new("example", text)), &mut errors);
+    assert!(errors.is_empty(), "{errors:?}");
+    documents.iter().flat_map(|document| read(document.value()).expect("cases")).collect()
+}
+
+/// The kind of a case's object and the codes that it expects; none where it leaves them open.
+fn kind_and_codes(case: Case) -> Option<(String, BTreeSet<String>)> {
+    let object = case.object.or(case.old_object).unwrap_or_default();
+    Some((object["kind"].as_str()?.to_owned(), case.expect.codes?.into_iter().collect()))
+}
+
+/// Beside: on an object of the same kind.
+#[test]
+fn every_code_has_a_case_that_fires_it_and_one_beside_it_that_does_not() {
+    let cases = cases().expect("the case files").into_iter();
+    let cases: Vec<_> = cases.filter_map(|(_, case)| kind_and_codes(case)).collect();
+    for code in shown_outside_a_cluster() {
+        let fires = |codes: &BTreeSet<String>| codes.contains(code.name);
+        let kinds: BTreeSet<&str> =
+            cases.iter().filter(|(_, codes)| fires(codes)).map(|(kind, _)| kind.as_str()).collect();
+        assert!(!kinds.is_empty(), "no case fires {}", code.name);
+        let beside = cases.iter().any(|(kind, codes)| kinds.contains(kind.as_str()) && !fires(codes));
+        assert!(beside, "every case of {kinds:?} fires {}", code.name);
+    }
+    let known: BTreeSet<&str> = family::codes(&family::ALL).map(|code| code.name).collect();
+    let named: BTreeSet<&str> = cases.iter().flat_map(|(_, codes)| codes).map(String::as_str).collect();
+    assert!(named.is_subset(&known), "cases name codes that do not exist");
+}

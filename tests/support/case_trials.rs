@@ -1,0 +1,30 @@
+//! Trials of every case: one for each case and each way to ask, named `way: file: case`.
+
+use std::sync::Arc;
+
+use libtest_mimic::{Failed, Trial};
+use memgate_core::casefile::Case;
+use memgate_core::casefile::compare::{CaseOutcome, failures};
+
+use super::cases;
+
+/// What answers a case.
+pub(crate) type Answer = fn(&Case) -> anyhow::Result<CaseOutcome>;
+
+/// Every case, asked in each of these ways.
+pub(crate) fn trials(ways: &[(&str, Answer)]) -> anyhow::Result<Vec<Trial>> {
+    let cases = cases::cases()?.into_iter().map(|(file, case)| (file, Arc::new(case)));
+    let cases: Vec<_> = cases.collect();
+    let trials = ways.iter().flat_map(|(way, answer)| cases.iter().map(|case| trial(way, *answer, case)));
+    Ok(trials.collect())
+}
+
+fn trial(way: &str, answer: Answer, (file, case): &(String, Arc<Case>)) -> Trial {
+    let name = format!("{way}: {file}: {}", case.name);
+    let case = Arc::clone(case);
+    Trial::test(name, move || {
+        let outcome = answer(&case).map_err(|error| Failed::from(format!("{error:#}")))?;
+        let failures = failures(&case.expect, &outcome);
+        if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
+    })
+}
