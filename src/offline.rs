@@ -17,6 +17,7 @@ pub mod load;
 
 pub mod check;
 
+pub mod errors;
 pub mod findings;
 
 pub mod rewrite;

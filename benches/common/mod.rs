@@ -10,7 +10,8 @@ use memgate::casefile::read::read;
 use memgate::family;
 use memgate::manifest::document::values;
 use memgate::model::family::Family;
-use memgate::model::snapshot::{Coverage, KindState, Object, Snapshot};
+use memgate::model::object::{Coverage, KindState, Object};
+use memgate::model::snapshot::Snapshot;
 use memgate::offline::collect::collect;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.

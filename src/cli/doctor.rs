@@ -221,6 +221,6 @@ mod tests {
         let installation = Installation { deployment: Fetched::Found(deployment), ..Installation::default() };
         let settings = inferred::settings(&installation, parse_flags);
         assert_eq!(settings.families, [&family::orloj::FAMILY]);
-        assert_eq!(settings.orloj.job_namespaces, ["jobs"]);
+        assert_eq!(settings.platforms.orloj.job_namespaces, ["jobs"]);
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::offline::findings::input_error;
+use crate::offline::errors::input_error;
 use crate::offline::injected::describe_all;
 
 /// Tell what memgate added to a pod, and from where

@@ -7,7 +7,7 @@ use crate::cli::terminal::Terminal;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::check::{Checked, check};
-use crate::offline::findings::input_error;
+use crate::offline::errors::input_error;
 use crate::offline::load::{load, load_state};
 
 /// What is read, checked and changed.

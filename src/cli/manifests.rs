@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
-use crate::deploy::components::{Component, ExclusiveChoice, contradiction};
+use crate::deploy::component::{Component, ExclusiveChoice, contradiction};
 use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
 use crate::deploy::render;
 use crate::family::suggest::{did_you_mean, nearest};

@@ -10,7 +10,8 @@ use crate::cli::families::FamilyArgs;
 use crate::family;
 use crate::manifest::document::values;
 use crate::model::family::Family;
-use crate::model::settings::{MemoryMode, Settings};
+use crate::model::platform_settings::MemoryMode;
+use crate::model::settings::Settings;
 use crate::offline::collect::collect;
 
 /// The settings that decisions depend on.
@@ -89,9 +90,9 @@ impl SettingsArgs {
         let mut settings = Settings { families, ..Settings::default() };
         let from_flags = (!self.orloj_job_namespaces.is_empty()).then(|| self.orloj_job_namespaces.clone());
         if let Some(namespaces) = from_flags.or(file.orloj.job_namespaces) {
-            settings.orloj.job_namespaces = namespaces;
+            settings.platforms.orloj.job_namespaces = namespaces;
         }
-        let (sympozium, file) = (&mut settings.sympozium, file.sympozium);
+        let (sympozium, file) = (&mut settings.platforms.sympozium, file.sympozium);
         if let Some(mode) = self.sympozium_memory_mode.or(file.memory_mode) {
             sympozium.memory_mode = mode.into();
         }
@@ -113,11 +114,11 @@ impl SettingsArgs {
 pub fn flags(settings: &Settings) -> Vec<String> {
     let defaults = Settings::default();
     let mut flags = Vec::new();
-    if settings.orloj != defaults.orloj {
-        let namespaces = settings.orloj.job_namespaces.iter();
+    if settings.platforms.orloj != defaults.platforms.orloj {
+        let namespaces = settings.platforms.orloj.job_namespaces.iter();
         flags.extend(namespaces.map(|namespace| format!("--orloj-job-namespace={namespace}")));
     }
-    let (sympozium, defaults) = (&settings.sympozium, &defaults.sympozium);
+    let (sympozium, defaults) = (&settings.platforms.sympozium, &defaults.platforms.sympozium);
     let mode = match sympozium.memory_mode {
         MemoryMode::Auto => "auto",
         MemoryMode::Service => "service",

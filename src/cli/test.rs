@@ -6,7 +6,7 @@ use std::io;
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 use crate::offline::cases::{CaseResult, CaseRun, run as run_cases};
-use crate::offline::findings::input_error;
+use crate::offline::errors::input_error;
 use crate::report::plain;
 
 /// Run case files: what memgate must decide about an object in a given state

@@ -14,10 +14,12 @@ use crate::cluster::replay::unknown_references;
 use crate::family;
 use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::object::{Coverage, KindState, Object};
 use crate::model::schema::Schema;
 use crate::model::selector::PodSelector;
 use crate::model::settings::Settings;
-use crate::model::snapshot::{Coverage, KindState, Object, Snapshot, StateReader};
+use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
 
 /// How many rounds of lookups there are: an agent refers to a memory, which refers to other objects.
 const MAX_LOOKUP_ROUNDS: usize = 3;

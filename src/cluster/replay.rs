@@ -9,8 +9,9 @@ use crate::family::inject::INJECTED_ANNOTATION;
 use crate::model::decision::Decision;
 use crate::model::family::Family;
 use crate::model::kind::SECRET;
+use crate::model::object::Reference;
 use crate::model::request::{Operation, Request};
-use crate::model::snapshot::{Reference, Snapshot};
+use crate::model::snapshot::Snapshot;
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =

@@ -9,6 +9,8 @@ use k8s_openapi::jiff::fmt::rfc2822;
 use kube::client::Body;
 use serde_json::Value;
 
+use crate::model::causes::with_causes;
+
 /// How long one request may take, where its caller sets no other limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -21,20 +23,6 @@ pub fn error_message(error: &kube::Error) -> String {
         kube::Error::HyperError(error) => with_causes(error),
         other => with_causes(other),
     }
-}
-
-/// An error and its causes in one line; a text that is already part of the line is left out.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let reason = cause.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// A whole response. The client library would make an error of a refusal, and drop the warnings.

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error as ThisError;
 
-use crate::deploy::components::Component;
+use crate::deploy::component::Component;
 use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
 use crate::deploy::render;
 use crate::manifest::document::parse;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
-use crate::deploy::components::Component;
+use crate::deploy::component::Component;
 use crate::deploy::metadata::NAME;
 use crate::family;
 use crate::model::family::Family;

@@ -6,9 +6,9 @@ use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
 use crate::cluster::replay::{Replayed, marker};
 use crate::doctor::check::Check;
 use crate::family::inject::INJECTED_ANNOTATION;
-use crate::model::decision::Reason;
 use crate::model::kind::SECRET;
-use crate::model::snapshot::Reference;
+use crate::model::object::Reference;
+use crate::model::reason::Reason;
 use crate::report::counted;
 
 const ID: &str = "missed-pods";

@@ -13,7 +13,7 @@ use crate::casefile::{Case, request};
 use crate::manifest;
 use crate::manifest::document::{Document, values};
 use crate::offline::collect::collect;
-use crate::offline::findings::error_at;
+use crate::offline::errors::error_at;
 
 /// What came of the cases.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::admission::{Admitted, admit};
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
-use crate::offline::findings::error_at;
+use crate::offline::errors::error_at;
 use crate::offline::load::{CheckedObject, Inputs};
 
 /// The inputs with what was decided about their objects.

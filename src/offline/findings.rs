@@ -1,18 +1,13 @@
-//! Decisions and errors as a report has them: with their place in the files.
-
-use std::sync::Arc;
+//! Decisions as a report has them: with their place in the files.
 
 use crate::admission::Admitted;
-use crate::manifest::document::Document;
-use crate::manifest::error::{Error, SyntaxError};
-use crate::manifest::source::{Source, Span};
-use crate::model::decision::Reason;
 use crate::model::finding::Finding;
-use crate::model::pointer::Pointer;
-use crate::model::snapshot::Reference;
+use crate::model::object::Reference;
+use crate::model::reason::Reason;
 use crate::offline::check::Checked;
+use crate::offline::errors::{input_error, location};
 use crate::offline::load::CheckedObject;
-use crate::report::{Diagnostic, InputError, LocatedFinding, Location, Related, Report};
+use crate::report::{LocatedFinding, Related, Report};
 
 /// Everything that was found, in the order of the inputs.
 #[must_use]
@@ -62,54 +57,4 @@ fn reference_title(reference: &Reference) -> String {
     let path = [reference.namespace.as_str(), reference.name.as_str()];
     let path = path.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     format!("{} {path}", reference.kind.kind)
-}
-
-/// An error at one place of a document.
-#[must_use]
-pub fn error_at(document: &Document, pointer: &Pointer, message: String) -> Error {
-    Error::Syntax(Box::new(SyntaxError {
-        source_text: Arc::clone(document.source()),
-        span: document.locate(pointer).caret,
-        message,
-        help: None,
-        related: None,
-    }))
-}
-
-/// An error of an input, with its source where the place is known.
-#[must_use]
-pub fn input_error(error: &Error) -> InputError<'_> {
-    let diagnostic = error.syntax_error().map(|syntax| Diagnostic {
-        message: syntax.message.clone(),
-        help: syntax.help.clone(),
-        location: location(&syntax.source_text, syntax.span),
-        related: syntax.related.map(|(span, label)| Related {
-            location: location(&syntax.source_text, span),
-            label: label.to_owned(),
-        }),
-    });
-    InputError { line: with_causes(error), diagnostic }
-}
-
-/// An error with its causes, in one line.
-fn with_causes(error: &Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        line.push_str(": ");
-        line.push_str(&error.to_string());
-        cause = error.source();
-    }
-    line
-}
-
-fn location(source: &Source, span: Span) -> Location<'_> {
-    Location {
-        file: source.name(),
-        text: source.text(),
-        start: span.start,
-        end: span.end,
-        line: span.line,
-        column: span.column,
-    }
 }

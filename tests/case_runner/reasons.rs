@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use memgate::casefile::{Case, request};
-use memgate::model::decision::Reason;
+use memgate::model::reason::Reason;
 use memgate::server::options::Options;
 use memgate::server::tls::CertSource;
 use memgate::server::{State, counted_router};

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use memgate::deploy::components::Component;
+use memgate::deploy::component::Component;
 
 use crate::objects::printed;
 

@@ -19,12 +19,11 @@ use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock};
 use std::{env, fs};
 
+use memgate::family;
 use memgate::manifest::{document::parse, source::Source};
 use serde_json::{Map, Value, json};
 
 use crate::{objects::differ, support::tools};
-
-const FAMILIES: [&str; 5] = ["arkonis", "ark", "orloj", "orka", "sympozium"];
 
 /// Values, and the arguments of `memgate manifests` that say the same.
 const SAME: &[(&[&str], &[&str])] = &[
@@ -428,8 +427,8 @@ fn serve_takes_every_flag_that_it_can_pass() {
 #[test]
 fn the_tables_are_memgates() {
     let mut families = Vec::new();
-    for family in FAMILIES {
-        families.push(table(family));
+    for family in family::ALL {
+        families.push(table(family.name));
     }
     let all = printed(&["--component=templates"]);
     let entry = |kind: &str, name: &str| {
@@ -477,7 +476,7 @@ fn the_tables_are_memgates() {
 fn what_comes_from_elsewhere_is_as_it_is_there() {
     for twin in ["vap", "map"] {
         let mut objects = Vec::new();
-        for family in FAMILIES {
+        for family in family::ALL.map(|family| family.name) {
             let args = ["--only=policies", &format!("--component={twin}"), &format!("--family={family}")];
             // A family of which it has nothing to say is refused.
             let printed = Command::new(env!("CARGO_BIN_EXE_memgate")).arg("manifests").args(args).output();

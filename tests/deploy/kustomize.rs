@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use memgate::deploy::components::{Component, contradiction};
+use memgate::deploy::component::{Component, contradiction};
+use memgate::family;
 use serde_json::json;
 
-use crate::generate::{FAMILIES, components, folder};
+use crate::generate::{components, families, folder};
 use crate::objects::{Objects, base, compare, printed, read};
 use crate::support::assets::{Assets, Places};
 
@@ -27,7 +28,7 @@ fn the_default_is_what_the_renderer_prints() {
 
 #[test]
 fn each_family_is_what_the_renderer_prints() {
-    for family in FAMILIES {
+    for family in &families() {
         compare(family, printed(&["--component", family]), built("base", &[family]));
     }
 }
@@ -35,8 +36,9 @@ fn each_family_is_what_the_renderer_prints() {
 /// A cluster rarely has all families; orka makes do without memory.
 #[test]
 fn each_family_can_fail_closed_alone() {
-    for family in FAMILIES.iter().filter(|family| **family != "family-orka") {
-        let name = family.trim_start_matches("family-");
+    for family in family::ALL.into_iter().filter(|family| family.honours_required) {
+        let name = family.name;
+        let family = &*format!("family-{name}");
         let flags = ["--component", family, "--component", "ha", "--component", "fail-closed"];
         let folder = format!("fail-closed/{name}");
         compare(&folder, printed(&flags), built("base", &[family, "ha", &folder]));

@@ -16,10 +16,7 @@ use memgate::{
     admission::{self, Malformed},
     casefile::{self, Case},
     decide::decide,
-    model::{
-        decision::{Decision, Reason},
-        snapshot::Snapshot,
-    },
+    model::{decision::Decision, reason::Reason, snapshot::Snapshot},
     patch::{Patch, apply::apply},
 };
 use proptest::{prelude::Rng, test_runner::TestRunner};

@@ -20,7 +20,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memgate::deploy::components::Component;
+use memgate::deploy::component::Component;
 use memgate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
 use memgate::deploy::render;
 use memgate::family;

@@ -5,10 +5,12 @@ use axum::routing::post as on_post;
 use kube::{Client, Config};
 use memgate::decide::decide;
 use memgate::family;
-use memgate::model::decision::{Decision, Reason};
+use memgate::model::decision::Decision;
+use memgate::model::object::Reference;
+use memgate::model::reason::Reason;
 use memgate::model::request::Request;
 use memgate::model::settings::Settings;
-use memgate::model::snapshot::{Reference, Snapshot};
+use memgate::model::snapshot::Snapshot;
 use memgate::server::State;
 
 use crate::client::{post, review};

@@ -14,9 +14,10 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::decide::decide;
-use crate::model::decision::{Decision, Reason};
+use crate::model::decision::Decision;
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Text, view};

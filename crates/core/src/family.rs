@@ -21,7 +21,8 @@ pub mod url;
 use crate::model::family::Family;
 use crate::model::finding::Code;
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
-use crate::model::settings::{Orloj, Settings, Sympozium};
+use crate::model::platform_settings::PlatformSettings;
+use crate::model::settings::Settings;
 
 /// Every platform, in the order in which they are asked about a pod.
 pub static ALL: [&Family; 5] =
@@ -30,12 +31,7 @@ pub static ALL: [&Family; 5] =
 /// Without a choice every platform is switched on.
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            families: ALL.to_vec(),
-            namespace: None,
-            orloj: Orloj::default(),
-            sympozium: Sympozium::default(),
-        }
+        Self { families: ALL.to_vec(), namespace: None, platforms: PlatformSettings::default() }
     }
 }
 

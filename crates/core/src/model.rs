@@ -9,6 +9,7 @@
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
 //! ```
 
+pub mod causes;
 pub mod cel;
 pub mod change;
 pub mod decision;
@@ -20,13 +21,17 @@ pub mod injection;
 pub mod kind;
 pub mod name;
 pub mod number;
+pub mod object;
+pub mod platform_settings;
 pub mod pod;
 pub mod pointer;
+pub mod reason;
 pub mod request;
 pub mod schema;
 pub mod selector;
 pub mod settings;
 pub mod snapshot;
+pub mod state_reader;
 pub mod tree;
 pub mod view;
 pub mod workload;

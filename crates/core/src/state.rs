@@ -6,8 +6,9 @@
 use serde_json::Value;
 
 use crate::family;
+use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object};
 use crate::model::settings::Settings;
-use crate::model::snapshot::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Snapshot};
+use crate::model::snapshot::Snapshot;
 
 /// A state without objects: those of the families' kinds are known to be absent, those of the core are
 /// unknown in every namespace of which no object is added. The settings hold the namespace of objects and

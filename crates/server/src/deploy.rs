@@ -8,7 +8,8 @@
 //! ```
 
 pub mod cel_policies;
-pub mod components;
+pub mod component;
+mod components;
 mod entry;
 mod families;
 pub mod install_plan;
@@ -31,7 +32,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     }
     objects.arguments().extend(plan.flags.iter().cloned());
     for component in &plan.components {
-        components::apply::apply(&mut objects, plan, *component);
+        components::apply(&mut objects, plan, *component);
     }
     objects
 }

@@ -3,7 +3,7 @@
 use memgate::model::edit::{Edit, Op, Origin, Value};
 use memgate::model::family::Subject;
 use memgate::model::pointer::Pointer;
-use memgate::model::snapshot::StateReader;
+use memgate::model::state_reader::StateReader;
 
 use super::api::PAGES_DEFAULT;
 

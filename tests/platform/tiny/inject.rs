@@ -4,12 +4,13 @@ use memgate::family::inject::env::{Existing, Variable};
 use memgate::family::inject::{
     Conflict, Wanted, WantedInContainer, field, label, maker, merge, resource, unmet,
 };
-use memgate::model::decision::Reason;
 use memgate::model::event::InvolvedObject;
 use memgate::model::finding::Finding;
 use memgate::model::injection::Injection;
+use memgate::model::object::Lookup;
 use memgate::model::pod::Pod;
-use memgate::model::snapshot::{Lookup, StateReader};
+use memgate::model::reason::Reason;
+use memgate::model::state_reader::StateReader;
 use memgate::model::tree::Tree;
 
 use super::api::{LABEL, NOTEBOOK};

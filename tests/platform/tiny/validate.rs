@@ -4,7 +4,7 @@ use memgate::model::family::Subject;
 use memgate::model::finding::Finding;
 use memgate::model::pointer::Pointer;
 use memgate::model::request::Operation;
-use memgate::model::snapshot::StateReader;
+use memgate::model::state_reader::StateReader;
 use memgate::model::tree::Tree;
 
 use super::codes::URL_REQUIRED;

@@ -5,9 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::model::decision::Reason;
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Severity, codes, without_controls};
+use crate::model::reason::Reason;
 use crate::model::request::Request;
 use crate::patch::Patch;
 

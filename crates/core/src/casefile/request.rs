@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::casefile::Case;
 use crate::family;
+use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::request::Operation;
 use crate::model::settings::Settings;
-use crate::model::snapshot::{DEFAULT_NAMESPACE, Snapshot};
+use crate::model::snapshot::Snapshot;
 use crate::state;
 
 /// The uid of every review: a case has but one.

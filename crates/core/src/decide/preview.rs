@@ -5,9 +5,10 @@
 //! for, at their place in the workload.
 
 use crate::model::change::is_metadata_only_update;
-use crate::model::decision::{Decision, Reason};
+use crate::model::decision::Decision;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::pointer::Pointer;
+use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::workload::Workload;

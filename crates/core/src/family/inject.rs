@@ -23,15 +23,15 @@ pub mod parts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::model::decision::Reason;
 use crate::model::edit::{Edit, EnvSource, Op, Origin, Value};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
 use crate::model::injection::{Added, Injection};
 use crate::model::name::is_dns_subdomain;
+use crate::model::object::Object;
 use crate::model::pod::{self, Container, Pod};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::Object;
+use crate::model::reason::Reason;
 use crate::model::view;
 
 use self::env::{Existing, Place, Variable, compare};

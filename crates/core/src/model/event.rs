@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::model::finding::Finding;
 use crate::model::kind::Kind;
-use crate::model::snapshot::Object;
+use crate::model::object::Object;
 
 /// An object on whose behalf a pod runs: `regarding` in an Event, `involvedObject` in its older form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,7 +17,7 @@ use crate::model::kind::Kind;
 use crate::model::pod::Pod;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 /// A platform whose memory resources memgate knows. Two are the same when their names are.

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::model::decision::Reason;
 use crate::model::edit::Edit;
 use crate::model::finding::Finding;
+use crate::model::reason::Reason;
 
 /// What a family does to an agent pod.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::deploy::components::Component;
+use crate::deploy::component::Component;
 use crate::model::family::Family;
 
 /// What is to be installed.

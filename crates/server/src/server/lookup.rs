@@ -20,9 +20,10 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::model::causes::with_causes;
 use crate::model::kind::SECRET;
 use crate::model::name::is_dns_subdomain;
-use crate::model::snapshot::{Object, Reference};
+use crate::model::object::{Object, Reference};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::LookupOutcome;
@@ -159,7 +160,7 @@ impl Lookups {
                     let kind = reference.kind.kind;
                     if let Some(suppressed) = log_limiter.take(kind) {
                         let suppressed = (suppressed > 0).then_some(suppressed);
-                        let error = chain(&error);
+                        let error = with_causes(&error);
                         tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
                     }
                     Err(LookupFailed)
@@ -188,18 +189,6 @@ async fn get(client: &Client, reference: &Reference) -> Result<Option<Object>, E
 fn is_possible(reference: &Reference) -> bool {
     let Reference { namespace, name, .. } = reference;
     is_dns_subdomain(name) && (namespace.is_empty() || is_dns_subdomain(namespace))
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 impl fmt::Debug for Lookups {

@@ -157,7 +157,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model::decision::Reason;
+    use crate::model::reason::Reason;
 
     /// The list of reasons cannot be made from the enum, whose variants have contents. It is held
     /// complete by the source of [`Rejection::reason`].

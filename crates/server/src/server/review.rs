@@ -11,9 +11,11 @@ use axum::body::Bytes;
 use tokio::time::Instant;
 
 use crate::admission::{self, Review};
-use crate::model::decision::{Decision, Reason};
+use crate::model::decision::Decision;
 use crate::model::finding::{Finding, Phase, Severity, codes};
-use crate::model::snapshot::{Reference, Snapshot};
+use crate::model::object::Reference;
+use crate::model::reason::Reason;
+use crate::model::snapshot::Snapshot;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};

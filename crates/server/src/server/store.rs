@@ -23,8 +23,9 @@ use arc_swap::ArcSwap;
 
 use crate::model::family::Family;
 use crate::model::kind::Kind;
+use crate::model::object::{Coverage, KindState};
 use crate::model::settings::Settings;
-use crate::model::snapshot::{Coverage, KindState, Snapshot};
+use crate::model::snapshot::Snapshot;
 use crate::server::store::apply_event::StoreChange;
 
 /// After this time without activity a watch is stale: two bookmarks are missing, and another connection did
@@ -164,7 +165,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::snapshot::Coverage;
+    use crate::model::object::Coverage;
 
     #[test]
     fn is_not_synced_until_every_kind_is() {

@@ -6,9 +6,10 @@
 
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use crate::family::inject::env::{Existing, Variable};
 use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation, maker, merge};
-use crate::model::decision::Reason;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::object::Lookup;
 use crate::model::pod::Pod;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use self::find::Found;
 use self::recognise::MemoryName;

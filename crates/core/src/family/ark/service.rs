@@ -1,6 +1,7 @@
 //! What a `serviceRef` leads to: a Service, one of its ports, a URL.
 
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::object::Lookup;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::SERVICE;

@@ -18,9 +18,10 @@ use std::collections::BTreeSet;
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding};
+use crate::model::object::is_deleting;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::{StateReader, is_deleting};
+use crate::model::state_reader::StateReader;
 
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 

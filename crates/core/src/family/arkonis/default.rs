@@ -6,7 +6,7 @@
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};

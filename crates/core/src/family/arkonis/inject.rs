@@ -8,13 +8,13 @@ mod recognise;
 mod want;
 
 use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, unmet};
-use crate::model::decision::Reason;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use super::api::{AGENT_CONTAINER, DIALECTS};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};

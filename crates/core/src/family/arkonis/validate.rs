@@ -16,7 +16,7 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};

@@ -2,7 +2,7 @@
 
 use crate::model::edit::Edit;
 use crate::model::family::Subject;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 
 /// One edit for each default that an object lacks.
 #[must_use]

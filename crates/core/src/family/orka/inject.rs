@@ -8,12 +8,12 @@ mod recognise;
 mod want;
 
 use crate::family::inject::{Conflict, label, maker, merge, unmet};
-use crate::model::decision::Reason;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::pod::Pod;
-use crate::model::snapshot::StateReader;
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use self::find::Chain;
 use self::recognise::Worker;

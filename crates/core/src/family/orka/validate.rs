@@ -8,6 +8,7 @@ mod agent;
 mod annotations;
 mod backend;
 mod task;
+mod task_type;
 mod tools;
 mod variables;
 
@@ -16,7 +17,7 @@ use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK};
 

@@ -6,7 +6,7 @@
 
 use crate::model::edit::Edit;
 use crate::model::family::Subject;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 
 /// No edit, whatever the object lacks.
 #[must_use]

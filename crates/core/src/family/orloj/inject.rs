@@ -9,13 +9,13 @@ mod recognise;
 mod want;
 
 use crate::family::inject::{Conflict, Unmet, container_named, env, maker, merge, unmet};
-use crate::model::decision::Reason;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use self::find::Finder;
 use self::recognise::Identity;

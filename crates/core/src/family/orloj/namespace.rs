@@ -7,7 +7,8 @@ use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::object::{Lookup, Object};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};

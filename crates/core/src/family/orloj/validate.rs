@@ -13,9 +13,10 @@ mod usage;
 use crate::family::schema_check::{self, Codes, beside_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
+use crate::model::object::is_deleting;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::{StateReader, is_deleting};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{self, AGENT, MEMORY, text};

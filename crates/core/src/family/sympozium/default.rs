@@ -5,9 +5,10 @@ use serde_json::{Map, Value as Json};
 
 use crate::model::edit::{Edit, Entry, Op, Origin, Value};
 use crate::model::family::Subject;
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};

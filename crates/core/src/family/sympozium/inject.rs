@@ -13,13 +13,13 @@ mod want;
 
 use crate::family::inject::parts::{Mounts, PodParts};
 use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, no_memory, unmet};
-use crate::model::decision::Reason;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use self::find::find;
 use self::recognise::{instance_label, recognise};

@@ -1,7 +1,8 @@
 //! Finds the objects that belong to an agent, under their old names too.
 
 use crate::model::kind::Kind;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::object::Lookup;
+use crate::model::state_reader::StateReader;
 
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY, SKILL_PACK, SYSTEM_NAMESPACE};
 

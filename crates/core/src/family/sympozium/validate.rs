@@ -23,7 +23,7 @@ use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 pub use self::skills::missing_pack;

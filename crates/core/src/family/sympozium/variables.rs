@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::family::inject::env::Variable;
 use crate::family::inject::{field, resource};
-use crate::model::snapshot::Object;
+use crate::model::object::Object;
 use crate::model::tree::Tree;
 
 use super::api::agent::text_at;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::family;
-use crate::model::decision::Reason;
+use crate::model::reason::Reason;
 use crate::model::request::Operation;
 use crate::server::rejection;
 

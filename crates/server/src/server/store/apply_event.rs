@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
 use crate::model::kind::Kind;
-use crate::model::snapshot::{Coverage, KindState, Object};
+use crate::model::object::{Coverage, KindState, Object};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
 /// How many lines about unreadable objects of one kind are logged: any user may write such objects.
@@ -167,7 +167,9 @@ mod tests {
     use kube::core::{ObjectList, WatchEvent};
 
     use crate::model::kind::NAMESPACE;
-    use crate::model::snapshot::{Lookup, Snapshot, StateReader};
+    use crate::model::object::Lookup;
+    use crate::model::snapshot::Snapshot;
+    use crate::model::state_reader::StateReader;
 
     fn raw(name: &str) -> RawObject {
         let text = format!(

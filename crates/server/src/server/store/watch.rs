@@ -20,7 +20,7 @@ use kube::{Api, Client};
 use tokio::sync::watch::Receiver;
 
 use crate::model::kind::Kind;
-use crate::model::snapshot::{Coverage, KindState};
+use crate::model::object::{Coverage, KindState};
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::options::Timers;

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::object::{Lookup, Object};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::address::{Address, is_port};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::codes::{

@@ -3,8 +3,9 @@
 
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::SECRET;
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 
 use super::super::address::Address;
 use super::super::api::CONFIG_MAP;

@@ -1,8 +1,9 @@
 //! What is wrong with the Service that a Memory names, and with the port on it.
 
 use crate::model::finding::Finding;
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::codes::{

@@ -2,8 +2,9 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
+use crate::model::object::Object;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::{DEFAULT, QUERY};

@@ -1,10 +1,11 @@
 //! Which memory a pod gets: that of its agent.
 
 use crate::family::inject::{Unmet, label, no_memory, unmet};
-use crate::model::decision::Reason;
 use crate::model::finding::{Code, quoted};
 use crate::model::kind::Kind;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::object::{Lookup, Object};
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{ARKONIS, DIALECTS, Dialect, memory_name};
 use super::super::codes::{

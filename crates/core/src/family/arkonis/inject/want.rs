@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::family::inject::env::{self, Existing, Place, Variable};
 use crate::family::inject::{self, Unmet, Wanted, WantedInContainer};
-use crate::model::decision::Reason;
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::object::Lookup;
 use crate::model::pod::Container;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{
     API_KEY_KEY, Backend, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY,

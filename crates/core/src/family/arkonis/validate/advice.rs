@@ -5,8 +5,9 @@ use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::SECRET;
 use crate::model::name::is_dns_subdomain;
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, Redis, VectorStore};

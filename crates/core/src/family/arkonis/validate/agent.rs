@@ -5,8 +5,9 @@ use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names};

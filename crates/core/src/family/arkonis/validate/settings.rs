@@ -4,8 +4,9 @@ use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, settings_names};

@@ -4,7 +4,7 @@ use crate::family::naming::and_more;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{
     Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Memory, VectorStore, memory_name,

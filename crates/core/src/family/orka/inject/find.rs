@@ -3,7 +3,8 @@
 use crate::family::inject::label;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::object::{Lookup, Object};
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{
     KNOWN_AGENT, KNOWN_TASK, PARENT_ANNOTATION, PARENT_LABEL, SCHEDULED_LABEL, TASK_LABEL, agent_ref,

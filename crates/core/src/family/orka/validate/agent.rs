@@ -3,7 +3,7 @@
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};

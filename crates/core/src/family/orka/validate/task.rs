@@ -2,45 +2,18 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{AI, KNOWN_AGENT, PARENT_LABEL, SCHEDULED_LABEL, agent_ref, annotation, label};
+use super::super::api::{KNOWN_AGENT, PARENT_LABEL, SCHEDULED_LABEL, agent_ref, annotation, label};
 use super::super::codes::{AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV};
 use super::super::setting::{Setting, opts_out, switch};
+use super::task_type::Type;
 use super::tools::typo;
 use super::variables::Variable;
 use super::{annotations, at, variables};
-
-/// What a Task runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
-    /// A worker of Orka's own; the only one with a memory section.
-    Ai,
-    /// Any container.
-    Container,
-    /// An agent in a pool of runtimes.
-    Agent,
-}
-
-impl Type {
-    const ALL: [Self; 3] = [Self::Ai, Self::Container, Self::Agent];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ai => AI,
-            Self::Container => "container",
-            Self::Agent => "agent",
-        }
-    }
-
-    /// `None` for a Task that the schema refuses.
-    fn of(task: &Tree) -> Option<Self> {
-        let name = task.at(&["spec", "type"])?.text()?;
-        Self::ALL.into_iter().find(|known| known.name() == name)
-    }
-}
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let task = subject.object;

@@ -1,8 +1,9 @@
 //! The names of tools.
 
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
 use super::super::codes::TOOL_TYPO;

@@ -7,7 +7,7 @@ use crate::model::tree::Tree;
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
 use super::at;
-use super::task::Type;
+use super::task_type::Type;
 
 /// The variable with the name of the Agent.
 const AGENT_NAME: &str = "ORKA_AGENT_NAME";

@@ -1,11 +1,12 @@
 //! Which memory a pod gets: its arguments or labels lead to an Agent, and that names the Memory.
 
 use crate::family::inject::{Unmet, label, no_memory, unmet};
-use crate::model::decision::Reason;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{AGENT, AGENT_LABEL, Claim, MEMORY, operation};
 use super::super::codes::{

@@ -6,9 +6,10 @@ use crate::family::inject::env::{self, Existing, Variable, escaped};
 use crate::family::inject::{Wanted, WantedInContainer, field, resource};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::Container;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};

@@ -2,8 +2,9 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use super::super::codes::{

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use crate::family::suggest::nearest;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::{Claim, MEMORY, OPERATIONS, operation, text};

@@ -8,7 +8,7 @@ use crate::family::naming::and_more;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::StateReader;
+use crate::model::state_reader::StateReader;
 
 use super::super::api::{AGENT, Claim, MEMORY, MODEL_ENDPOINT, Memory};
 use super::super::codes::{MEMORY_IN_USE, MODELENDPOINT_IN_USE};

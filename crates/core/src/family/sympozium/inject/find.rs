@@ -1,12 +1,13 @@
 //! Which memory a pod gets: what belongs to it is its AgentRun, its Agent and its Ensemble, all in its own namespace.
 
 use crate::family::inject::{Unmet, label, unmet};
-use crate::model::decision::Reason;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::reason::Reason;
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{

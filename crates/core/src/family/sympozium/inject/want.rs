@@ -14,10 +14,11 @@ use crate::family::inject::parts::{Mounts, Part, PodParts, WantedParts};
 use crate::family::inject::{Unmet, Wanted, WantedInContainer, field, resource};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::Object;
+use crate::model::platform_settings::Sympozium;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
-use crate::model::settings::Sympozium;
-use crate::model::snapshot::{Object, StateReader};
+use crate::model::state_reader::StateReader;
 
 use self::mode::{Mode, mode};
 use super::super::api::CONFIG_LABEL;

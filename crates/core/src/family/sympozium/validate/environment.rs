@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{config_name, ensemble_name};

@@ -2,9 +2,10 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{agent_ref, ensemble_name, label, text_at};

@@ -6,8 +6,9 @@ use futures::FutureExt;
 use tokio::sync::watch;
 
 use super::*;
+use crate::model::object::Lookup;
 use crate::model::settings::Settings;
-use crate::model::snapshot::{Lookup, StateReader};
+use crate::model::state_reader::StateReader;
 use crate::server::store::discovery;
 use crate::server::stub::{Asked, Reply, client, not_found};
 

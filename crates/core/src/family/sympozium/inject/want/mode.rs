@@ -2,9 +2,10 @@
 
 use crate::family::url::Endpoint;
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::{Lookup, Object};
+use crate::model::platform_settings::MemoryMode;
 use crate::model::pointer::Pointer;
-use crate::model::settings::MemoryMode;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 
 use super::super::super::api::agent::{sidecar_image, text_at};
 use super::super::super::api::{MEMORY, MEMORY_SERVER, MODE_ANNOTATION};

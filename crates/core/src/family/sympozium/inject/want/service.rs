@@ -3,8 +3,8 @@
 use crate::family::inject::{field, resource};
 use crate::model::edit::Origin;
 use crate::model::finding::Finding;
+use crate::model::object::Object;
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::Object;
 
 use super::super::super::api::PORT;
 use super::super::super::codes::HOST_NETWORK_DNS;

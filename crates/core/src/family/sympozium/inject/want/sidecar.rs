@@ -5,8 +5,9 @@ use serde_json::json;
 use crate::family::inject::{field, resource};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
-use crate::model::snapshot::{Lookup, Object, StateReader};
+use crate::model::state_reader::StateReader;
 
 use super::super::super::api::agent::{sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::Ensemble;

@@ -1,0 +1,185 @@
+//! Objects of the state, pruned to what decisions read, and what is known of each kind.
+//!
+//! A lookup answers found, absent or **unknown**: outside a cluster a kind of which there is no manifest can
+//! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde::de::Deserializer;
+
+use crate::model::kind::Kind;
+use crate::model::tree::Tree;
+
+/// One object of the state, pruned to what its kind's schema names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// The namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// Whether its namespace was given; files often leave it to the command that applies them.
+    pub namespace_given: bool,
+    /// The whole object, as far as it is read.
+    pub tree: Tree,
+    /// What [`Object::defect`] found when it was called first; it never changes.
+    defect: OnceLock<Option<String>>,
+}
+
+impl Object {
+    /// Reads an object of `kind` from any self-describing data. `None` without a name.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn read<'de, D: Deserializer<'de>>(kind: &Kind, deserializer: D) -> Result<Option<Self>, D::Error> {
+        let tree = Tree::read(deserializer, &kind.schema)?;
+        let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
+        let (namespace, name) = (text("namespace"), text("name"));
+        let namespace_given = !namespace.is_empty();
+        Ok((!name.is_empty()).then_some(Self {
+            namespace,
+            name,
+            namespace_given,
+            tree,
+            defect: OnceLock::new(),
+        }))
+    }
+
+    /// Whether the object is being deleted.
+    #[must_use]
+    pub fn deleting(&self) -> bool {
+        is_deleting(&self.tree)
+    }
+
+    /// What makes the object unfit for use. `find` is called once and its result kept: many pods use one
+    /// memory, and neither it nor its rules change in between.
+    pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<String>) -> Option<&str> {
+        self.defect.get_or_init(|| find(&self.tree)).as_deref()
+    }
+
+    /// The uid, if the kind's schema keeps it.
+    #[must_use]
+    pub fn uid(&self) -> Option<&str> {
+        self.tree.at(&["metadata", "uid"]).and_then(Tree::text)
+    }
+
+    /// The value of a label, if the kind's schema keeps labels.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.tree.at(&["metadata", "labels"])?.entry(key)
+    }
+}
+
+/// Whether an object has a deletion timestamp.
+#[must_use]
+pub fn is_deleting(tree: &Tree) -> bool {
+    tree.at(&["metadata", "deletionTimestamp"]).is_some()
+}
+
+/// The name of an object in the state, whether it exists or not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// The namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// The name; empty when the question was about all objects of the namespace.
+    pub name: String,
+}
+
+/// What the absence of an object from the snapshot means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Coverage {
+    /// All objects of the kind are here: what is not here does not exist.
+    Complete,
+    /// All objects that a watch has delivered are here: what is not here may be newer than that,
+    /// so a single lookup is unknown; a list is taken as it is.
+    Watched,
+    /// The namespaces of which at least one object is here are complete; others are unknown.
+    PerNamespace,
+    /// Nothing is known yet.
+    #[default]
+    Unknown,
+}
+
+/// The answer to a lookup.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Lookup<'s> {
+    /// It exists.
+    Found(&'s Object),
+    /// It does not exist.
+    Absent,
+    /// It is not known whether it exists.
+    Unknown,
+}
+
+/// The namespace of objects without one, as for kubectl.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+pub(super) type Names = BTreeMap<String, Arc<Object>>;
+
+/// All that is known of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct KindState {
+    pub(super) coverage: Coverage,
+    pub(super) namespaces: BTreeMap<String, Arc<Names>>,
+    /// Objects that were looked up and do not exist: namespace and name.
+    pub(super) absent: BTreeSet<(String, String)>,
+}
+
+impl KindState {
+    /// No objects yet.
+    #[must_use]
+    pub fn new(coverage: Coverage) -> Self {
+        Self { coverage, ..Self::default() }
+    }
+
+    /// Adds an object, or replaces the one of the same name.
+    pub fn insert(&mut self, object: Object) {
+        let names = self.namespaces.entry(object.namespace.clone()).or_default();
+        Arc::make_mut(names).insert(object.name.clone(), Arc::new(object));
+    }
+
+    /// Removes an object, if it is there.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        if let Some(names) = self.namespaces.get_mut(namespace) {
+            Arc::make_mut(names).remove(name);
+            if names.is_empty() {
+                self.namespaces.remove(namespace);
+            }
+        }
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.namespaces.values().map(|names| names.len()).sum()
+    }
+
+    /// Whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
+    pub(super) fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
+        self.namespaces.get(namespace)?.get(name).map(AsRef::as_ref)
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
+        if let Some(object) = self.object(namespace, name) {
+            return Lookup::Found(object);
+        }
+        let absent = match self.coverage {
+            Coverage::Complete => true,
+            Coverage::PerNamespace => self.namespaces.contains_key(namespace),
+            Coverage::Watched | Coverage::Unknown => {
+                self.absent.iter().any(|(ns, n)| ns == namespace && n == name)
+            }
+        };
+        if absent { Lookup::Absent } else { Lookup::Unknown }
+    }
+}
+
+/// All that is known, by kind.
+pub type Kinds = BTreeMap<&'static Kind, Arc<KindState>>;

@@ -1,0 +1,56 @@
+//! What an installation chose for single platforms.
+
+/// The choices that are about one platform each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlatformSettings {
+    /// The choices for orloj.
+    pub orloj: Orloj,
+    /// The choices for sympozium.
+    pub sympozium: Sympozium,
+}
+
+/// The choices for orloj.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orloj {
+    /// The namespaces in which Orloj runs the Jobs of agents.
+    pub job_namespaces: Vec<String>,
+}
+
+impl Default for Orloj {
+    fn default() -> Self {
+        Self { job_namespaces: vec!["orloj".to_owned()] }
+    }
+}
+
+/// Where the private memory of a sympozium agent runs, when nobody else says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryMode {
+    /// As the SkillPack has it.
+    #[default]
+    Auto,
+    /// In a Deployment of its own.
+    Service,
+    /// In a native sidecar of the agent's pod.
+    Sidecar,
+}
+
+/// The choices for sympozium.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sympozium {
+    /// Where the private memory runs.
+    pub memory_mode: MemoryMode,
+    /// The image of the init containers that wait for a memory service; a tag or a digest.
+    pub wait_image: String,
+    /// The image of the memory sidecar where the SkillPack names none; a tag or a digest.
+    pub memory_image: String,
+}
+
+impl Default for Sympozium {
+    fn default() -> Self {
+        Self {
+            memory_mode: MemoryMode::Auto,
+            wait_image: "busybox:1.36".to_owned(),
+            memory_image: "ghcr.io/sympozium-ai/sympozium/skill-memory:latest".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Why a decision is as it is: one word of a closed set.
+
+/// Why a decision is as it is, in one word for metrics, logs and audit annotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Nothing that any enabled family looks at.
+    NotOurs,
+    /// An operation or a subresource that memgate never looks at.
+    NotJudged,
+    /// The pod or its namespace opted out by label.
+    OptedOut,
+    /// A mirror pod: its true form is a file on a node.
+    MirrorPod,
+    /// The object is being deleted.
+    Deleting,
+    /// The object is not of the form that its kind asks for; the apiserver says so.
+    Malformed,
+    /// The JSON holds a string that is not Unicode text, or a number that no double can hold.
+    Unreadable,
+    /// The pod requires memory and no enabled family knows it.
+    NotRecognised,
+    /// The agent claims no memory.
+    NoMemory,
+    /// What is referred to does not exist.
+    ReferenceMissing,
+    /// The memory resource that is referred to is invalid.
+    ReferenceInvalid,
+    /// What is referred to could not be looked up.
+    ReferenceUnknown,
+    /// The container that would get the memory does not exist.
+    NoContainer,
+    /// The pod already says something else.
+    Conflict,
+    /// All that memgate would add is there already.
+    Complete,
+    /// Memory was injected.
+    Injected,
+    /// Defaults were written.
+    Defaulted,
+    /// The findings are those that the pods of a workload will get.
+    Previewed,
+    /// A family resource was validated and is good, apart from warnings.
+    Valid,
+    /// A family resource was validated and is refused.
+    Invalid,
+}
+
+impl Reason {
+    /// Every reason, for tables and tests.
+    pub const ALL: [Self; 20] = [
+        Self::NotOurs,
+        Self::NotJudged,
+        Self::OptedOut,
+        Self::MirrorPod,
+        Self::Deleting,
+        Self::Malformed,
+        Self::Unreadable,
+        Self::NotRecognised,
+        Self::NoMemory,
+        Self::ReferenceMissing,
+        Self::ReferenceInvalid,
+        Self::ReferenceUnknown,
+        Self::NoContainer,
+        Self::Conflict,
+        Self::Complete,
+        Self::Injected,
+        Self::Defaulted,
+        Self::Previewed,
+        Self::Valid,
+        Self::Invalid,
+    ];
+
+    /// The stable name in metrics, logs and audit annotations.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotOurs => "not-ours",
+            Self::NotJudged => "not-judged",
+            Self::OptedOut => "opted-out",
+            Self::MirrorPod => "mirror-pod",
+            Self::Deleting => "deleting",
+            Self::Malformed => "malformed",
+            Self::Unreadable => "unreadable",
+            Self::NotRecognised => "not-recognised",
+            Self::NoMemory => "no-memory",
+            Self::ReferenceMissing => "reference-missing",
+            Self::ReferenceInvalid => "reference-invalid",
+            Self::ReferenceUnknown => "reference-unknown",
+            Self::NoContainer => "no-container",
+            Self::Conflict => "conflict",
+            Self::Complete => "complete",
+            Self::Injected => "injected",
+            Self::Defaulted => "defaulted",
+            Self::Previewed => "previewed",
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+        }
+    }
+}

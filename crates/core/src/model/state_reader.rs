@@ -1,0 +1,156 @@
+//! The way from a decision to the state. No other code asks whether an object exists.
+
+use crate::model::kind::Kind;
+use crate::model::name::is_dns_subdomain;
+use crate::model::object::{Coverage, DEFAULT_NAMESPACE, Kinds, Lookup, Object, Reference};
+use crate::model::platform_settings::PlatformSettings;
+
+/// How one decision reads the snapshot. Keeps a list of what was asked for and is not known.
+#[derive(Debug)]
+pub struct StateReader<'s> {
+    kinds: &'s Kinds,
+    platforms: &'s PlatformSettings,
+    namespace_given: bool,
+    unknown: Vec<Reference>,
+}
+
+impl<'s> StateReader<'s> {
+    /// Nothing read yet, about an object whose namespace was given or not.
+    #[must_use]
+    pub const fn of(kinds: &'s Kinds, platforms: &'s PlatformSettings, namespace_given: bool) -> Self {
+        Self { kinds, platforms, namespace_given, unknown: Vec::new() }
+    }
+
+    /// One object by name. A name that no object can have is absent, so that it never becomes part
+    /// of a request to the apiserver.
+    pub fn get(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
+        if !is_dns_subdomain(name) {
+            return Lookup::Absent;
+        }
+        let lookup = self.kinds.get(kind).map_or(Lookup::Unknown, |state| state.get(namespace, name));
+        if lookup == Lookup::Unknown {
+            self.note_unknown(kind, namespace, name);
+        }
+        lookup
+    }
+
+    /// One object by name, for kinds of which files seldom hold all. Where there is no cluster, the
+    /// object counts as absent only when at least one of its kind is known, and one whose namespace was
+    /// not given counts as being in the namespace that is asked for.
+    pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
+        let Some(state) = self.kinds.get(kind) else {
+            self.note_unknown(kind, namespace, name);
+            return Lookup::Unknown;
+        };
+        if state.coverage == Coverage::Watched {
+            return self.get(kind, namespace, name);
+        }
+        let without_namespace =
+            || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.namespace_given);
+        match state.object(namespace, name).or_else(without_namespace) {
+            Some(object) => Lookup::Found(object),
+            None if !state.is_empty() => Lookup::Absent,
+            None => {
+                self.note_unknown(kind, namespace, name);
+                Lookup::Unknown
+            }
+        }
+    }
+
+    /// One object by name, if it is known. Where it is not, nothing is noted.
+    #[must_use]
+    pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
+        self.kinds.get(kind)?.object(namespace, name)
+    }
+
+    /// All objects of one namespace that are known, by name. Nothing is noted here either.
+    #[must_use]
+    pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
+        let state = self.kinds.get(kind).and_then(|state| state.namespaces.get(namespace));
+        state.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref).collect()
+    }
+
+    /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
+    /// at least one.
+    #[must_use]
+    pub fn is_known(&self, kind: &Kind) -> bool {
+        self.in_cluster(kind) || self.holds_any(kind)
+    }
+
+    /// Whether what is known of a kind comes from a cluster.
+    #[must_use]
+    pub fn in_cluster(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
+    }
+
+    /// Whether the namespace of the object under review was given.
+    #[must_use]
+    pub const fn namespace_given(&self) -> bool {
+        self.namespace_given
+    }
+
+    /// All objects of one namespace, by name. Empty, and noted, when the kind is unknown.
+    pub fn list(
+        &mut self,
+        kind: &'static Kind,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let state = self.kinds.get(kind);
+        if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
+            self.note_unknown(kind, namespace, "");
+        }
+        let names = state.and_then(|state| state.namespaces.get(namespace));
+        names.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref)
+    }
+
+    /// All objects of a kind, by namespace and name. Empty, and noted, when the kind is unknown.
+    pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let state = self.kinds.get(kind);
+        if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
+            self.note_unknown(kind, "", "");
+        }
+        let namespaces = state.into_iter().flat_map(|state| state.namespaces.values());
+        namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
+    }
+
+    /// All objects of this name, by namespace, as far as they are known.
+    #[must_use]
+    pub fn named(&self, kind: &Kind, name: &str) -> Vec<&'s Object> {
+        let namespaces = self.kinds.get(kind).into_iter().flat_map(|state| state.namespaces.values());
+        namespaces.filter_map(|names| names.get(name)).map(AsRef::as_ref).collect()
+    }
+
+    /// Whether at least one object of a kind is known, in any namespace.
+    #[must_use]
+    pub fn holds_any(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|state| !state.is_empty())
+    }
+
+    /// The settings that are about one platform each.
+    #[must_use]
+    pub const fn settings(&self) -> &'s PlatformSettings {
+        self.platforms
+    }
+
+    /// The first other namespace that holds an object of this name, for a hint.
+    #[must_use]
+    pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
+        let state = self.kinds.get(kind)?;
+        let mut homes =
+            state.namespaces.iter().filter(|(home, names)| *home != namespace && names.contains_key(name));
+        homes.next().map(|(home, _)| home.as_str())
+    }
+
+    /// What was asked for and is not known, each once.
+    #[must_use]
+    pub fn into_unknown(self) -> Vec<Reference> {
+        self.unknown
+    }
+
+    fn note_unknown(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
+        let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        if !self.unknown.contains(&reference) {
+            self.unknown.push(reference);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The components of an installation: their names, and which of them exclude each other. `components` has the
+//! change of the base that each makes.
+//!
+//! `deploy/kustomize/components` has the same choices under the same names. Families are components,
+//! too, but what they add comes from their tables.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::family;
+use crate::model::family::Family;
+
+/// A component of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// A family.
+    Family(&'static Family),
+    /// Three replicas, in different zones.
+    Ha,
+    /// One replica, and nothing is refused while it is away.
+    SingleNode,
+    /// One replica of an image that was loaded into a development cluster.
+    KindDev,
+    /// The certificate and the trust in it come from cert-manager.
+    CertManager,
+    /// The certificate comes from the CSI driver of cert-manager.
+    CsiDriver,
+    /// The certificate comes from a Secret that memgate does not write.
+    CertFiles,
+    /// Only the apiserver is answered.
+    Mtls,
+    /// What may reach memgate, and what memgate may reach.
+    NetworkPolicy,
+    /// The network of the machine, where the apiserver cannot reach that of the pods.
+    HostNetwork,
+    /// Metrics by the Prometheus operator.
+    ServiceMonitor,
+    /// Alerts for it.
+    Alerts,
+    /// A dashboard for Grafana.
+    Dashboards,
+    /// The priority of what a cluster cannot do without.
+    PriorityCritical,
+    /// No Events, and no right to write any.
+    NoEvents,
+    /// Pods of agents are refused while memgate is away.
+    FailClosed,
+    /// Warnings about the pods of workloads in namespaces that ask for them.
+    Templates,
+    /// What cannot work is refused while memgate is away.
+    Vap,
+    /// Defaults are written while memgate is away.
+    Map,
+    /// Files for the control plane rather than objects.
+    StaticManifest,
+    /// What Argo CD should know.
+    GitopsArgocd,
+    /// What Flux should know.
+    GitopsFlux,
+}
+
+impl Component {
+    /// Every component, families first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        family::ALL.into_iter().map(Self::Family).chain(Self::OTHERS)
+    }
+
+    /// Every component that is not a family.
+    pub const OTHERS: [Self; 21] = [
+        Self::Ha,
+        Self::SingleNode,
+        Self::KindDev,
+        Self::CertManager,
+        Self::CsiDriver,
+        Self::CertFiles,
+        Self::Mtls,
+        Self::NetworkPolicy,
+        Self::HostNetwork,
+        Self::ServiceMonitor,
+        Self::Alerts,
+        Self::Dashboards,
+        Self::PriorityCritical,
+        Self::NoEvents,
+        Self::FailClosed,
+        Self::Templates,
+        Self::Vap,
+        Self::Map,
+        Self::StaticManifest,
+        Self::GitopsArgocd,
+        Self::GitopsFlux,
+    ];
+
+    /// The name, as in flags and as a directory.
+    #[must_use]
+    pub fn name(self) -> Cow<'static, str> {
+        let name = match self {
+            Self::Family(family) => return format!("family-{}", family.name).into(),
+            Self::Ha => "ha",
+            Self::SingleNode => "single-node",
+            Self::KindDev => "kind-dev",
+            Self::CertManager => "cert-manager",
+            Self::CsiDriver => "csi-driver",
+            Self::CertFiles => "cert-files",
+            Self::Mtls => "mtls",
+            Self::NetworkPolicy => "network-policy",
+            Self::HostNetwork => "host-network",
+            Self::ServiceMonitor => "service-monitor",
+            Self::Alerts => "alerts",
+            Self::Dashboards => "dashboards",
+            Self::PriorityCritical => "priority-critical",
+            Self::NoEvents => "no-events",
+            Self::FailClosed => "fail-closed",
+            Self::Templates => "templates",
+            Self::Vap => "vap",
+            Self::Map => "map",
+            Self::StaticManifest => "static-manifest",
+            Self::GitopsArgocd => "gitops-argocd",
+            Self::GitopsFlux => "gitops-flux",
+        };
+        name.into()
+    }
+
+    /// The component of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::all().find(|component| component.name() == name)
+    }
+
+    /// What this component decides that only one may.
+    #[must_use]
+    pub const fn decides(self) -> Option<ExclusiveChoice> {
+        match self {
+            Self::Ha | Self::SingleNode | Self::KindDev => Some(ExclusiveChoice::Replicas),
+            Self::CertManager | Self::CsiDriver | Self::CertFiles => Some(ExclusiveChoice::Certificate),
+            Self::Family(_)
+            | Self::Mtls
+            | Self::NetworkPolicy
+            | Self::HostNetwork
+            | Self::ServiceMonitor
+            | Self::Alerts
+            | Self::Dashboards
+            | Self::PriorityCritical
+            | Self::NoEvents
+            | Self::FailClosed
+            | Self::Templates
+            | Self::Vap
+            | Self::Map
+            | Self::StaticManifest
+            | Self::GitopsArgocd
+            | Self::GitopsFlux => None,
+        }
+    }
+}
+
+/// What only one component may decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExclusiveChoice {
+    /// How many replicas there are.
+    Replicas,
+    /// Where the certificate comes from.
+    Certificate,
+}
+
+/// Two components of which only one can be chosen.
+#[must_use]
+pub fn contradiction(components: &BTreeSet<Component>) -> Option<(Component, Component)> {
+    let excluded_by = |one: &Component| {
+        let decides = |other: &&Component| *other > one && other.decides() == one.decides();
+        one.decides().and_then(|_| components.iter().find(decides)).map(|other| (*one, *other))
+    };
+    components.iter().find_map(excluded_by)
+}

@@ -1,0 +1,49 @@
+//! Errors of inputs as a report has them: with their place in the files.
+
+use std::sync::Arc;
+
+use crate::manifest::document::Document;
+use crate::manifest::error::{Error, SyntaxError};
+use crate::manifest::source::{Source, Span};
+use crate::model::causes::with_causes;
+use crate::model::pointer::Pointer;
+use crate::report::{Diagnostic, InputError, Location, Related};
+
+/// An error at one place of a document.
+#[must_use]
+pub fn error_at(document: &Document, pointer: &Pointer, message: String) -> Error {
+    Error::Syntax(Box::new(SyntaxError {
+        source_text: Arc::clone(document.source()),
+        span: document.locate(pointer).caret,
+        message,
+        help: None,
+        related: None,
+    }))
+}
+
+/// An error of an input, with its source where the place is known.
+#[must_use]
+pub fn input_error(error: &Error) -> InputError<'_> {
+    let diagnostic = error.syntax_error().map(|syntax| Diagnostic {
+        message: syntax.message.clone(),
+        help: syntax.help.clone(),
+        location: location(&syntax.source_text, syntax.span),
+        related: syntax.related.map(|(span, label)| Related {
+            location: location(&syntax.source_text, span),
+            label: label.to_owned(),
+        }),
+    });
+    InputError { line: with_causes(error), diagnostic }
+}
+
+/// A stretch of a source as a report has it.
+pub(super) fn location(source: &Source, span: Span) -> Location<'_> {
+    Location {
+        file: source.name(),
+        text: source.text(),
+        start: span.start,
+        end: span.end,
+        line: span.line,
+        column: span.column,
+    }
+}
