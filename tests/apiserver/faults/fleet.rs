@@ -136,7 +136,7 @@ impl Fleet {
             ensure!(status.success(), "a replica ended with {status}:\n{}", replica.log());
             let log = replica.log();
             let end = log.lines().next_back().context("a replica said nothing")?;
-            ensure!(end.contains("stopped") && end.contains("all_left=true"), "a call was cut off: {end}");
+            ensure!(end.contains("stopped") && end.contains("drained=true"), "a call was cut off: {end}");
             self.left.push(since.elapsed());
         }
         Ok(())
