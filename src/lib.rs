@@ -50,21 +50,21 @@
 //!
 //! This crate, the command line:
 //!
-//! - [`cluster`]: what commands read from a live cluster.
-//! - [`doctor`]: judgements over what was read, as pure functions.
 //! - [`report`]: findings, diffs and manifests as text.
 //! - [`offline`]: files to decisions, and decisions to the values of `report`.
+//! - [`cluster`]: what commands read from a live cluster.
+//! - [`doctor`]: judgements over what was read, as pure functions.
 //! - [`cli`]: arguments, standard output and standard error, exit codes.
 
 pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, state};
 pub use memgate_server::{deploy, server};
 
-pub mod cluster;
-
-pub mod doctor;
-
 pub mod report;
 
 pub mod offline;
+
+pub mod cluster;
+
+pub mod doctor;
 
 pub mod cli;
