@@ -4,6 +4,7 @@ use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_empty};
 use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
+use crate::family::naming::and_more;
 use crate::model::finding::Severity;
 use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
@@ -105,15 +106,9 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
 /// What the inputs do not hold, in one line; the first few of a long list.
 fn unknown_note(names: &[String]) -> Option<String> {
     // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise.
-    let names: Vec<&str> =
-        names.iter().map(String::as_str).filter(|name| !name.starts_with("Namespace ")).collect();
-    let shown = names.get(..MAX_NAMES_IN_NOTE.min(names.len())).unwrap_or_default().join(", ");
-    let more = match names.len().saturating_sub(MAX_NAMES_IN_NOTE) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let note =
-        format!("note: not among the inputs, so nothing is said of it: {shown}{more} (add it with --with)");
+    let names: Vec<String> = names.iter().filter(|name| !name.starts_with("Namespace ")).cloned().collect();
+    let shown = and_more(&names, MAX_NAMES_IN_NOTE);
+    let note = format!("note: not among the inputs, so nothing is said of it: {shown} (add it with --with)");
     (!names.is_empty()).then_some(note)
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cluster::cluster_state::Fetched;
+use crate::family::naming::and_more;
 use crate::report::{counted, plain};
 
 /// The status of a check, the good ones first.
@@ -148,11 +149,7 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
 #[must_use]
 pub fn abbreviated(names: &[String]) -> String {
     const MAX_NAMES: usize = 5;
-    let shown = names.get(..MAX_NAMES.min(names.len())).unwrap_or_default().join(", ");
-    match names.len().saturating_sub(MAX_NAMES) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    and_more(names, MAX_NAMES)
 }
 
 #[cfg(test)]

@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::family::inject::INJECTED_ANNOTATION;
 use crate::manifest::document::{Document, parse};
 use crate::manifest::error::Error;
 use crate::model::pointer::Pointer;
 use crate::offline::classify::{Class, classify, object_ref};
 use crate::offline::collect::collect;
 use crate::report::plain;
-
-/// The annotation in which the mutating call records what it added.
-const ANNOTATION: &str = "memgate.dev/injected";
 
 /// What was added to each of the pods, and of the pod templates of workloads, at `paths`, in a few
 /// lines; and what could not be read.
@@ -41,14 +39,16 @@ fn describe(document: &Document) -> Option<String> {
     let pod = document.value().pointer(template)?;
     let title = object_ref(document, document.namespace().unwrap_or_default()).title();
     let mut text = format!("{}: ", plain(&title));
-    let annotation = Pointer::root().key("metadata").key("annotations").key(ANNOTATION);
+    let annotation = Pointer::root().key("metadata").key("annotations").key(INJECTED_ANNOTATION);
     let annotation = pod.pointer(annotation.as_str()).and_then(Value::as_str);
     match annotation.map(serde_json::from_str) {
         None => text.push_str("memgate added nothing\n"),
         Some(Ok(annotation)) => write_added(&annotation, pod, &mut text),
         Some(Err(_)) => {
-            let _infallible =
-                writeln!(text, "the annotation {ANNOTATION} was not written by memgate: it is no JSON");
+            let _infallible = writeln!(
+                text,
+                "the annotation {INJECTED_ANNOTATION} was not written by memgate: it is no JSON"
+            );
         }
     }
     Some(text)

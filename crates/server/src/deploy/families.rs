@@ -10,7 +10,8 @@ use crate::deploy::entry::{
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
-use crate::deploy::webhooks::{self, INJECT_LABEL, REQUIRED, resources};
+use crate::deploy::webhooks::{self, REQUIRED, resources};
+use crate::family::inject::INJECT_LABEL;
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;

@@ -14,9 +14,8 @@ use crate::deploy::entry::{
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
+use crate::family::inject::INJECT_LABEL;
 
-/// The label with which pods and namespaces opt out, and pods require their memory.
-pub(super) const INJECT_LABEL: &str = "memgate.dev/inject";
 /// The label of namespaces in which workloads get the warnings that their pods would get.
 const PREVIEW_LABEL: &str = "memgate.dev/preview";
 /// The entry for pods that require their memory.
