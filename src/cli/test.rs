@@ -52,7 +52,7 @@ pub struct Args {
 /// # Errors
 /// When the text cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let run = run_cases(&args.files, args.filter.as_deref(), &mut io::stdin().lock())?;
+    let run = run_cases(&args.files, args.filter.as_deref(), &mut io::stdin().lock());
     for error in &run.errors {
         terminal.input_error(&input_error(error));
     }

@@ -130,8 +130,12 @@ fn interpret(response: &Response) -> Answer {
         403 if message.contains(" cannot create resource ") => Answer::Unknown(forbidden("create", "pods")),
         // A quota that its controller has not counted yet refuses for the moment.
         403 if message.contains("status unknown for quota") => unknown(message),
+        403 if message.contains("is being terminated") => unknown(message),
         400 if message.contains("does not support dry run") => unknown(message),
-        400 | 403 | 409 | 422 => Answer::Refused(without_pod(message).to_owned()),
+        // memgate's own denial is about memory that is missing, not about room.
+        400..500 if message.contains(".memgate.dev\" denied the request") => unknown(message),
+        400 | 403 | 422 => Answer::Refused(without_pod(message).to_owned()),
+        // Among them 409: a pod of that name exists, or two writers counted a quota at once.
         _ => unknown(message),
     }
 }
@@ -151,8 +155,10 @@ fn creatable(pod: &Value) -> Value {
     let metadata = |field: &str| pod.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     if let Value::Object(fields) = &mut spec {
-        fields.remove("nodeName");
-        fields.remove("ephemeralContainers");
+        // Of the one pod, or computed at admission, which refuses a value that it would not compute today.
+        for field in ["nodeName", "ephemeralContainers", "priority", "preemptionPolicy", "overhead"] {
+            fields.remove(field);
+        }
     }
     json!({
         "apiVersion": "v1",
@@ -171,8 +177,14 @@ fn without_added(pod: &Value) -> Value {
     if let Some(Value::Array(containers)) = pod.pointer_mut("/spec/initContainers") {
         containers.retain(|container| !added.contains(&name(container)));
     }
-    if let Some(Value::Object(labels)) = pod.pointer_mut("/metadata/labels") {
-        labels.insert(INJECT_LABEL.to_owned(), "disabled".into());
+    let opted_out = json!({INJECT_LABEL: "disabled"});
+    match pod.pointer_mut("/metadata/labels") {
+        Some(Value::Object(labels)) => labels.extend(opted_out.as_object().cloned().unwrap_or_default()),
+        _ => {
+            if let Some(Value::Object(metadata)) = pod.get_mut("metadata") {
+                metadata.insert("labels".to_owned(), opted_out);
+            }
+        }
     }
     pod
 }
@@ -190,6 +202,7 @@ mod tests {
             },
             "spec": {
                 "nodeName": "n1", "ephemeralContainers": [{"name": "debug"}], "containers": [{"name": "agent"}],
+                "priority": 0, "preemptionPolicy": "PreemptLowerPriority", "overhead": {"cpu": "1m"},
                 "initContainers": [{"name": "other"}, {"name": "memory-server"}],
             },
             "status": {"phase": "Running"},
@@ -217,6 +230,9 @@ mod tests {
         let without = without_added(&pod());
         assert_eq!(without["spec"]["initContainers"], json!([{"name": "other"}]));
         assert_eq!(without["metadata"]["labels"], json!({"app": "triage", "memgate.dev/inject": "disabled"}));
+        let mut bare = pod();
+        bare["metadata"].as_object_mut().expect("an object").remove("labels");
+        assert_eq!(without_added(&bare)["metadata"]["labels"], json!({"memgate.dev/inject": "disabled"}));
     }
 
     #[test]
@@ -232,6 +248,9 @@ mod tests {
         let quota = "pods \"memgate-doctor\" is forbidden: exceeded quota: full, requested: pods=1";
         let rights = "pods is forbidden: User \"eve\" cannot create resource \"pods\" in API group";
         let webhook = "admission webhook \"a.example.com\" does not support dry run";
+        let own = "admission webhook \"sympozium.pods.memgate.dev\" denied the request: no memory";
+        let ending = "pods \"memgate-doctor\" is forbidden: unable to create new content in namespace a because \
+                      it is being terminated";
         let uncounted =
             "pods \"memgate-doctor\" is forbidden: status unknown for quota: full, resources: pods";
         for (status, message, expected) in [
@@ -248,6 +267,17 @@ mod tests {
                 400,
                 webhook,
                 "unknown: failed to try a pod: admission webhook \"a.example.com\" does not support dry run",
+            ),
+            (422, own, &format!("unknown: failed to try a pod: {own}")),
+            (
+                403,
+                ending,
+                "unknown: failed to try a pod: unable to create new content in namespace a because it is being terminated",
+            ),
+            (
+                409,
+                "pods \"memgate-doctor\" already exists",
+                "unknown: failed to try a pod: pods \"memgate-doctor\" already exists",
             ),
             (500, "no", "unknown: failed to try a pod: no"),
         ] {

@@ -25,7 +25,7 @@ pub enum ProbeOutcome {
     NotServed,
     /// The user lacks the right to create the object.
     Forbidden(String),
-    /// memgate cannot be seen to response, and why.
+    /// Whether memgate answers cannot be seen, and why.
     Missing(String),
 }
 
@@ -131,7 +131,7 @@ fn failure(message: &str) -> Option<String> {
     let cause = cause.trim_start_matches("failed to call webhook: ");
     let (webhook, shown) = (plain(webhook), plain(cause));
     if !webhook.ends_with(".memgate.dev") {
-        return Some(format!("another webhook, {webhook}, does not response: {shown}"));
+        return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
     }
     let why = CAUSES.iter().find(|(mark, _)| cause.contains(mark)).map(|(_, why)| *why);
     let why = why.unwrap_or("memgate could not be asked");
@@ -252,7 +252,7 @@ mod tests {
             (
                 500,
                 "Internal error occurred: failed calling webhook \"a.example.com\": no".to_owned(),
-                "another webhook, a.example.com, does not response: no",
+                "another webhook, a.example.com, does not answer: no",
             ),
             (
                 403,

@@ -51,14 +51,6 @@ impl CaseRun {
 
 /// Why a case has no outcome.
 #[derive(Debug, Error)]
-#[error("failed to run the case {name}")]
-pub struct Error {
-    name: String,
-    #[source]
-    cause: CaseError,
-}
-
-#[derive(Debug, Error)]
 enum CaseError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
@@ -70,28 +62,26 @@ enum CaseError {
     Answer(String),
 }
 
-/// Runs the cases whose name contains `filter`.
-///
-/// # Errors
-/// When memgate cannot answer a case at all.
-pub fn run(paths: &[String], filter: Option<&str>, stdin: &mut dyn Read) -> Result<CaseRun, Error> {
+/// Runs the cases whose name contains `filter`. A case that memgate cannot answer is among the errors.
+#[must_use]
+pub fn run(paths: &[String], filter: Option<&str>, stdin: &mut dyn Read) -> CaseRun {
     let collected = collect(paths, stdin);
     let mut run = CaseRun { errors: collected.errors, empty: collected.empty, ..CaseRun::default() };
     for source in collected.sources {
         for document in values(&Arc::new(source), &mut run.errors) {
-            run_document(&document, filter, &mut run)?;
+            run_document(&document, filter, &mut run);
         }
     }
-    Ok(run)
+    run
 }
 
-fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) -> Result<(), Error> {
+fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
     let cases = match read(document.value()) {
         Ok(cases) => cases,
         Err(faults) => {
             let errors = faults.into_iter().map(|fault| error_at(document, &fault.pointer, fault.message));
             run.errors.extend(errors);
-            return Ok(());
+            return;
         }
     };
     for case in cases {
@@ -99,7 +89,14 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) ->
             run.filtered += 1;
             continue;
         }
-        let outcome = answer(&case).map_err(|cause| Error { name: case.name.clone(), cause })?;
+        let outcome = match answer(&case) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let message = format!("failed to run the case {}: {error}", case.name);
+                run.errors.push(error_at(document, &case.pointer, message));
+                continue;
+            }
+        };
         run.results.push(CaseResult {
             failures: failures(&case.expect, &outcome),
             file: document.source().name().to_owned(),
@@ -107,7 +104,6 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) ->
             name: case.name,
         });
     }
-    Ok(())
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome, CaseError> {

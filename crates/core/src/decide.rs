@@ -68,7 +68,8 @@ fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
 
 /// The namespace that a pod says it belongs to, where a manifest names none.
 fn own_word<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
-    families.iter().filter_map(|family| family.namespace_of_pod).find_map(|of_pod| of_pod(pod))
+    let all = family::ALL.iter().chain(families);
+    all.filter_map(|family| family.namespace_of_pod).find_map(|of_pod| of_pod(pod))
 }
 
 fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {

@@ -152,10 +152,10 @@ impl Tree {
                 one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_equivalent(two))
             }
             (Self::Texts(one, non_texts), Self::Texts(two, other_non_texts)) => {
-                let all_in = |some: &[(String, String)], other: &Self| {
-                    some.iter().all(|(key, _)| self.entry(key) == other.entry(key))
+                let sorted = |entries: &'_ [(String, String)]| -> BTreeSet<(String, String)> {
+                    entries.iter().cloned().collect()
                 };
-                all_in(one, other) && all_in(two, other) && non_texts == other_non_texts
+                sorted(one) == sorted(two) && non_texts == other_non_texts
             }
             (one, two) => one == two,
         }

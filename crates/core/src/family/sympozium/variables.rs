@@ -91,7 +91,8 @@ impl Variables {
             "spec.sharedMemory.membrane.permeability",
         );
         let origin = field(&self.resource, "spec.sharedMemory.membrane.trustGroups");
-        let variable = Variable::literal(TRUST_PEERS, peers.join(","), origin);
+        let peers = peers.join(",");
+        let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
         self.list.push(variable.read_as(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
         self.put("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
@@ -122,13 +123,13 @@ impl Variables {
 
 /// Whether a literal names at least these peers. More of them, and peers by the names of their configs, are
 /// upstream's own way.
-fn names_peers(peers: Vec<String>, ensemble_name: &str) -> impl Fn(&str) -> bool + 'static {
+fn names_peers(peers: String, ensemble_name: &str) -> impl Fn(&str) -> bool + 'static {
     let prefix = format!("{ensemble_name}-");
     move |literal| {
         let theirs: BTreeSet<&str> = literal.split(',').map(str::trim).collect();
         let has = |ours: &str| {
             theirs.contains(ours) || ours.strip_prefix(&prefix).is_some_and(|config| theirs.contains(config))
         };
-        peers.iter().all(|peer| has(peer))
+        literal == peers || peers.is_empty() || peers.split(',').all(has)
     }
 }

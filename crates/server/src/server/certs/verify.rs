@@ -171,7 +171,7 @@ async fn verify_entry(
             TrustVerdict::Refused("every CA in caBundle has expired, or is not valid yet".to_owned())
         }
         None => TrustVerdict::Unasked(
-            "it is reached from with_timeout the cluster only; give --url or --cert".to_owned(),
+            "it is reached from within the cluster only; give --url or --cert".to_owned(),
         ),
     };
     let cert_info = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(cert_info).collect();
@@ -213,7 +213,7 @@ fn mark_contradictions(entries: &mut [WebhookReport]) {
     for entry in entries {
         let differ = bundles.get(&entry.asks_for).is_some_and(|known| known.len() > 1);
         if differ && matches!(entry.verdict, TrustVerdict::Unasked(_)) {
-            let reason = "the entries that lead there do not trust the same CAs; server_chain again in a moment, or \
+            let reason = "the entries that lead there do not trust the same CAs; ask again in a moment, or \
                           give --url or --cert";
             entry.verdict = TrustVerdict::Unknown(reason.to_owned());
         }

@@ -80,7 +80,8 @@ async fn tells_of_every_entry_and_reads_no_secret() {
     assert_eq!(entries[0].chain[0].issuer, entries[0].bundle[0].subject);
     question.chain = None;
     let entries = verify(&cluster.client(), &question).await.expect("entries");
-    assert!(matches!(&entries[0].verdict, TrustVerdict::Unasked(reason) if reason.contains("--url")));
+    let reason = "it is reached from within the cluster only; give --url or --cert";
+    assert!(matches!(&entries[0].verdict, TrustVerdict::Unasked(said) if said == reason));
     question.now = NOW + 366 * 86400;
     let entries = verify(&cluster.client(), &question).await.expect("entries");
     assert!(matches!(&entries[0].verdict, TrustVerdict::Refused(reason) if reason.contains("expired")));
@@ -114,6 +115,9 @@ async fn entries_of_one_server_that_was_not_asked_must_trust_the_same() {
         let cluster = trusting([both, both, both, last]);
         for entry in verify(&cluster.client(), &question).await.expect("entries") {
             assert_eq!(matches!(entry.verdict, TrustVerdict::Unasked(_)), agree, "{:?}", entry.verdict);
+            if let TrustVerdict::Unknown(reason) = &entry.verdict {
+                assert!(reason.contains("ask again in a moment, or give --url"), "{reason}");
+            }
             assert_eq!(matches!(entry.verdict, TrustVerdict::Unknown(_)), !agree, "{:?}", entry.verdict);
         }
     }
