@@ -21,7 +21,7 @@ use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memgate::deploy::component::Component;
-use memgate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate::deploy::render;
 use memgate::family;
 use memgate::model::settings::Settings;
@@ -178,7 +178,7 @@ fn what_it_needs_is_installed() {
         components: BTreeSet::from([Component::Vap]),
         flags: Vec::new(),
     };
-    let text = render(&plan, &Part::ALL).expect("it renders");
+    let text = render(&plan, &InstallPart::ALL).expect("it renders");
     for part in [
         "--family=tiny",
         "tiny.pods.memgate.dev",
