@@ -1,7 +1,7 @@
 //! What is wrong with an installation of memgate, and with the cluster around it.
 //!
 //! ```text
-//! cluster ──installation, permissions, agents, dry runs──▶ DoctorInputs ──a function a group──▶ Check, …
+//! cluster ──installation, permissions, agents, dry runs──▶ DoctorInputs ──one function a group──▶ Checks
 //! ```
 //!
 //! [`read`] alone talks to the cluster; everything else is a function of what it read. What could not be read is a

@@ -175,7 +175,7 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
 
 /// The families that are named as components; without one, those of the settings.
 fn families(settings: Vec<&'static Family>, components: &BTreeSet<Component>) -> Vec<&'static Family> {
-    let named = |family: &&'static Family| components.contains(&Component::Family(*family));
+    let named = |&family: &&'static Family| components.contains(&Component::Family(family));
     if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
 }
 
