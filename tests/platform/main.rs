@@ -2,11 +2,7 @@
 //! platform for its resources and pods to be admitted, its kinds to be watched, what it needs to be
 //! installed, and its codes to be explained.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test stops where something is wrong"
-)]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 mod tiny;
 
