@@ -147,11 +147,11 @@ of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and ar
 - Policies read two things less closely: they know an IPv4 address mapped into IPv6 in its usual spelling
   `::ffff:127.0.0.1` only, and a duration of more than 20 characters, or with a number of more than six
   digits, only has to be well-formed.
-- Nothing may be refused that memgate admits, and what a rule covers may not be admitted where memgate
-  refuses it: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
+- A policy refuses nothing that memgate admits, and admits nothing that memgate refuses by a rule that the
+  policy covers: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
   empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
 
-This page is made from the rules by `BLESS=1 cargo test --test documents policies`, and that test holds it up to date.
+`BLESS=1 cargo test --test documents policies` makes this page from the rules, and that test holds it up to date.
 ";
 
 const MUTATING: &str = "
