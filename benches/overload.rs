@@ -49,7 +49,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// What an entry for pods allows.
-const DEADLINE: Duration = Duration::from_secs(2);
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most connections of the load: below the connection limit of the server, which is what bounds an
 /// apiserver.
@@ -100,7 +100,7 @@ struct Served {
 
 impl Served {
     fn start() -> Rc<Self> {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
         let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
@@ -111,11 +111,11 @@ impl Served {
             let runtime = runtime_builder().worker_threads(1).build().expect("a runtime");
             runtime.block_on(async {
                 let server = Server::bind(options, State::Fixed(common::snapshot())).expect("a server");
-                tell.send(server.addresses().expect("addresses").webhook).expect("a listener");
+                sender.send(server.addresses().expect("addresses").webhook).expect("a listener");
                 server.run(std::future::pending()).await.expect("it serves");
             });
         });
-        let address = told.recv().expect("an address");
+        let address = receiver.recv().expect("an address");
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(&ca).expect("a CA")).expect("a good CA");
         let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
@@ -199,7 +199,7 @@ async fn send(served: &Rc<Served>, rate: f64, time: Duration) -> Tally {
             let due = start + Duration::from_secs_f64(number as f64 / rate);
             spawn_local(async move {
                 let before = served.open.get();
-                let answer = timeout(DEADLINE, served.ask()).await;
+                let answer = timeout(CALL_TIMEOUT, served.ask()).await;
                 if !matches!(answer, Ok(Some(_))) {
                     served.open.set(served.open.get().saturating_sub(1).min(before));
                 }
@@ -207,8 +207,8 @@ async fn send(served: &Rc<Served>, rate: f64, time: Duration) -> Tally {
                 let millis = took.as_secs_f64() * 1_000.0;
                 let mut tally = tally.borrow_mut();
                 match answer {
-                    Ok(Some(200)) if took <= DEADLINE => tally.served.push(millis),
-                    Ok(Some(429)) if took <= DEADLINE => tally.refused.push(millis),
+                    Ok(Some(200)) if took <= CALL_TIMEOUT => tally.served.push(millis),
+                    Ok(Some(429)) if took <= CALL_TIMEOUT => tally.refused.push(millis),
                     Ok(Some(200 | 429)) | Err(_) => tally.late += 1,
                     Ok(_) => tally.failed += 1,
                 }
@@ -216,7 +216,7 @@ async fn send(served: &Rc<Served>, rate: f64, time: Duration) -> Tally {
         }
         sent = due;
     }
-    sleep_until(tokio::time::Instant::now() + DEADLINE).await;
+    sleep_until(tokio::time::Instant::now() + CALL_TIMEOUT).await;
     tally.take()
 }
 
@@ -310,7 +310,7 @@ async fn crowd(served: Rc<Served>, callers: u64) {
 }
 
 async fn hold(served: &Served, way: u64) -> Option<()> {
-    const SLOWLY: Duration = Duration::from_secs(1);
+    const DRIP_INTERVAL: Duration = Duration::from_secs(1);
     let mut buffer = [0; 64];
     if way == 0 {
         let mut stream = TcpStream::connect(served.address).await.ok()?;
@@ -329,7 +329,7 @@ async fn hold(served: &Served, way: u64) -> Option<()> {
         return stream.read(&mut buffer).await.ok().map(drop);
     }
     loop {
-        sleep(SLOWLY).await;
+        sleep(DRIP_INTERVAL).await;
         stream.write_all(b"x").await.ok()?;
         stream.flush().await.ok()?;
     }

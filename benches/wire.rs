@@ -81,7 +81,7 @@ struct Served {
 
 impl Served {
     fn start(change: impl FnOnce(Server) -> Server + Send + 'static) -> Self {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
         let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
@@ -95,11 +95,13 @@ impl Served {
                     change(Server::bind(options, State::Fixed(common::snapshot())).expect("a server"));
                 let thread = std::fs::read_link("/proc/thread-self").expect("Linux");
                 let statistics = format!("/proc/{}/schedstat", thread.display());
-                tell.send((server.addresses().expect("addresses").webhook, statistics)).expect("a listener");
+                sender
+                    .send((server.addresses().expect("addresses").webhook, statistics))
+                    .expect("a listener");
                 server.run(std::future::pending()).await.expect("it serves");
             });
         });
-        let (address, statistics) = told.recv().expect("an address");
+        let (address, statistics) = receiver.recv().expect("an address");
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(&ca).expect("a CA")).expect("a good CA");
         let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();

@@ -1,7 +1,7 @@
 //! What is wrong with an installation of memgate, and with the cluster around it.
 //!
 //! ```text
-//! cluster ──installation, permissions, agents, dry runs──▶ Inputs ──one function a group──▶ Check, Check, …
+//! cluster ──installation, permissions, agents, dry runs──▶ DoctorInputs ──one function a group──▶ Checks
 //! ```
 //!
 //! [`read`] alone talks to the cluster; everything else is a function of what it read. What could not be read is a
@@ -70,7 +70,7 @@ pub enum Error {
 
 /// All that was read of a cluster, and what it is compared with.
 #[derive(Debug)]
-pub struct Inputs {
+pub struct DoctorInputs {
     installation: Installation,
     agents: Agents,
     expected: Expected,
@@ -82,7 +82,7 @@ pub struct Inputs {
 ///
 /// # Errors
 /// When the apiserver does not answer at all.
-pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<Inputs, Error> {
+pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Error> {
     let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Error::Unreachable)?;
@@ -102,13 +102,13 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<Inputs,
     let agents = cluster::agents::agents(&reader, &installation, settings).await;
     let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
     let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
-    Ok(Inputs { installation, agents, expected, probes, dry_runs })
+    Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })
 }
 
 /// Every check there is; pods without their memory are listed up to `max_listed`.
 #[must_use]
-pub fn checks(inputs: &Inputs, max_listed: usize) -> Vec<Check> {
-    let Inputs { installation, agents, expected, probes, dry_runs } = inputs;
+pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
+    let DoctorInputs { installation, agents, expected, probes, dry_runs } = inputs;
     let pods = replay(&agents.pods, &agents.snapshot);
     let mut checks = probes::checks(probes);
     checks.extend(webhooks::checks(installation, expected));

@@ -35,7 +35,7 @@ pub struct Report<'a> {
     pub passed_over: usize,
     /// What could not be read or parsed.
     pub errors: Vec<InputError<'a>>,
-    /// Objects that were not judged since a field has the wrong type, which the apiserver refuses.
+    /// Objects that were not checked since a field has the wrong type, which the apiserver refuses.
     pub malformed: Vec<String>,
     /// Everything that was found, in the order of the input.
     pub findings: Vec<LocatedFinding<'a>>,
@@ -53,7 +53,7 @@ pub struct LocatedFinding<'a> {
     /// The object.
     pub object_ref: &'a ObjectRef,
     /// Where in the file.
-    pub location: Location<'a>,
+    pub location: FileLocation<'a>,
     /// The second location, where two contradict each other.
     pub related: Option<Related<'a>>,
 }
@@ -75,7 +75,7 @@ pub struct Diagnostic<'a> {
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
     /// Where.
-    pub location: Location<'a>,
+    pub location: FileLocation<'a>,
     /// The second location, where two contradict each other.
     pub related: Option<Related<'a>>,
 }
@@ -84,7 +84,7 @@ pub struct Diagnostic<'a> {
 #[derive(Debug)]
 pub struct Related<'a> {
     /// Where in the file.
-    pub location: Location<'a>,
+    pub location: FileLocation<'a>,
     /// What is there, in a few words.
     pub label: String,
 }
@@ -104,7 +104,7 @@ pub struct ObjectRef {
 
 /// A stretch of a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Location<'a> {
+pub struct FileLocation<'a> {
     /// The file as the user named it; `<stdin>` for standard input.
     pub file: &'a str,
     /// The whole text of the file.
@@ -204,7 +204,7 @@ impl ObjectRef {
     }
 }
 
-impl Location<'_> {
+impl FileLocation<'_> {
     /// Line and column (in characters, from 1) just behind the end.
     #[must_use]
     pub fn end_position(&self) -> (usize, usize) {
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn counts_columns_in_characters() {
         let text = "a: grün\nb: 2\n";
-        let location = Location { file: "x", text, start: 3, end: 8, line: 1, column: 4 };
+        let location = FileLocation { file: "x", text, start: 3, end: 8, line: 1, column: 4 };
         assert_eq!(location.end_position(), (1, 8));
-        let location = Location { end: text.len(), ..location };
+        let location = FileLocation { end: text.len(), ..location };
         assert_eq!(location.end_position(), (3, 1));
     }
 

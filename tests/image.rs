@@ -120,8 +120,8 @@ fn the_image_is_made_of_what_is_pinned() {
 fn the_binary_is_static_and_small() {
     let binary = built("memgate");
     let ldd = Command::new("ldd").arg(&binary).output().unwrap();
-    let said = String::from_utf8_lossy(&[ldd.stdout, ldd.stderr].concat()).into_owned();
-    assert!(said.contains("statically linked") || said.contains("not a dynamic executable"), "{said}");
+    let output = String::from_utf8_lossy(&[ldd.stdout, ldd.stderr].concat()).into_owned();
+    assert!(output.contains("statically linked") || output.contains("not a dynamic executable"), "{output}");
     let bytes = fs::metadata(&binary).unwrap().len() + fs::metadata(built("memgate.cdx.json")).unwrap().len();
     assert!(bytes <= MAX_IMAGE_BYTES, "the image has {bytes} bytes");
     let version = Command::new(&binary).arg("--version").output().unwrap();
@@ -137,8 +137,8 @@ fn the_binary_is_static_and_small() {
 fn the_binary_does_not_say_where_it_was_built() {
     let bytes = fs::read(built("memgate")).unwrap();
     let home = std::env::var("HOME").unwrap();
-    for place in [env!("CARGO_MANIFEST_DIR"), &format!("{home}/.cargo"), &format!("{home}/.rustup")] {
-        assert!(!bytes.windows(place.len()).any(|window| window == place.as_bytes()), "{place}");
+    for path in [env!("CARGO_MANIFEST_DIR"), &format!("{home}/.cargo"), &format!("{home}/.rustup")] {
+        assert!(!bytes.windows(path.len()).any(|window| window == path.as_bytes()), "{path}");
     }
 }
 

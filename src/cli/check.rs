@@ -68,7 +68,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(exit_status(&report, args.fail_on))
 }
 
-/// Writes errors of the inputs, notes and the summary to standard error, beside the report.
+/// Writes errors of the inputs, notes and the summary to standard error; the report goes to standard output.
 pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
     for error in &report.errors {
         terminal.input_error(error);

@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
-use crate::cli::output::Form;
+use crate::cli::output::ResultFormat;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
@@ -66,7 +66,7 @@ pub struct Args {
 
     /// The form of the result
     #[arg(short, long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Output")]
-    output: Form,
+    output: ResultFormat,
 
     /// The least status for which the exit code is 1
     #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
@@ -107,11 +107,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let checks = checks(&inputs, args.show);
     let summary = CheckSummary::of(&checks);
     match args.output {
-        Form::Text => {
+        ResultFormat::Text => {
             terminal.out(text(&checks).as_bytes())?;
             terminal.note(&summary.to_string());
         }
-        Form::Json => terminal.raw(&json(&checks, summary)?)?,
+        ResultFormat::Json => terminal.raw(&json(&checks, summary)?)?,
     }
     let bad = summary.fail > 0 || (args.fail_on == FailOnStatus::Warn && summary.warn > 0);
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })

@@ -9,7 +9,7 @@ use crate::cli::ExitStatus;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use crate::deploy::component::{Component, ExclusiveChoice, contradiction};
-use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use crate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use crate::deploy::render;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
@@ -175,7 +175,7 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
 
 /// The families that are named as components; without one, those of the settings.
 fn families(settings: Vec<&'static Family>, components: &BTreeSet<Component>) -> Vec<&'static Family> {
-    let named = |family: &&'static Family| components.contains(&Component::Family(*family));
+    let named = |&family: &&'static Family| components.contains(&Component::Family(family));
     if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
 }
 
@@ -201,22 +201,23 @@ fn parse_component(name: &str) -> Result<Component, String> {
     })
 }
 
-fn parts(args: &Args) -> Vec<Part> {
+fn parts(args: &Args) -> Vec<InstallPart> {
     if args.url.is_some() {
-        return vec![Part::Webhooks];
+        return vec![InstallPart::Webhooks];
     }
-    let wanted = |part: &Part| args.only.is_empty() || args.only.iter().any(|only| only.part() == *part);
-    Part::ALL.into_iter().filter(wanted).collect()
+    let wanted =
+        |part: &InstallPart| args.only.is_empty() || args.only.iter().any(|only| only.part() == *part);
+    InstallPart::ALL.into_iter().filter(wanted).collect()
 }
 
 impl PartArg {
-    const fn part(self) -> Part {
+    const fn part(self) -> InstallPart {
         match self {
-            Self::Namespace => Part::Namespace,
-            Self::Rbac => Part::Rbac,
-            Self::Policies => Part::Policies,
-            Self::Workload => Part::Workload,
-            Self::Webhooks => Part::Webhooks,
+            Self::Namespace => InstallPart::Namespace,
+            Self::Rbac => InstallPart::Rbac,
+            Self::Policies => InstallPart::Policies,
+            Self::Workload => InstallPart::Workload,
+            Self::Webhooks => InstallPart::Webhooks,
         }
     }
 }

@@ -37,7 +37,7 @@ impl FromStr for OutputArg {
 
 /// The form of the result of a command about a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum ResultFormat {
     /// For people
     Text,
     /// One JSON object

@@ -15,7 +15,7 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
-use crate::cli::output::Form;
+use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use crate::cluster::probe::probes;
 use crate::cluster::probe_outcome::ProbeOutcome;
@@ -53,7 +53,7 @@ pub struct Args {
 
     /// The form of the result
     #[arg(short, long, value_name = "FORM", value_enum, default_value = "text")]
-    output: Form,
+    output: ResultFormat,
 
     #[command(flatten)]
     families: FamilyArgs,
@@ -72,9 +72,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     runtime.shutdown_background();
     let answered = all_answered(&results);
     match args.output {
-        Form::Json => terminal.raw(&json(&results)?)?,
-        Form::Text if answered => terminal.out(text(&results).as_bytes())?,
-        Form::Text => {}
+        ResultFormat::Json => terminal.raw(&json(&results)?)?,
+        ResultFormat::Text if answered => terminal.out(text(&results).as_bytes())?,
+        ResultFormat::Text => {}
     }
     if answered {
         return Ok(ExitStatus::Clean);

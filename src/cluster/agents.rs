@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
-use crate::family;
-use crate::family::sympozium::api::{AGENT, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::object::{Coverage, KindState, Object};
 use crate::model::schema::Schema;
@@ -153,23 +151,19 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
     Some(((kind.kind.to_owned(), namespace, text("name")?.to_owned()), time.as_second()))
 }
 
-/// Pods as sympozium would create them for agents that have none: where a quota refuses every pod, only
-/// these can show it. They meet Pod Security "restricted" and ask for next to nothing, so that only what
-/// memgate adds can be refused. The other families' pods get no containers.
+/// Pods as platforms would create them for agents in namespaces that have no agent pod. They meet Pod
+/// Security "restricted" and ask for next to nothing, so that only what memgate adds can be refused.
 fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
-    if !agents.snapshot.settings.families.contains(&&family::sympozium::FAMILY) {
-        return Vec::new();
-    }
     let mut reader = StateReader::new(&agents.snapshot);
-    let objects: Vec<&Object> =
-        [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| reader.everywhere(kind)).collect();
-    let has_pod = |object: &&Object| agents.pods.iter().any(|pod| pod.namespace() == object.namespace);
-    let pod = |object: &Object| {
-        let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: object.name});
-        let metadata = json!({"name": object.name, "namespace": object.namespace, "labels": labels});
-        AgentPod::new(&family::sympozium::FAMILY, minimal_pod(&metadata, "agent"))
-    };
-    objects.into_iter().filter(|object| !has_pod(object)).map(pod).collect()
+    let mut stand_ins = Vec::new();
+    for &family in &agents.snapshot.settings.families {
+        let Some(pods) = family.stand_in_pods else { continue };
+        let pods = pods(&mut reader).into_iter();
+        stand_ins.extend(pods.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
+    }
+    let has_pod = |namespace: &str| agents.pods.iter().any(|pod| pod.namespace() == namespace);
+    stand_ins.retain(|pod| !has_pod(pod.namespace()));
+    stand_ins
 }
 
 /// Looks up, one by one, what decisions refer to and is not watched.

@@ -1,4 +1,4 @@
-//! Reads what memgate's installation consists of, and what stands beside it.
+//! Reads what memgate's installation consists of, and the webhooks of others.
 
 use axum::http::Method;
 use k8s_openapi::api::core::v1::Service;
@@ -13,7 +13,7 @@ use crate::deploy::metadata::NAME;
 use crate::family;
 use crate::model::kind::Kind;
 
-/// Reads it; permissions are read apart, once it is known which ones it takes.
+/// Reads it; permissions are read later, once it is known which ones it takes.
 ///
 /// # Errors
 /// When the apiserver does not answer at all, and why.

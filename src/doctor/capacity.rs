@@ -41,7 +41,7 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
         PodAdmission::RefusedAnyway(message) => (message, false),
         PodAdmission::Refused(message) => (message, true),
     };
-    let Refusal { id, status, quota, help } = classify(message);
+    let RefusedBy { id, status, quota, help } = classify(message);
     let subject = quota.map_or_else(subject, |quota| format!("ResourceQuota {namespace}/{quota}"));
     // What refuses pods without memory too is not for memgate to call a failure.
     let (status, also) = if admitted_without {
@@ -57,8 +57,8 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
     })
 }
 
-/// What part of admission refused a pod, and what that means.
-struct Refusal<'m> {
+/// The part of admission that refused a pod, and what that means.
+struct RefusedBy<'m> {
     id: &'static str,
     status: CheckStatus,
     quota: Option<&'m str>,
@@ -67,28 +67,28 @@ struct Refusal<'m> {
 
 /// By the texts of k8s.io/apiserver (plugin/resourcequota), the plugin limitranger of kube-apiserver, and
 /// k8s.io/pod-security-admission.
-fn classify(message: &str) -> Refusal<'_> {
-    let refusal = |id, status, help| Refusal { id, status, quota: None, help };
+fn classify(message: &str) -> RefusedBy<'_> {
+    let refused_by = |id, status, help| RefusedBy { id, status, quota: None, help };
     // Its text is its author's.
     if message.starts_with("admission webhook ") {
-        return refusal(ID, CheckStatus::Fail, None);
+        return refused_by(ID, CheckStatus::Fail, None);
     }
     if let Some(rest) = message.strip_prefix("exceeded quota: ") {
         let quota = rest.split_once(',').map(|(quota, _)| quota);
-        return Refusal { quota, ..refusal("quota", CheckStatus::Warn, Some("raise the quota")) };
+        return RefusedBy { quota, ..refused_by("quota", CheckStatus::Warn, Some("raise the quota")) };
     }
     if let Some(rest) = message.strip_prefix("failed quota: ") {
         let quota = rest.split_once(':').map(|(quota, _)| quota);
         let help = Some("give the namespace a LimitRange with defaults");
-        return Refusal { quota, ..refusal("quota", CheckStatus::Warn, help) };
+        return RefusedBy { quota, ..refused_by("quota", CheckStatus::Warn, help) };
     }
     if message.contains("violates PodSecurity ") {
-        return refusal("pod-security", CheckStatus::Fail, None);
+        return refused_by("pod-security", CheckStatus::Fail, None);
     }
     if message.contains(" usage per ") || message.contains(" max limit to request ratio per ") {
-        return refusal("limits", CheckStatus::Fail, Some("widen the range"));
+        return refused_by("limits", CheckStatus::Fail, Some("widen the range"));
     }
-    refusal(ID, CheckStatus::Fail, None)
+    refused_by(ID, CheckStatus::Fail, None)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde_json::Value;
 use thiserror::Error as ThisError;
 
 use crate::deploy::component::Component;
-use crate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use crate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use crate::deploy::render;
 use crate::manifest::document::parse;
 use crate::manifest::source::Source;
@@ -82,7 +82,7 @@ pub(super) fn rendered(
         families: families.to_vec(),
         components,
     };
-    let text = render(&plan, &Part::ALL)?;
+    let text = render(&plan, &InstallPart::ALL)?;
     let parsed = parse(&Arc::new(Source::new("memgate manifests", text)));
     Ok(parsed.documents.iter().map(|document| document.value().clone()).collect())
 }

@@ -22,7 +22,7 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
         return settings;
     }
     let by_entry: Vec<&'static Family> =
-        family::ALL.into_iter().filter(|family| is_registered(found, *family)).collect();
+        family::ALL.into_iter().filter(|family| is_registered(found, family)).collect();
     if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 

@@ -146,7 +146,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name}, "webhooks": [webhook]})).expect("an object")
     }
 
-    fn beside(
+    fn checks_with(
         other: MutatingWebhookConfiguration,
         change: impl FnOnce(&mut MutatingWebhookConfiguration),
     ) -> Vec<(&'static str, CheckStatus, String)> {
@@ -169,12 +169,12 @@ mod tests {
         let statuses = |checks: &[(&'static str, CheckStatus, String)]| {
             checks.iter().map(|one| one.1).collect::<Vec<_>>()
         };
-        let before = beside(other("a-mesh", &harmless), |_| ());
+        let before = checks_with(other("a-mesh", &harmless), |_| ());
         assert_eq!(before[0].2, "no other webhook changes pods after memgate");
-        let after = beside(other("z-mesh", &harmless), |_| ());
+        let after = checks_with(other("z-mesh", &harmless), |_| ());
         assert_eq!(statuses(&after), [CheckStatus::Ok, CheckStatus::Ok]);
         assert!(after[0].2.ends_with(": z-mesh"), "{}", after[0].2);
-        let never = beside(other("z-mesh", &harmless), |own| {
+        let never = checks_with(other("z-mesh", &harmless), |own| {
             own.webhooks.as_mut().expect("webhooks")[0].reinvocation_policy = Some("Never".to_owned());
         });
         assert_eq!((never[0].0, never[0].1), ("order", CheckStatus::Warn));
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn names_those_that_memgates_pods_depend_on() {
-        let checks = beside(other("a-policy", &json!({})), |_| ());
+        let checks = checks_with(other("a-policy", &json!({})), |_| ());
         assert_eq!((checks[1].0, checks[1].1), ("webhook-loop", CheckStatus::Warn));
         assert!(checks[1].2.contains("other.example.com"), "{}", checks[1].2);
         for more in [
@@ -192,14 +192,14 @@ mod tests {
             ]}}),
             json!({"objectSelector": {"matchLabels": {"agent": "yes"}}}),
         ] {
-            let checks = beside(other("a-policy", &more), |_| ());
+            let checks = checks_with(other("a-policy", &more), |_| ());
             assert_eq!(checks[1].1, CheckStatus::Ok, "{more}");
         }
     }
 
     #[test]
     fn names_a_loop() {
-        let checks = beside(other("a-policy", &json!({})), |own| {
+        let checks = checks_with(other("a-policy", &json!({})), |own| {
             let mut webhooks = own.webhooks.iter_mut().flatten();
             let webhook =
                 webhooks.find(|webhook| webhook.name == "arkonis.pods.memgate.dev").expect("an entry");

@@ -16,7 +16,7 @@ const MIN_VERSION: (u32, u32) = (1, 29);
 pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
     let mut checks = vec![version(&found.version)];
     match &found.served {
-        Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(*family, served))),
+        Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(family, served))),
         Fetched::NotFound => {}
         Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
     }

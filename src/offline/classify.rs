@@ -68,8 +68,8 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
 #[must_use]
 pub fn checked_kinds() -> String {
     let memories: BTreeSet<&str> = kinds(|family| family.memories);
-    let judged: BTreeSet<&str> = kinds(|family| family.validated);
-    let referrers: Vec<&str> = judged.difference(&memories).copied().collect();
+    let validated: BTreeSet<&str> = kinds(|family| family.validated);
+    let referrers: Vec<&str> = validated.difference(&memories).copied().collect();
     let memories: Vec<&str> = memories.into_iter().collect();
     let workloads = workload::ALL.map(|workload| workload.kind);
     format!(

@@ -7,7 +7,7 @@ use crate::manifest::error::{Error, SyntaxError};
 use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::pointer::Pointer;
-use crate::report::{Diagnostic, InputError, Location, Related};
+use crate::report::{Diagnostic, FileLocation, InputError, Related};
 
 /// An error at one place of a document.
 #[must_use]
@@ -37,8 +37,8 @@ pub fn input_error(error: &Error) -> InputError<'_> {
 }
 
 /// A stretch of a source as a report has it.
-pub(super) fn location(source: &Source, span: Span) -> Location<'_> {
-    Location {
+pub(super) fn location(source: &Source, span: Span) -> FileLocation<'_> {
+    FileLocation {
         file: source.name(),
         text: source.text(),
         start: span.start,

@@ -8,7 +8,7 @@ use annotate_snippets::{
 };
 
 use crate::model::finding::Severity;
-use crate::report::{InputError, LocatedFinding, Location, Related, Report, plain};
+use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
 
 /// Writes the findings with their source, then how to learn more about them.
 ///
@@ -73,7 +73,7 @@ fn source<'r>(located: &'r LocatedFinding<'_>) -> Vec<Element<'r>> {
 
 /// The source with its carets: one snippet, or two when the second location is in another file.
 fn snippets<'r>(
-    location: &Location<'r>,
+    location: &FileLocation<'r>,
     related: Option<&'r Related<'r>>,
 ) -> Vec<Snippet<'r, Annotation<'r>>> {
     match related {
@@ -89,13 +89,13 @@ fn snippets<'r>(
     }
 }
 
-fn snippet<'r>(location: &Location<'r>) -> Snippet<'r, Annotation<'r>> {
+fn snippet<'r>(location: &FileLocation<'r>) -> Snippet<'r, Annotation<'r>> {
     let excerpt = Excerpt::around(&[location]);
     excerpt.snippet(location.file).annotation(AnnotationKind::Primary.span(excerpt.span(location)))
 }
 
 /// Both locations in one snippet.
-fn joint_snippet<'r>(location: &Location<'r>, related: &'r Related<'r>) -> Snippet<'r, Annotation<'r>> {
+fn joint_snippet<'r>(location: &FileLocation<'r>, related: &'r Related<'r>) -> Snippet<'r, Annotation<'r>> {
     let excerpt = Excerpt::around(&[location, &related.location]);
     excerpt
         .snippet(location.file)
@@ -117,7 +117,7 @@ struct Excerpt<'r> {
 }
 
 impl<'r> Excerpt<'r> {
-    fn around(locations: &[&Location<'r>]) -> Self {
+    fn around(locations: &[&FileLocation<'r>]) -> Self {
         let text = locations.first().map_or("", |location| location.text);
         let first = locations.iter().map(|location| location.start).min().unwrap_or(0);
         let last = locations.iter().map(|location| location.start).max().unwrap_or(0);
@@ -141,7 +141,7 @@ impl<'r> Excerpt<'r> {
 
     /// The range of a location within the excerpt, cut at the end of its first line: carets under a
     /// whole section would hide what is meant.
-    fn span(&self, location: &Location<'_>) -> Range<usize> {
+    fn span(&self, location: &FileLocation<'_>) -> Range<usize> {
         let start = location.start.saturating_sub(self.start).min(self.text.len());
         let end = location.end.saturating_sub(self.start).clamp(start, self.text.len());
         let stretch = self.text.get(start..end).unwrap_or_default();
@@ -159,15 +159,15 @@ mod tests {
 
     static CODE: Code = Code { name: "test/one", cause: Cause::Invalid, page: "" };
 
-    fn location<'a>(file: &'a str, text: &'a str, what: &str) -> Location<'a> {
+    fn location<'a>(file: &'a str, text: &'a str, what: &str) -> FileLocation<'a> {
         let start = text.find(what).expect("is in the text");
         let before = &text[..start];
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        Location { file, text, start, end: start + what.len(), line, column }
+        FileLocation { file, text, start, end: start + what.len(), line, column }
     }
 
-    fn render(location: Location<'_>, related: Option<Related<'_>>) -> String {
+    fn render(location: FileLocation<'_>, related: Option<Related<'_>>) -> String {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
         let object_ref = ObjectRef { kind: "Thing".into(), name: "one".into(), ..ObjectRef::default() };
         let pointer = finding.pointer.clone();

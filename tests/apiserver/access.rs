@@ -57,8 +57,8 @@ fn is_what_the_role_says(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("nobody")?;
     cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
-    let nobody = cluster.service_account_kubeconfig(&namespace, "nobody")?;
-    let of_every_account = rules(cluster, &client(cluster, &nobody)?, &namespace)?;
+    let baseline = cluster.service_account_kubeconfig(&namespace, "nobody")?;
+    let of_every_account = rules(cluster, &client(cluster, &baseline)?, &namespace)?;
     let memgates = rules(cluster, &client(cluster, &fixture.memgate()?.kubeconfig)?, &namespace)?;
 
     let printed = documents(&memgate(&["manifests", "--only", "rbac"])?);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{
     fixture::{Fixture, Trial},
     support::{
-        assets::{Assets, Places, Program, go_platform},
+        assets::{Assets, Program, SearchPaths, go_platform},
         scratch::Scratch,
     },
 };
@@ -27,10 +27,10 @@ fn prefers_kubebuilder_assets(_: &Fixture) -> Result<()> {
     fill(&named, &Program::ALL)?;
     fill(&unpacked.join(version("1.36.3")), &Program::ALL)?;
 
-    let found = Assets::find(&Places {
+    let found = Assets::find(&SearchPaths {
         kubebuilder_assets: Some(named.clone()),
         setup_envtest: Some(unpacked),
-        ..Places::default()
+        ..SearchPaths::default()
     })?;
     ensure!(found.apiserver.starts_with(&named), "found {found:?}");
     ensure!(found.kubectl.starts_with(&named), "found {found:?}");
@@ -45,8 +45,10 @@ fn takes_the_newest_patch(_: &Fixture) -> Result<()> {
     }
     fill(&scratch.path().join("1.36.11-plan9-mips"), &Program::ALL)?;
 
-    let found =
-        Assets::find(&Places { setup_envtest: Some(scratch.path().to_owned()), ..Places::default() })?;
+    let found = Assets::find(&SearchPaths {
+        setup_envtest: Some(scratch.path().to_owned()),
+        ..SearchPaths::default()
+    })?;
     let expected = scratch.path().join(version("1.36.10"));
     ensure!(found.etcd.starts_with(expected), "found {found:?}");
     Ok(())
@@ -54,7 +56,8 @@ fn takes_the_newest_patch(_: &Fixture) -> Result<()> {
 
 fn names_three_ways(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("assets")?;
-    let error = Assets::find(&Places { cache: Some(scratch.path().to_owned()), ..Places::default() });
+    let error =
+        Assets::find(&SearchPaths { cache: Some(scratch.path().to_owned()), ..SearchPaths::default() });
     let error = error.err().context("programs were found in empty directories")?;
     let text = error.to_string();
     for way in ["KUBEBUILDER_ASSETS", "setup-envtest use", "install Go"] {

@@ -32,43 +32,46 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::alone("doctor::finds_limits_that_are_too_narrow", narrow_limits),
         Trial::alone("doctor::finds_pods_that_pod_security_refuses", pod_security),
         Trial::alone("doctor::says_where_it_may_not_try_a_pod", no_right_to_try),
-        Trial::new("doctor::finds_other_webhooks", neighbours),
+        Trial::new("doctor::finds_other_webhooks", other_webhooks),
         Trial::new("doctor::says_which_rights_it_lacks", rights),
         Trial::new("doctor::fails_without_an_apiserver", unreachable),
     ]
 }
 
-/// One installation, as `memgate manifests` prints it, that is asked about nothing.
-struct House {
+/// The installation that doctor looks at.
+struct DoctorTarget {
     /// The namespace of memgate, and the name of the webhook configurations.
-    home: String,
+    namespace: String,
 }
 
-impl House {
+impl DoctorTarget {
+    /// Installs one as `memgate manifests` prints it, except that the apiserver never calls it.
     fn new(cluster: &ControlPlane) -> Result<Self> {
-        let home = cluster.fresh_namespace("house")?;
-        let house = Self { home };
-        let ca = Authority::new("memgate test house")?.pem();
+        let namespace = cluster.fresh_namespace("doctor")?;
+        let target = Self { namespace };
+        let ca = Authority::new("memgate doctor test")?.pem();
         let parts = ["--only", "rbac", "--only", "workload", "--only", "webhooks"];
-        for mut object in documents(&memgate(&[&["manifests", "-n", &house.home], &parts[..]].concat())?) {
-            house.fit(&mut object, &ca);
+        for mut object in
+            documents(&memgate(&[&["manifests", "-n", &target.namespace], &parts[..]].concat())?)
+        {
+            target.fit(&mut object, &ca);
             cluster.admin().apply(&object.to_string())?;
         }
-        Ok(house)
+        Ok(target)
     }
 
-    /// Other trials have houses of their own, and none is to be asked about their objects.
+    /// Gives it names of its own, and a match condition that keeps it out of the other trials.
     fn fit(&self, object: &mut Value, ca: &str) {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         if kind.starts_with("ClusterRole") || kind.ends_with("WebhookConfiguration") {
-            object["metadata"]["name"] = json!(self.home);
+            object["metadata"]["name"] = json!(self.namespace);
         }
         if kind == "ClusterRoleBinding" {
-            object["roleRef"]["name"] = json!(self.home);
+            object["roleRef"]["name"] = json!(self.namespace);
         }
         for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
             webhook["clientConfig"]["caBundle"] = json!(base64(ca));
-            push(&mut webhook["matchConditions"], json!({"name": NOBODY, "expression": "false"}));
+            push(&mut webhook["matchConditions"], json!({"name": NEVER, "expression": "false"}));
         }
     }
 
@@ -76,20 +79,20 @@ impl House {
     fn doctor(&self, cluster: &ControlPlane, args: &[&str]) -> Result<Diagnosis> {
         let output = run(
             cluster.admin_kubeconfig(),
-            &[&["-n", &self.home, "--webhook-configuration", &self.home], args].concat(),
+            &[&["-n", &self.namespace, "--webhook-configuration", &self.namespace], args].concat(),
         )?;
         Diagnosis::read(&output)
     }
 
     /// Runs it until it says something: what was changed is not seen at once.
-    fn says(&self, cluster: &ControlPlane, id: &str, status: &str, words: &str) -> Result<Value> {
-        wait::until(words, || {
+    fn says(&self, cluster: &ControlPlane, id: &str, status: &str, text: &str) -> Result<Value> {
+        wait::until(text, || {
             let diagnosis = self.doctor(cluster, &[])?;
-            Ok(diagnosis.find(id, status, words).cloned())
+            Ok(diagnosis.find(id, status, text).cloned())
         })
     }
 
-    /// Says what a kubelet would say, and which endpoints there are.
+    /// Reports what a kubelet would report, and writes the endpoints.
     fn run_replicas(&self, cluster: &ControlPlane) -> Result<()> {
         let slice = json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
@@ -97,9 +100,12 @@ impl House {
             "addressType": "IPv4",
             "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
         });
-        cluster.admin().run_with_input(&["apply", "-n", &self.home, "-f", "-"], &slice.to_string())?.ok()?;
+        cluster
+            .admin()
+            .run_with_input(&["apply", "-n", &self.namespace, "-f", "-"], &slice.to_string())?
+            .ok()?;
         let pods = wait::until("the replicas", || {
-            let names = cluster.kubectl(&["get", "pods", "-n", &self.home, "-o", "name"])?.ok()?.stdout;
+            let names = cluster.kubectl(&["get", "pods", "-n", &self.namespace, "-o", "name"])?.ok()?.stdout;
             let names: Vec<String> = names.lines().map(str::to_owned).collect();
             Ok((names.len() == 2).then_some(names))
         })?;
@@ -107,7 +113,8 @@ impl House {
             json!({"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"});
         let status = json!({"status": {"phase": "Running", "conditions": [condition]}}).to_string();
         for pod in pods {
-            let patch = ["patch", &pod, "-n", &self.home, "--subresource=status", "--type=merge", "--patch"];
+            let patch =
+                ["patch", &pod, "-n", &self.namespace, "--subresource=status", "--type=merge", "--patch"];
             cluster.kubectl(&[&patch[..], &[&status]].concat())?.ok()?;
         }
         self.says(cluster, "deployment", "ok", "2 of 2 replicas")?;
@@ -115,15 +122,15 @@ impl House {
     }
 }
 
-/// The match condition that nothing fulfils.
-const NOBODY: &str = "nobody";
+/// The match condition that no request meets.
+const NEVER: &str = "never";
 
 fn base64(text: &str) -> String {
     use base64::{Engine, prelude::BASE64_STANDARD};
     BASE64_STANDARD.encode(text)
 }
 
-/// What one run said.
+/// The output of one run.
 struct Diagnosis {
     code: Option<i32>,
     json: Value,
@@ -131,9 +138,9 @@ struct Diagnosis {
 
 impl Diagnosis {
     fn read(output: &Output) -> Result<Self> {
-        let said = || format!("{output:?}");
-        let json: Value = serde_json::from_slice(&output.stdout).with_context(said)?;
-        let checks = json["checks"].as_array().with_context(said)?;
+        let shown = || format!("{output:?}");
+        let json: Value = serde_json::from_slice(&output.stdout).with_context(shown)?;
+        let checks = json["checks"].as_array().with_context(shown)?;
         let count = |status: &str| checks.iter().filter(|check| check["status"] == status).count();
         for status in ["ok", "warn", "fail", "unknown"] {
             ensure!(json["summary"][status] == json!(count(status)), "{status}: {json}");
@@ -147,8 +154,8 @@ impl Diagnosis {
         self.json["checks"].as_array().into_iter().flatten()
     }
 
-    fn find(&self, id: &str, status: &str, words: &str) -> Option<&Value> {
-        let has = |check: &Value, field: &str| check[field].as_str().unwrap_or_default().contains(words);
+    fn find(&self, id: &str, status: &str, text: &str) -> Option<&Value> {
+        let has = |check: &Value, field: &str| check[field].as_str().unwrap_or_default().contains(text);
         self.checks().find(|check| {
             check["id"] == id && check["status"] == status && (has(check, "message") || has(check, "subject"))
         })
@@ -161,16 +168,16 @@ fn run(kubeconfig: &Path, args: &[&str]) -> Result<Output> {
     command.output().context("memgate does not start")
 }
 
-/// Of what it judges about the installation, only that is odd which the trial itself made so. What
-/// concerns agents is other trials' work as well, and not looked at.
+/// The match condition of the trial is the only finding about the installation. Findings about agents may
+/// come from other trials and are not looked at.
 fn healthy(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;
-    let house = House::new(cluster)?;
-    house.says(cluster, "deployment", "fail", "0 of 2 replicas are available")?;
-    house.says(cluster, "endpoints", "fail", "no replica behind it is ready")?;
-    house.run_replicas(cluster)?;
-    let diagnosis = house.doctor(cluster, &[])?;
+    let target = DoctorTarget::new(cluster)?;
+    target.says(cluster, "deployment", "fail", "0 of 2 replicas are available")?;
+    target.says(cluster, "endpoints", "fail", "no replica behind it is ready")?;
+    target.run_replicas(cluster)?;
+    let diagnosis = target.doctor(cluster, &[])?;
     for id in [
         "service",
         "endpoints",
@@ -188,7 +195,7 @@ fn healthy(fixture: &Fixture) -> Result<()> {
     }
     for check in diagnosis.checks().filter(|check| check["id"] == "webhooks" && check["status"] != "ok") {
         let message = check["message"].as_str().unwrap_or_default();
-        let of_trial = message == format!("the match condition {NOBODY} narrows it");
+        let of_trial = message == format!("the match condition {NEVER} narrows it");
         ensure!(of_trial, "{check}");
     }
     Ok(())
@@ -198,61 +205,63 @@ fn healthy(fixture: &Fixture) -> Result<()> {
 fn registration(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;
-    let house = House::new(cluster)?;
+    let target = DoctorTarget::new(cluster)?;
     let mutating = |patch: Value| -> Result<()> {
         let patch = patch.to_string();
-        let args = ["patch", "mutatingwebhookconfiguration", &house.home, "--type=json", "--patch", &patch];
+        let args =
+            ["patch", "mutatingwebhookconfiguration", &target.namespace, "--type=json", "--patch", &patch];
         cluster.kubectl(&args)?.ok().map(|_| ())
     };
-    house.says(cluster, "ca-bundle", "ok", "certificates in the caBundle: 1")?;
-    let live = cluster.kubectl(&["get", "mutatingwebhookconfiguration", &house.home, "-o=json"])?.ok()?;
+    target.says(cluster, "ca-bundle", "ok", "certificates in the caBundle: 1")?;
+    let live =
+        cluster.kubectl(&["get", "mutatingwebhookconfiguration", &target.namespace, "-o=json"])?.ok()?;
     let live: Value = serde_json::from_str(&live.stdout)?;
     let entries = live["webhooks"].as_array().context("there are no entries")?;
     let entry = entries.iter().position(|entry| entry["name"] == "arkonis.pods.memgate.dev");
     let entry = format!("/webhooks/{}", entry.context("there is no such entry")?);
 
     mutating(json!([{"op": "remove", "path": format!("{entry}/clientConfig/caBundle")}]))?;
-    house.says(cluster, "ca-bundle", "fail", "has no caBundle")?;
+    target.says(cluster, "ca-bundle", "fail", "has no caBundle")?;
 
     mutating(json!([{"op": "replace", "path": format!("{entry}/failurePolicy"), "value": "Fail"}]))?;
-    house.says(cluster, "webhooks", "warn", "failurePolicy is Fail, not Ignore")?;
+    target.says(cluster, "webhooks", "warn", "failurePolicy is Fail, not Ignore")?;
 
     mutating(json!([{"op": "remove", "path": entry}]))?;
-    house.says(cluster, "webhooks", "fail", "the entry arkonis.pods.memgate.dev is missing")?;
+    target.says(cluster, "webhooks", "fail", "the entry arkonis.pods.memgate.dev is missing")?;
 
-    cluster.kubectl(&["delete", "validatingwebhookconfiguration", &house.home])?.ok()?;
-    house.says(cluster, "webhooks", "fail", "there is no such configuration")?;
+    cluster.kubectl(&["delete", "validatingwebhookconfiguration", &target.namespace])?.ok()?;
+    target.says(cluster, "webhooks", "fail", "there is no such configuration")?;
 
-    cluster.kubectl(&["delete", "clusterrolebinding", &house.home])?.ok()?;
-    house.says(cluster, "rights", "fail", "it lacks")?;
+    cluster.kubectl(&["delete", "clusterrolebinding", &target.namespace])?.ok()?;
+    target.says(cluster, "rights", "fail", "it lacks")?;
 
     let port = json!([{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 8443}]).to_string();
-    let patch = ["patch", "service", "memgate", "-n", &house.home, "--type=json", "--patch", &port];
+    let patch = ["patch", "service", "memgate", "-n", &target.namespace, "--type=json", "--patch", &port];
     cluster.kubectl(&patch)?.ok()?;
-    house.says(cluster, "service", "fail", "it leads to port 8443, but memgate listens on 10250")?;
+    target.says(cluster, "service", "fail", "it leads to port 8443, but memgate listens on 10250")?;
 
-    cluster.kubectl(&["scale", "deployment", "memgate", "-n", &house.home, "--replicas=1"])?.ok()?;
-    house.says(cluster, "replicas", "warn", "one replica")?;
+    cluster.kubectl(&["scale", "deployment", "memgate", "-n", &target.namespace, "--replicas=1"])?.ok()?;
+    target.says(cluster, "replicas", "warn", "one replica")?;
     Ok(())
 }
 
-/// With a registration of its own, of another CA at first, and of nobody in the end.
+/// With a registration of its own: first with another CA, then right, then with the webhook stopped.
 fn unanswered(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("asking")?;
     let mut webhook = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
     let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
-    let house = House { home: namespace.clone() };
-    let says = |status: &str, words: &str| {
-        wait::until(words, || {
-            let diagnosis = house.doctor(cluster, &["--dry-run-namespace", &namespace])?;
+    let target = DoctorTarget { namespace: namespace.clone() };
+    let says = |status: &str, text: &str| {
+        wait::until(text, || {
+            let diagnosis = target.doctor(cluster, &["--dry-run-namespace", &namespace])?;
             let about = |subject: &str| {
                 diagnosis.checks().any(|check| {
                     let message = check["message"].as_str().unwrap_or_default();
                     check["id"] == "answers"
                         && check["subject"] == subject
                         && check["status"] == status
-                        && message.contains(words)
+                        && message.contains(text)
                 })
             };
             Ok((about("pods") && about("orloj memories.orloj.dev")).then_some(()))
@@ -267,7 +276,7 @@ fn unanswered(fixture: &Fixture) -> Result<()> {
     says("fail", "nobody listens where the apiserver looks for memgate")
 }
 
-/// Pods that were made while nobody asked memgate, and what has become of them since.
+/// Pods that were created without a call to memgate.
 fn missed(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let installed = fixture.memgate()?;
@@ -281,9 +290,9 @@ fn missed(fixture: &Fixture) -> Result<()> {
     let out = pod("scout-2", "scout", &[("memgate.dev/inject", "disabled")]);
     cluster.block_on(create(&exempt, &namespace, &out, ""))?.object()?;
 
-    let house = House { home: "memgate".to_owned() };
+    let target = DoctorTarget { namespace: "memgate".to_owned() };
     // Other trials leave such pods behind on purpose.
-    let doctor = || house.doctor(cluster, &["--family", "arkonis", "--show", "10000"]);
+    let doctor = || target.doctor(cluster, &["--family", "arkonis", "--show", "10000"]);
     let title = format!("Pod {namespace}/scout-0");
     let diagnosis = doctor()?;
     let found = diagnosis.find("missed-pods", "warn", &title).context("nothing is said of the pod")?;
@@ -301,8 +310,9 @@ fn missed(fixture: &Fixture) -> Result<()> {
     };
     label("off")?;
     let of_namespace = format!("Namespace {namespace}");
-    let odd = doctor()?;
-    let found = odd.find("inject-label", "warn", &of_namespace).context("nothing is said of the label")?;
+    let unknown = doctor()?;
+    let found =
+        unknown.find("inject-label", "warn", &of_namespace).context("nothing is said of the label")?;
     ensure!(found["message"] == "memgate.dev/inject=off on a namespace means nothing", "{found}");
     label("disabled")?;
     let disabled = doctor()?;
@@ -392,7 +402,7 @@ impl Crowd {
     }
 }
 
-/// What is said about pods in a namespace.
+/// The checks about pods in a namespace.
 fn about_pods(diagnosis: &Diagnosis, namespace: &str) -> Vec<Value> {
     let subjects = [format!("Namespace {namespace}"), format!("ResourceQuota {namespace}/full")];
     let about =
@@ -400,16 +410,16 @@ fn about_pods(diagnosis: &Diagnosis, namespace: &str) -> Vec<Value> {
     about.filter(|check| check["id"] != "inject-label").cloned().collect()
 }
 
-/// Runs it until all that it says about pods in both namespaces is one check, which is this.
+/// Runs it until this is its only check about pods in both namespaces.
 fn says_of_both(
     cluster: &ControlPlane,
     crowd: &Crowd,
     (id, status, subject): (&str, &str, &str),
     message: &str,
 ) -> Result<()> {
-    let house = House { home: "memgate".to_owned() };
+    let target = DoctorTarget { namespace: "memgate".to_owned() };
     wait::until(message, || {
-        let diagnosis = house.doctor(cluster, &["--family", "sympozium"])?;
+        let diagnosis = target.doctor(cluster, &["--family", "sympozium"])?;
         let is_said = |namespace: &String| match about_pods(&diagnosis, namespace).as_slice() {
             [check] => {
                 check["id"] == id
@@ -474,8 +484,8 @@ fn narrow_limits(fixture: &Fixture) -> Result<()> {
 fn pod_security(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let crowd = Crowd::new(fixture)?;
-    let house = House { home: "memgate".to_owned() };
-    let doctor = || house.doctor(cluster, &["--family", "sympozium"]);
+    let target = DoctorTarget { namespace: "memgate".to_owned() };
+    let doctor = || target.doctor(cluster, &["--family", "sympozium"]);
     let admitted = doctor()?;
     for namespace in crowd.both() {
         let checks = about_pods(&admitted, namespace);
@@ -532,18 +542,18 @@ fn no_right_to_try(fixture: &Fixture) -> Result<()> {
 }
 
 /// Another one that is asked after memgate and that memgate's own pods wait for.
-fn neighbours(fixture: &Fixture) -> Result<()> {
+fn other_webhooks(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;
-    let house = House::new(cluster)?;
-    let name = format!("z-{}", house.home);
+    let target = DoctorTarget::new(cluster)?;
+    let name = format!("z-{}", target.namespace);
     let other = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": name},
         "webhooks": [{
             "name": "policy.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": {"service": {"name": "policy", "namespace": "policies"}},
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": house.home}},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": target.namespace}},
             // Of the test, so that nothing in the namespace waits for it.
             "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "memgate"}},
             "matchConditions": [{"name": "never", "expression": "false"}],
@@ -551,25 +561,26 @@ fn neighbours(fixture: &Fixture) -> Result<()> {
         }],
     });
     cluster.admin().apply(&other.to_string())?;
-    house.says(cluster, "webhook-loop", "warn", &name)?;
-    let order = house.says(cluster, "order", "ok", "which is asked again when they change one")?;
+    target.says(cluster, "webhook-loop", "warn", &name)?;
+    let order = target.says(cluster, "order", "ok", "which is asked again when they change one")?;
     ensure!(order["status"] == "ok", "{order}");
     let never =
         json!([{"op": "replace", "path": "/webhooks/0/reinvocationPolicy", "value": "Never"}]).to_string();
-    let patch = ["patch", "mutatingwebhookconfiguration", &house.home, "--type=json", "--patch", &never];
+    let patch =
+        ["patch", "mutatingwebhookconfiguration", &target.namespace, "--type=json", "--patch", &never];
     cluster.kubectl(&patch)?.ok()?;
-    house.says(cluster, "order", "warn", "memgate is not asked again")?;
+    target.says(cluster, "order", "warn", "memgate is not asked again")?;
     cluster.kubectl(&["delete", "mutatingwebhookconfiguration", &name])?.ok()?;
     Ok(())
 }
 
-/// Somebody who may do nothing learns what it takes, and that is no failure of the command.
+/// A user without permissions sees which ones it takes, and the command does not fail.
 fn rights(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
-    let nobody = cluster.user_kubeconfig("may-look-at-nothing", &[])?;
-    let diagnosis = Diagnosis::read(&run(&nobody, &["--family", "orloj"])?)?;
+    let kubeconfig = cluster.user_kubeconfig("may-look-at-nothing", &[])?;
+    let diagnosis = Diagnosis::read(&run(&kubeconfig, &["--family", "orloj"])?)?;
     ensure!(diagnosis.code == Some(0), "{}", diagnosis.json);
-    for (id, words) in [
+    for (id, text) in [
         ("answers", "a dry run needs the right to create"),
         ("webhooks", "you may not list mutatingwebhookconfigurations"),
         ("webhooks", "you may not list validatingwebhookconfigurations"),
@@ -581,7 +592,7 @@ fn rights(fixture: &Fixture) -> Result<()> {
         ("missed-pods", "you may not list pods"),
         ("missed-pods", "you may not list memories"),
     ] {
-        ensure!(diagnosis.find(id, "unknown", words).is_some(), "{id}: {words}: {}", diagnosis.json);
+        ensure!(diagnosis.find(id, "unknown", text).is_some(), "{id}: {text}: {}", diagnosis.json);
     }
     let bad = diagnosis.checks().find(|check| check["status"] == "fail" || check["status"] == "warn");
     ensure!(bad.is_none(), "{bad:?}");
@@ -594,9 +605,9 @@ fn unreachable(fixture: &Fixture) -> Result<()> {
     let nowhere = cluster.scratch().path().join("nowhere.kubeconfig");
     std::fs::write(&nowhere, text.replace(&cluster.url(), "https://127.0.0.1:1"))?;
     let output = run(&nowhere, &[])?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(2) && output.stdout.is_empty(), "{output:?}");
-    ensure!(said.starts_with("error: the apiserver does not answer: "), "{said}");
-    ensure!(said.contains("onnection refused"), "{said}");
+    ensure!(stderr.starts_with("error: the apiserver does not answer: "), "{stderr}");
+    ensure!(stderr.contains("onnection refused"), "{stderr}");
     Ok(())
 }

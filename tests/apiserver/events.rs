@@ -25,15 +25,15 @@ const REPLICAS: usize = 100;
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("events::tell_of_pods_without_their_memory", tell),
-        Trial::new("events::that_may_not_be_written_are_in_nobodys_way", may_not),
+        Trial::new("events::that_may_not_be_written_hold_up_nothing", may_not),
         Trial::new("events::can_be_switched_off", switched_off),
     ]
 }
 
 fn tell(fixture: &Fixture) -> Result<()> {
-    let scene = Scene::new(fixture, "told", true, &[])?;
+    let scene = Scene::new(fixture, "events", true, &[])?;
     let Scene { cluster, namespace, memgate } = &scene;
-    // Were anything said of this one, it would be said first.
+    // An event about this one would be written first.
     let dry = scene.create(&pod("ranger", "ranger", &[]), "?dryRun=All")?;
     ensure!(env_names(&dry) == ["AGENT_MODEL"], "{dry}");
 
@@ -48,7 +48,7 @@ fn tell(fixture: &Fixture) -> Result<()> {
     });
     scene.create(&deployment, "")?;
     let reviews = REPLICAS as u64;
-    wait::until("a notice of each pod", || {
+    wait::until("an event of each pod", || {
         let all = ["written", "duplicate", "dropped", "failed"].map(|result| count(memgate, result));
         Ok((all.iter().sum::<u64>() >= reviews && count(memgate, "written") > 0).then_some(()))
     })?;
@@ -60,18 +60,18 @@ fn tell(fixture: &Fixture) -> Result<()> {
     let agent = scene.get("arkagents", "scout")?;
     ensure!(event["regarding"]["kind"] == "ArkAgent", "{event}");
     ensure!(event["regarding"]["uid"] == agent["metadata"]["uid"], "{event}");
-    let said = format!(
+    let note = format!(
         "a pod starts without its memory: ArkMemory \"notes\" not found in namespace \"{namespace}\" \
          [arkonis/pod-memory-not-found]; see \"memgate explain arkonis/pod-memory-not-found\""
     );
-    ensure!(event["note"].as_str().is_some_and(|note| note.starts_with(&said)), "{event}");
+    ensure!(event["note"].as_str().is_some_and(|text| text.starts_with(&note)), "{event}");
     // Where people look.
     for show in [
         &["describe", "arkagent", "scout", "-n", namespace][..],
         &["events", "--for", "arkagent/scout", "-n", namespace],
     ] {
         let shown = cluster.kubectl(show)?.ok()?.stdout;
-        ensure!(shown.contains("MemoryNotInjected") && shown.contains(&said), "{show:?}: {shown}");
+        ensure!(shown.contains("MemoryNotInjected") && shown.contains(&note), "{show:?}: {shown}");
     }
     Ok(())
 }
@@ -169,7 +169,7 @@ fn account(cluster: &ControlPlane, name: &str, may_write: bool) -> Result<PathBu
     cluster.user_kubeconfig(name, &[])
 }
 
-/// How many notices ended so.
+/// How many events ended so.
 fn count(memgate: &Webhook, result: &str) -> u64 {
     let start = format!("memgate_events_total{{result=\"{result}\"}} ");
     let (_, metrics) = memgate.probe("/metrics").unwrap_or_default();

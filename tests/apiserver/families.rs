@@ -1,9 +1,9 @@
 //! That workloads of every platform get their memory: as its controller makes them, applied in one
-//! go with everything they refer to, and beside webhooks of others.
+//! go with everything they refer to, and with webhooks of others around memgate.
 //!
 //! ```text
 //! ark, orloj, orka, sympozium   what each platform has in a cluster, and what its pods get
-//! beside                        two webhooks of others, around memgate
+//! other_webhooks                two webhooks of others, around memgate
 //! ```
 
 mod ark;

@@ -1,6 +1,6 @@
 //! memgate installed in a cluster as its own `manifests` and `crds` say, and nothing more.
 //!
-//! It runs as a process beside the cluster, with the identity of its service account. What differs
+//! It runs as a process outside the cluster, with the identity of its service account. What differs
 //! from a real installation: it is called by URL, only about the namespaces of tests, and each
 //! webhook is to fail when memgate does not answer, with more patience, so that nothing passes by
 //! accident and nothing fails of a busy machine. One user, [`EXEMPT_USER`], is spared: it puts what
@@ -36,7 +36,7 @@ const EXEMPT_USER: &str = "exempt";
 /// The label of namespaces about which memgate is asked.
 pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
 
-/// The namespace in which Orloj runs the Jobs of agents, beside the usual one.
+/// The namespace in which Orloj runs the Jobs of agents, in addition to the usual one.
 pub(crate) const JOBS: &str = "agent-jobs";
 
 /// More than a busy machine needs; the most that Kubernetes allows.

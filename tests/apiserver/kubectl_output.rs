@@ -32,9 +32,9 @@ fn of_a_denial(fixture: &Fixture) -> Result<()> {
             "vectorStore": {"provider": "qdrant", "endpoint": "", "secretRef": {"name": ""}},
         }),
     );
-    let said = apply(fixture, &namespace, &memory)?.refusal()?;
+    let stderr = apply(fixture, &namespace, &memory)?.refusal()?;
     is(
-        &said,
+        &stderr,
         &[
             "The ArkMemory \"notes\" is invalid: ",
             "* spec.vectorStore.endpoint: spec.vectorStore.endpoint is required",
@@ -46,9 +46,9 @@ fn of_a_denial(fixture: &Fixture) -> Result<()> {
 fn of_a_required_pod(fixture: &Fixture) -> Result<()> {
     let namespace = fixture.namespace("insisting", &[])?;
     let pod = pod("scout", "scout", &[("memgate.dev/inject", "required")]);
-    let said = apply(fixture, &namespace, &pod)?.refusal()?;
+    let stderr = apply(fixture, &namespace, &pod)?.refusal()?;
     is(
-        &said,
+        &stderr,
         &[&format!(
             "The Pod \"scout\" is invalid: metadata.labels[arkonis.dev/deployment]: \
          ArkAgent \"scout\" not found in namespace \"{namespace}\""
@@ -153,10 +153,10 @@ fn apply(fixture: &Fixture, namespace: &str, object: &Value) -> Result<Output> {
     fixture.cluster()?.admin().run_with_input(&apply, &object.to_string())
 }
 
-fn is(said: &str, expected: &[&str]) -> Result<()> {
+fn is(stderr: &str, expected: &[&str]) -> Result<()> {
     ensure!(
-        said.lines().eq(expected.iter().copied()),
-        "kubectl said:\n{said}\nnot:\n{}",
+        stderr.lines().eq(expected.iter().copied()),
+        "kubectl said:\n{stderr}\nnot:\n{}",
         expected.join("\n")
     );
     Ok(())

@@ -97,7 +97,7 @@ fn made_a_moment_before(fixture: &Fixture) -> Result<()> {
 /// As an injector of a service mesh does, and worse: memgate is asked a second time about a pod
 /// whose containers and variables stand elsewhere.
 fn another_webhook_reorders(fixture: &Fixture) -> Result<()> {
-    let pod = beside(fixture, "reordered", |pod| {
+    let pod = with_another_webhook(fixture, "reordered", |pod| {
         let mut env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
         env.reverse();
         env.push(json!({"name": "BY_ANOTHER", "value": "1"}));
@@ -118,7 +118,7 @@ fn another_webhook_reorders(fixture: &Fixture) -> Result<()> {
 
 /// As an operator does that writes the containers it knows over those that are there.
 fn another_webhook_drops(fixture: &Fixture) -> Result<()> {
-    let pod = beside(fixture, "restored", |_| {
+    let pod = with_another_webhook(fixture, "restored", |_| {
         json!([
             {"op": "add", "path": "/metadata/annotations/seen", "value": "by another"},
             {"op": "replace", "path": "/spec/containers", "value": [
@@ -138,7 +138,7 @@ fn another_webhook_drops(fixture: &Fixture) -> Result<()> {
 
 /// The pod that comes out when another webhook runs after memgate, and memgate once more after it.
 /// `patch` makes from the pod what the other one does to it.
-fn beside(fixture: &Fixture, prefix: &str, patch: fn(&Value) -> Value) -> Result<Value> {
+fn with_another_webhook(fixture: &Fixture, prefix: &str, patch: fn(&Value) -> Value) -> Result<Value> {
     let cluster = fixture.cluster()?;
     let memgate = fixture.memgate()?;
     let namespace = fixture.namespace(prefix, &[])?;
@@ -251,15 +251,15 @@ fn refused_without_it(fixture: &Fixture) -> Result<()> {
 
     let without_agent = attempt()?;
     ensure!(!without_agent.granted(), "{}", without_agent.body);
-    let said = format!("ArkAgent \"scout\" not found in namespace \"{namespace}\"");
-    ensure!(without_agent.message().contains(&said), "{}", without_agent.message());
+    let message = format!("ArkAgent \"scout\" not found in namespace \"{namespace}\"");
+    ensure!(without_agent.message().contains(&message), "{}", without_agent.message());
     let cause = &without_agent.body["details"]["causes"][0];
-    ensure!(cause["message"] == said, "{}", without_agent.body);
+    ensure!(cause["message"] == message, "{}", without_agent.body);
 
     cluster.block_on(create(&client, &namespace, &agent("scout", "notes"), ""))?.object()?;
     let without_memory = attempt()?;
-    let said = format!("ArkMemory \"notes\" not found in namespace \"{namespace}\"");
-    ensure!(without_memory.message().contains(&said), "{}", without_memory.message());
+    let message = format!("ArkMemory \"notes\" not found in namespace \"{namespace}\"");
+    ensure!(without_memory.message().contains(&message), "{}", without_memory.message());
 
     cluster.block_on(create(&client, &namespace, &memory("notes"), ""))?.object()?;
     ensure!(env_names(&attempt()?.object()?) == COMPLETE);

@@ -31,15 +31,15 @@ pub(crate) async fn send(
     path: &str,
     body: Option<&Value>,
 ) -> Result<Answer> {
-    let said = || format!("{method} {path} was not answered");
+    let unanswered = || format!("{method} {path} was not answered");
     let request = Request::builder()
         .method(method.clone())
         .uri(path)
         .header("Content-Type", "application/json")
         .body(Body::from(body.map_or_else(Vec::new, |body| body.to_string().into_bytes())))?;
-    let answer = client.send(request).await.with_context(said)?;
+    let answer = client.send(request).await.with_context(unanswered)?;
     let (head, body) = answer.into_parts();
-    let body = body.collect().await.with_context(said)?.to_bytes();
+    let body = body.collect().await.with_context(unanswered)?.to_bytes();
     Ok(Answer {
         status: head.status.as_u16(),
         warnings: warnings(&head.headers)?,
@@ -68,17 +68,17 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
         ("batch", "Job") => ("jobs", true),
         ("batch", "CronJob") => ("cronjobs", true),
         _ => {
-            let judged = || family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
-            let known = family::state_kind(&family::ALL, group, kind).or_else(judged);
+            let validated = || family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
+            let known = family::state_kind(&family::ALL, group, kind).or_else(validated);
             let known = known.with_context(|| {
                 format!("it is not known here how {api_version} {kind} is called in a path")
             })?;
             (known.plural, known.namespaced)
         }
     };
-    let place = if namespaced { format!("namespaces/{namespace}/") } else { String::new() };
+    let scope = if namespaced { format!("namespaces/{namespace}/") } else { String::new() };
     let name = name.map(|name| format!("/{name}")).unwrap_or_default();
-    Ok(format!("/{root}/{api_version}/{place}{plural}{name}"))
+    Ok(format!("/{root}/{api_version}/{scope}{plural}{name}"))
 }
 
 /// Creates an object in a namespace.
@@ -104,15 +104,15 @@ impl Answer {
         Ok(self.body)
     }
 
-    /// What is said in a refusal.
+    /// The message of a refusal.
     pub(crate) fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
 
-    /// What a webhook said when it refused; `None` when the apiserver itself did.
+    /// The message of a webhook that refused; `None` when the apiserver itself did.
     pub(crate) fn webhook_message(&self) -> Option<&str> {
-        let (_, said) = self.message().strip_prefix(DENIED_BY)?.split_once(" denied the request: ")?;
-        Some(said)
+        let (_, message) = self.message().strip_prefix(DENIED_BY)?.split_once(" denied the request: ")?;
+        Some(message)
     }
 }
 

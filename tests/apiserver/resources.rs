@@ -1,4 +1,4 @@
-//! That a family's own objects are judged on their way in, and that what is stored can be mended
+//! That a family's own objects are validated on their way in, and that what is stored can be mended
 //! and removed.
 
 use anyhow::{Result, ensure};
@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("resources::stored_invalid_can_be_labelled_and_mended", stored_invalid),
         Trial::new("resources::being_deleted_lose_their_finalizers", being_deleted),
-        Trial::new("resources::have_a_status_that_is_not_judged", status),
+        Trial::new("resources::have_a_status_that_is_not_validated", status),
         Trial::new("resources::dry_runs_decide_the_same_and_store_nothing", dry_runs),
     ]
 }

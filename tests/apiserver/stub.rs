@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::{certs::Authority, webhook::Endpoint};
 
-/// From `request` of an `AdmissionReview` to what goes into `response` beside the uid.
+/// From `request` of an `AdmissionReview` to what goes into `response` with the uid.
 type Answer<'a> = &'a dyn Fn(&Value) -> Value;
 
 /// So that a caller who says nothing does not hold the thread.

@@ -129,8 +129,8 @@ fn patient(fixture: &Fixture) -> Result<()> {
 fn forbidden(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = fixture.namespace("waiting", &[])?;
-    let nobody = cluster.user_kubeconfig("waits-for-nothing", &[])?;
-    let output = memgate_wait(&nobody)
+    let kubeconfig = cluster.user_kubeconfig("waits-for-nothing", &[])?;
+    let output = memgate_wait(&kubeconfig)
         .args(["-n", &namespace, "--timeout", "1s", "--family", "orloj"])
         .output()
         .context("memgate does not start")?;

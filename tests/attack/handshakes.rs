@@ -42,10 +42,10 @@ async fn counted(victim: &mut Victim, count: u64) {
 async fn last_words(victim: &Victim, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(victim.address()).await.unwrap();
     stream.write_all(bytes).await.unwrap();
-    let mut said = Vec::new();
-    match timeout(TIMEOUT, stream.read_to_end(&mut said)).await.expect("the server should hang up") {
+    let mut bytes = Vec::new();
+    match timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the server should hang up") {
         Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
-        _ => said,
+        _ => bytes,
     }
 }
 
@@ -54,9 +54,9 @@ async fn last_words(victim: &Victim, bytes: &[u8]) -> Vec<u8> {
 async fn versions_before_1_2_are_refused_with_an_alert() {
     let mut victim = Victim::start(&[]).await;
     for (count, minor) in (1..).zip([0, 1, 2]) {
-        let said = last_words(&victim, &old_hello(minor)).await;
+        let bytes = last_words(&victim, &old_hello(minor)).await;
         // A fatal alert: handshake_failure, or protocol_version.
-        let [21, 3, 3, 0, 2, 2, 40 | 70] = said.as_slice() else { panic!("3.{minor} gets {said:?}") };
+        let [21, 3, 3, 0, 2, 2, 40 | 70] = bytes.as_slice() else { panic!("3.{minor} gets {bytes:?}") };
         counted(&mut victim, count).await;
     }
     victim.is_well().await;
@@ -84,11 +84,11 @@ async fn connections_without_tls_are_closed_and_counted() {
     victim.is_well().await;
 }
 
-/// Trusts every server: what is asked is only whether it serves.
+/// Trusts every server: the tests ask only whether it serves.
 #[derive(Debug)]
-struct Anybody;
+struct AcceptAnyCert;
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCert {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -126,7 +126,7 @@ impl ServerCertVerifier for Anybody {
 fn config(versions: &[&'static SupportedProtocolVersion], with_certificate: bool) -> ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
-    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody));
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyCert));
     if !with_certificate {
         return builder.with_no_client_auth();
     }

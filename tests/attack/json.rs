@@ -1,4 +1,4 @@
-//! JSON that is allowed and unkind: how deep, how wide, how odd.
+//! JSON that is allowed and hard to read: deep, wide, unusual.
 
 use crate::client::{Answer, post};
 use crate::running::Victim;

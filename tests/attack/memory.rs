@@ -9,7 +9,7 @@ use crate::client::{Answer, head};
 use crate::running::Victim;
 
 const CALLERS: usize = 64;
-const LARGE: usize = 8 << 20;
+const BODY_BYTES: usize = 8 << 20;
 
 /// Three quarters of the memory limit that the installation gives.
 const BOUND_MIB: u64 = 192;
@@ -17,13 +17,13 @@ const BOUND_MIB: u64 = 192;
 /// Both tests keep a machine busy; one after the other they take no longer than together.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// A review of exactly [`LARGE`] bytes.
+/// A review of exactly [`BODY_BYTES`] bytes.
 fn large(uid: usize) -> Vec<u8> {
     let start = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u-{uid}","kind":{{"version":"v1","kind":"Pod"}},"operation":"CREATE","namespace":"team","object":{{"metadata":{{"labels":{{"arkonis.dev/deployment":"scout"}}}},"spec":{{"containers":[{{"name":"agent"}}]}},"status":{{"message":""#
     );
     let end = r#""}}}}"#;
-    let filling = "x".repeat(LARGE - start.len() - end.len());
+    let filling = "x".repeat(BODY_BYTES - start.len() - end.len());
     format!("{start}{filling}{end}").into_bytes()
 }
 
@@ -47,7 +47,7 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
         callers.push(victim.connect().await);
     }
     for caller in &mut callers {
-        caller.send(&head("/mutate?timeout=30s", LARGE)).await;
+        caller.send(&head("/mutate?timeout=30s", BODY_BYTES)).await;
     }
     // 56 MiB are for large bodies, so that seven have room; all others hear so before they send any.
     victim
@@ -70,7 +70,7 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
 
 /// Asks whether there is room, and again after a 429, as an apiserver does.
 async fn insist(victim: &Victim, uid: usize) {
-    let ask = String::from_utf8(head("/mutate?timeout=30s", LARGE)).unwrap();
+    let ask = String::from_utf8(head("/mutate?timeout=30s", BODY_BYTES)).unwrap();
     let ask = ask.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
     for _ in 0..600 {
         let mut caller = victim.connect().await;

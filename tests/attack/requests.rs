@@ -3,7 +3,7 @@
 use crate::client::{head, post, request, review};
 use crate::running::Victim;
 
-const LIMIT: usize = 8 << 20;
+const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// What would be found in an answer that repeats what was sent.
 const MARK: &str = "x-marks-the-spot";
@@ -107,13 +107,13 @@ async fn an_endless_body_costs_no_memory() {
     let chunk = [b"40000\r\n", &vec![b' '; 0x40000][..], b"\r\n"].concat();
     let mut connection = victim.connect().await;
     connection.send(start.as_bytes()).await;
-    for _ in 0..4 * LIMIT / 0x40000 {
+    for _ in 0..4 * MAX_BODY_BYTES / 0x40000 {
         if connection.try_send(&chunk).await.is_err() {
             break;
         }
     }
     assert_eq!(connection.answer().await.status, 413);
-    for announced in [LIMIT + 1, 1 << 30, usize::MAX / 2] {
+    for announced in [MAX_BODY_BYTES + 1, 1 << 30, usize::MAX / 2] {
         let answer = victim.ask(&head("/mutate", announced)).await;
         assert_eq!((answer.status, answer.header("connection")), (413, Some("close")));
     }

@@ -1,4 +1,4 @@
-//! Envelopes that are wrong, names that are odd, pods that are full or unusual.
+//! Envelopes that are wrong, unusual names, pods that are full or unusual.
 
 use std::fmt::Write;
 
@@ -232,13 +232,13 @@ async fn hostile_names_stay_in_their_place() {
             for key in ["uid", "patch"] {
                 response.as_object_mut().unwrap().remove(key);
             }
-            for said in texts(&response) {
+            for text in texts(&response) {
                 let control = |c: char| c.is_control() && c != '\n';
-                assert!(!said.contains(control), "{what} {shown:?}: {said:?}");
+                assert!(!text.contains(control), "{what} {shown:?}: {text:?}");
             }
             let warnings = response["warnings"].as_array().cloned().unwrap_or_default();
-            let said: usize = texts(&json!(warnings)).iter().map(|text| text.len()).sum();
-            assert!(said <= 4096, "{what} {shown:?}: {said} bytes of warnings");
+            let length: usize = texts(&json!(warnings)).iter().map(|text| text.len()).sum();
+            assert!(length <= 4096, "{what} {shown:?}: {length} bytes of warnings");
             assert!(
                 warnings.iter().all(|warning| !warning.as_str().unwrap().contains('\n')),
                 "{what} {shown:?}"

@@ -1,4 +1,4 @@
-//! Callers that take their time, and more of them than there are places. The others must be answered
+//! Callers that take their time, and more of them than connections are allowed. The others must be answered
 //! all the while; how fast is for the soak of docs/performance.md to say, not for a test.
 
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::client::{Connection, head, post, review, trusting};
 use crate::running::Victim;
 
-/// The places that there are by default.
-const PLACES: u64 = 2048;
+/// How many connections there may be by default.
+const DEFAULT_MAX_CONNECTIONS: u64 = 2048;
 
 /// What callers of the program hold besides its connections: sockets, pipes, its log.
 const OTHER_DESCRIPTORS: usize = 64;
@@ -128,8 +128,8 @@ async fn ten_thousand_idle_connections_cost_the_apiserver_none() {
     apiserver.ask().await;
     let mut newcomer = Apiserver::connect(&victim).await;
     newcomer.ask().await;
-    assert!(victim.metric("memgate_connections").await <= PLACES);
-    assert!(victim.descriptors() <= usize::try_from(PLACES).unwrap() + OTHER_DESCRIPTORS);
+    assert!(victim.metric("memgate_connections").await <= DEFAULT_MAX_CONNECTIONS);
+    assert!(victim.descriptors() <= usize::try_from(DEFAULT_MAX_CONNECTIONS).unwrap() + OTHER_DESCRIPTORS);
     assert!(victim.metric("memgate_admission_shed_total{cause=\"connections\"}").await > 0);
     assert!(victim.peak_mib() <= 192, "{} MiB", victim.peak_mib());
     apiserver.ask().await;
@@ -142,11 +142,11 @@ fn idle_connections() -> usize {
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let may: usize = line.split_whitespace().nth(3).unwrap().parse().unwrap_or(usize::MAX);
     let count = (may.saturating_sub(4_000) / 2).clamp(200, 10_000);
-    assert!(count > 2_500 || may < 9_000, "more than there are places");
+    assert!(count > 2_500 || may < 9_000, "more than are allowed");
     count
 }
 
-/// A caller whose reviews are good, from one address, in such a number that it holds all places.
+/// A caller whose reviews are good, from one address, in such a number that it holds all connections.
 /// S4 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_address_cannot_take_all_connections() {

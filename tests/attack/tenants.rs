@@ -204,16 +204,16 @@ fn answers(case: &Case) -> String {
     let review = admission::parse(&review).unwrap();
     let snapshot = request::state(case).unwrap();
     let decision = decide(&review.request, &snapshot);
-    let mut said = String::new();
+    let mut answered = String::new();
     for phase in [Phase::Mutate, Phase::Validate] {
         let response: Value =
             serde_json::from_slice(&admission::respond(phase, &review, &decision).unwrap()).unwrap();
-        said += &response.to_string();
+        answered += &response.to_string();
         if let Some(patch) = response["response"]["patch"].as_str() {
-            said += std::str::from_utf8(&BASE64_STANDARD.decode(patch).unwrap()).unwrap();
+            answered += std::str::from_utf8(&BASE64_STANDARD.decode(patch).unwrap()).unwrap();
         }
     }
-    said
+    answered
 }
 
 const MARK: &str = "x-marks-the-spot";
@@ -241,10 +241,10 @@ fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
             secrets += 1;
         }
         let state = format!("{:?}", request::state(&case).unwrap());
-        let said = answers(&case);
+        let answered = answers(&case);
         for text in [MARK, encoded.as_str()] {
             assert!(!state.contains(text), "{file}: {}: the state holds a value", case.name);
-            assert!(!said.contains(text), "{file}: {}: {said}", case.name);
+            assert!(!answered.contains(text), "{file}: {}: {answered}", case.name);
         }
     }
     assert!(secrets > 10, "{secrets} Secrets are too few to say anything");
@@ -308,7 +308,7 @@ const ACROSS: [&str; 19] = [
 #[test]
 fn answers_do_not_depend_on_names_in_other_namespaces() {
     let mut named = BTreeSet::new();
-    let mut moved = 0;
+    let mut relocated = 0;
     let of_one_namespace =
         |file: &str| ["ark/", "arkonis/", "orka/"].iter().any(|family| file.starts_with(family));
     for (_, case) in cases().unwrap().into_iter().filter(|(file, _)| of_one_namespace(file)) {
@@ -319,13 +319,13 @@ fn answers_do_not_depend_on_names_in_other_namespaces() {
                 && object["metadata"].get("namespace").is_some_and(|namespace| *namespace != own);
             if let (true, Some(name)) = (foreign, object["metadata"]["name"].as_str()) {
                 object["metadata"]["name"] = json!(format!("{name}-elsewhere"));
-                moved += 1;
+                relocated += 1;
             }
         }
         if answers(&renamed) != answers(&case) {
             named.insert(case.name);
         }
     }
-    assert!(moved > 20, "{moved} objects elsewhere are too few to say anything");
+    assert!(relocated > 20, "{relocated} objects elsewhere are too few to say anything");
     assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
 }

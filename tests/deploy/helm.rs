@@ -106,8 +106,8 @@ fn template_of(chart: &Path, args: &[&str]) -> Output {
 
 /// What is rendered with a file of values.
 fn rendered_with(file: &str) -> BTreeMap<String, Value> {
-    let place = tempfile::tempdir().expect("a directory");
-    let path = place.path().join("values.yaml");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("values.yaml");
     fs::write(&path, file).expect("can be written");
     let output = template_of(&chart(), &["--values", &path.display().to_string()]);
     assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
@@ -156,7 +156,7 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
 fn is_what_memgate_prints() {
     for (values, args) in SAME {
         let mut wanted = by_name(printed(args));
-        // Helm makes the namespace of a release, or is told that it is there.
+        // Helm makes the namespace of a release, or finds that it is there.
         wanted.retain(|name, _| name != "v1 Namespace memgate-system");
         let got = by_name(rendered(values));
         let names = |objects: &BTreeMap<String, Value>| objects.keys().cloned().collect::<Vec<_>>();
@@ -174,9 +174,9 @@ fn is_what_memgate_prints() {
 fn refuses_values_that_it_does_not_know() {
     for value in REFUSED {
         let output = template(&[value]);
-        let words = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{value} is taken");
-        assert!(words.contains("values don't meet the specifications of the schema"), "{value}: {words}");
+        assert!(stderr.contains("values don't meet the specifications of the schema"), "{value}: {stderr}");
     }
 }
 
@@ -303,7 +303,7 @@ fn takes_zero_for_a_value() {
     assert_eq!(pod["terminationGracePeriodSeconds"], json!(20));
 }
 
-/// Of orka nothing is ever refused, whatever is said of the others.
+/// Orka's entries are never fail-closed, whatever the values say of the others.
 #[test]
 fn leaves_orka_open_when_others_fail_closed() {
     let values = ["webhooks.pods.failurePolicy=Fail", "webhooks.resources.failurePolicy=Fail"];
@@ -371,8 +371,8 @@ fn puts_common_labels_on_every_object() {
 fn wants_to_know_whom_callers_trust() {
     let values = ["certs.mode=csi", "certs.issuerRef.name=corporate", "certs.issuerRef.kind=ClusterIssuer"];
     let output = template(&values);
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && words.contains("certs.injectCaFrom is needed"), "{words}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("certs.injectCaFrom is needed"), "{stderr}");
     let from = [&values[..], &["certs.injectCaFrom=pki/root"]].concat();
     let text = String::from_utf8(template(&from).stdout).expect("text");
     assert_eq!(text.matches("cert-manager.io/inject-ca-from: pki/root").count(), 2, "{text}");
@@ -380,8 +380,8 @@ fn wants_to_know_whom_callers_trust() {
 
 #[test]
 fn renders_nothing_when_a_file_of_it_is_missing() {
-    let place = tempfile::tempdir().expect("a directory");
-    let copy = place.path().join("memgate");
+    let directory = tempfile::tempdir().expect("a directory");
+    let copy = directory.path().join("memgate");
     let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
     assert!(copied.expect("cp starts").success());
     let values = ["celPolicies.vap=true", "celPolicies.map=true", "metrics.rules.enabled=true"];
@@ -393,9 +393,9 @@ fn renders_nothing_when_a_file_of_it_is_missing() {
         let text = fs::read(&path).expect("can be read");
         fs::write(&path, "").expect("can be written");
         let output = template_of(&copy, &sets);
-        let words = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{} may be empty", name.display());
-        assert!(words.contains(&format!("files/{} is missing or empty", name.display())), "{words}");
+        assert!(stderr.contains(&format!("files/{} is missing or empty", name.display())), "{stderr}");
         fs::write(&path, text).expect("can be written");
     }
 }
@@ -454,7 +454,7 @@ fn the_tables_are_memgates() {
     let table = json!({
         "required": required,
         "defaults": [shared(mutating, "defaults.resources.memgate.dev", true)],
-        "judgements": [
+        "validations": [
             shared(validating, "resources.memgate.dev", true),
             shared(validating, "advice.memgate.dev", false),
         ],
@@ -474,11 +474,12 @@ fn the_tables_are_memgates() {
 
 #[test]
 fn what_comes_from_elsewhere_is_as_it_is_there() {
-    for twin in ["vap", "map"] {
+    for component in ["vap", "map"] {
         let mut objects = Vec::new();
         for family in family::ALL.map(|family| family.name) {
-            let args = ["--only=policies", &format!("--component={twin}"), &format!("--family={family}")];
-            // A family of which it has nothing to say is refused.
+            let args =
+                ["--only=policies", &format!("--component={component}"), &format!("--family={family}")];
+            // A family without such a component is refused.
             let printed = Command::new(env!("CARGO_BIN_EXE_memgate")).arg("manifests").args(args).output();
             let printed = String::from_utf8(printed.expect("memgate starts").stdout).expect("text");
             let own = self::objects(&printed)
@@ -487,7 +488,7 @@ fn what_comes_from_elsewhere_is_as_it_is_there() {
             objects.extend(own.map(|object| json!({"family": family, "object": object})));
         }
         assert!(!objects.is_empty());
-        bless(&format!("files/{twin}.json"), &json!({"objects": objects}));
+        bless(&format!("files/{component}.json"), &json!({"objects": objects}));
     }
     let all = printed(&["--component=alerts", "--component=dashboards"]);
     let find = |kind: &str| all.iter().find(|object| object["kind"] == kind).expect("an object");
@@ -503,7 +504,7 @@ fn table(family: &str) -> Value {
     let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
     let mut row = json!({
         "name": family, "rights": rights, "spared": [], "pods": [], "marked": [],
-        "defaultsIn": "", "defaults": [], "judgedIn": "", "judged": [], "memories": [],
+        "defaultsIn": "", "defaults": [], "validatedIn": "", "validated": [], "memories": [],
     });
     for entry in entries("MutatingWebhookConfiguration") {
         let name = entry["name"].as_str().expect("a name");
@@ -523,7 +524,7 @@ fn table(family: &str) -> Value {
             "deletions.memgate.dev" => row["memories"] = entry["rules"].clone(),
             "resources.memgate.dev" | "advice.memgate.dev" => {
                 if entry["rules"] != json!([]) {
-                    (row["judgedIn"], row["judged"]) = (entry["name"].clone(), entry["rules"].clone());
+                    (row["validatedIn"], row["validated"]) = (entry["name"].clone(), entry["rules"].clone());
                 }
             }
             _ => row["marked"].as_array_mut().expect("a list").push(short(&entry)),

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::generate::{components, families, folder};
 use crate::objects::{Objects, base, compare, printed, read};
-use crate::support::assets::{Assets, Places};
+use crate::support::assets::{Assets, SearchPaths};
 
 /// What is no object to be applied.
 const NOT_HERE: [Component; 1] = [Component::StaticManifest];
@@ -62,10 +62,10 @@ fn all_components_together_are_what_the_renderer_prints() {
         [Component::KindDev, Component::CertFiles],
     ];
     for rivals in rivals {
-        let beside = |component: &Component| {
+        let combines = |component: &Component| {
             rivals.contains(component) || component.decides().is_none() && *component != Component::FailClosed
         };
-        holds(&choices().into_iter().filter(beside).collect::<Vec<_>>());
+        holds(&choices().into_iter().filter(combines).collect::<Vec<_>>());
     }
 }
 
@@ -131,19 +131,19 @@ fn built(folder: &str, names: &[&str]) -> Objects {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = repository.join("target/tmp");
     fs::create_dir_all(&target).expect("a folder can be made");
-    let place = tempfile::tempdir_in(target).expect("a folder can be made");
-    let steps = place.path().strip_prefix(repository).expect("it is in the repository");
+    let scratch = tempfile::tempdir_in(target).expect("a folder can be made");
+    let steps = scratch.path().strip_prefix(repository).expect("it is in the repository");
     let root = "../".repeat(steps.iter().count()) + "deploy/kustomize";
     let components: Vec<_> = names.iter().map(|name| format!("{root}/components/{name}")).collect();
     let kustomization = json!({"resources": [format!("{root}/{folder}")], "components": components});
-    fs::write(place.path().join("kustomization.yaml"), kustomization.to_string()).expect("can be written");
-    kustomize(place.path())
+    fs::write(scratch.path().join("kustomization.yaml"), kustomization.to_string()).expect("can be written");
+    kustomize(scratch.path())
 }
 
 fn kustomize(folder: &Path) -> Objects {
-    let kubectl = Assets::find(&Places::from_environment()).expect("there is a kubectl").kubectl;
+    let kubectl = Assets::find(&SearchPaths::from_environment()).expect("there is a kubectl").kubectl;
     let output = Command::new(kubectl).arg("kustomize").arg(folder).env_clear().output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{}: {said}", folder.display());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{}: {stderr}", folder.display());
     read(&String::from_utf8(output.stdout).expect("is text"))
 }

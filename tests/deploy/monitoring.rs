@@ -266,11 +266,11 @@ fn panels_have_ids_and_places_of_their_own() {
     assert_eq!(titles.len(), panels.len(), "titles are used twice");
     let mut taken = BTreeMap::new();
     for panel in panels {
-        let (place, title) = (&panel["gridPos"], panel["title"].as_str().unwrap());
-        let (x, y) = (number(&place["x"]), number(&place["y"]));
-        assert!(x + number(&place["w"]) <= 24, "{title} is too wide");
+        let (position, title) = (&panel["gridPos"], panel["title"].as_str().unwrap());
+        let (x, y) = (number(&position["x"]), number(&position["y"]));
+        assert!(x + number(&position["w"]) <= 24, "{title} is too wide");
         for cell in
-            (x..x + number(&place["w"])).flat_map(|x| (y..y + number(&place["h"])).map(move |y| (x, y)))
+            (x..x + number(&position["w"])).flat_map(|x| (y..y + number(&position["h"])).map(move |y| (x, y)))
         {
             let other = taken.insert(cell, title);
             assert_eq!(other, None, "{title} lies over another panel");

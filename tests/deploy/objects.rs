@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use memgate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate::deploy::render;
 use memgate::manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ pub(crate) type Objects = BTreeMap<String, Value>;
 pub(crate) fn printed(arguments: &[&str]) -> Objects {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
     let output = command.arg("manifests").args(arguments).env_clear().output().expect("memgate starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "memgate manifests {arguments:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "memgate manifests {arguments:?}: {stderr}");
     read(&String::from_utf8(output.stdout).expect("is text"))
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn base() -> Objects {
         components: [].into(),
         flags: Vec::new(),
     };
-    read(&render(&plan, &Part::ALL).expect("it can be written"))
+    read(&render(&plan, &InstallPart::ALL).expect("it can be written"))
 }
 
 /// The objects in a YAML text.
@@ -88,7 +88,7 @@ fn drop_empty(value: &mut Value) {
     }
 }
 
-/// Notes where two objects differ, place by place.
+/// Notes where two objects differ, pointer by pointer.
 pub(crate) fn differ(path: &str, rendered: &Value, written: &Value, differences: &mut Vec<String>) {
     match (rendered, written) {
         (Value::Object(rendered), Value::Object(written)) => {

@@ -23,7 +23,7 @@ fn each_code_that_refuses_is_classified() {
     let refusing = refusing();
     for family in family::ALL {
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        let rules: BTreeSet<&str> = twinned(family).collect();
+        let rules: BTreeSet<&str> = codes_in_cel(family).collect();
         let without = family.not_in_cel.iter().map(|(code, _)| code.name);
         for code in rules.into_iter().chain(without) {
             *known.entry(code).or_default() += 1;
@@ -38,8 +38,7 @@ fn each_code_that_refuses_is_classified() {
 
 #[test]
 fn names_are_unique() {
-    let twins = family::ALL;
-    let policies = cel_policies::validating(&twins);
+    let policies = cel_policies::validating(&family::ALL);
     let names: BTreeSet<_> = policies.iter().map(|(policy, _)| policy.metadata.name.clone()).collect();
     assert_eq!(names.len(), policies.len());
     for (policy, binding) in policies {
@@ -64,7 +63,7 @@ fn the_page_is_up_to_date() {
     );
 }
 
-fn twinned(family: &'static Family) -> impl Iterator<Item = &'static str> {
+fn codes_in_cel(family: &'static Family) -> impl Iterator<Item = &'static str> {
     family.cel_tables.iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
 }
 

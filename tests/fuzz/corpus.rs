@@ -25,7 +25,7 @@ const ROUNDS: u32 = 1_500;
 /// Runs the target on everything that was kept.
 pub(crate) fn replay(target: &Target) -> Result<(), Failed> {
     for path in kept(target)? {
-        judge(target, &fs::read(&path)?).map_err(|wrong| format!("{}: {wrong}", path.display()))?;
+        run(target, &fs::read(&path)?).map_err(|wrong| format!("{}: {wrong}", path.display()))?;
     }
     Ok(())
 }
@@ -38,7 +38,7 @@ pub(crate) fn fuzz(target: &Target) -> Result<(), Failed> {
         return Err("there are no seeds".into());
     }
     for seed in &seeds {
-        judge(target, seed).map_err(|wrong| keep(target, seed, &wrong))?;
+        run(target, seed).map_err(|wrong| keep(target, seed, &wrong))?;
     }
     for path in kept(target)? {
         seeds.push(fs::read(path)?);
@@ -65,7 +65,7 @@ fn config() -> Config {
 fn batch(target: &Target, seeds: &[Vec<u8>], mut runner: TestRunner) -> Result<(), Failed> {
     let input = |(seed, damage): &(Index, Vec<_>)| damaged(&seeds[seed.index(seeds.len())], damage, seeds);
     let result = runner.run(&(any::<Index>(), damages()), |choice| {
-        judge(target, &input(&choice)).map_err(TestCaseError::fail)
+        run(target, &input(&choice)).map_err(TestCaseError::fail)
     });
     match result {
         Ok(()) => Ok(()),
@@ -75,9 +75,8 @@ fn batch(target: &Target, seeds: &[Vec<u8>], mut runner: TestRunner) -> Result<(
 }
 
 /// What is wrong with the answer to an input; a panic is.
-fn judge(target: &Target, input: &[u8]) -> Result<(), String> {
-    let run = AssertUnwindSafe(|| (target.run)(input));
-    catch_unwind(run).unwrap_or_else(|panic| {
+fn run(target: &Target, input: &[u8]) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| (target.run)(input))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Err(format!("panicked: {}", text.unwrap_or("no message")))

@@ -3,7 +3,7 @@
 use proptest::{collection, prelude::*, sample::Index};
 use serde_json::{Value, json};
 
-use crate::places::places;
+use crate::pointers::all_pointers;
 
 /// One thing that goes wrong.
 #[derive(Debug, Clone)]
@@ -174,19 +174,19 @@ pub(crate) fn damaged(seed: &[u8], damages: &[Damage], seeds: &[Vec<u8>]) -> Vec
 }
 
 fn damage_value(value: &mut Value, damage: &Damage) {
-    let places = places(value);
-    let place = |index: &Index| places[index.index(places.len())].as_str();
+    let pointers = all_pointers(value);
+    let pointer = |index: &Index| pointers[index.index(pointers.len())].as_str();
     match damage {
-        Damage::Replaced { at, by } => set(value, place(at), by.clone()),
+        Damage::Replaced { at, by } => set(value, pointer(at), by.clone()),
         Damage::Moved { from, to } => {
-            let moved = value.pointer(place(from)).cloned().unwrap_or_default();
+            let copy = value.pointer(pointer(from)).cloned().unwrap_or_default();
             // Values that hold themselves double with each step.
-            if moved.to_string().len() < 4096 {
-                set(value, place(to), moved);
+            if copy.to_string().len() < 4096 {
+                set(value, pointer(to), copy);
             }
         }
         Damage::Missing { at } => {
-            let Some((parent, key)) = place(at).rsplit_once('/') else { return };
+            let Some((parent, key)) = pointer(at).rsplit_once('/') else { return };
             match value.pointer_mut(parent) {
                 Some(Value::Object(members)) => {
                     members.shift_remove(&unescaped(key));
@@ -198,7 +198,7 @@ fn damage_value(value: &mut Value, damage: &Damage) {
             }
         }
         Damage::Renamed { at, key } => {
-            let Some((parent, old)) = place(at).rsplit_once('/') else { return };
+            let Some((parent, old)) = pointer(at).rsplit_once('/') else { return };
             if let Some(members) = value.pointer_mut(parent).and_then(Value::as_object_mut)
                 && let Some(member) = members.shift_remove(&unescaped(old))
             {
@@ -206,7 +206,7 @@ fn damage_value(value: &mut Value, damage: &Damage) {
             }
         }
         Damage::Longer { at, word } => {
-            if let Some(Value::String(text)) = value.pointer_mut(place(at)) {
+            if let Some(Value::String(text)) = value.pointer_mut(pointer(at)) {
                 text.push_str(word);
             }
         }
@@ -218,8 +218,8 @@ fn damage_value(value: &mut Value, damage: &Damage) {
     }
 }
 
-fn set(value: &mut Value, place: &str, by: Value) {
-    if let Some(target) = value.pointer_mut(place) {
+fn set(value: &mut Value, pointer: &str, by: Value) {
+    if let Some(target) = value.pointer_mut(pointer) {
         *target = by;
     }
 }
@@ -230,25 +230,25 @@ fn unescaped(key: &str) -> String {
 
 fn damage_bytes(bytes: &mut Vec<u8>, damage: &Damage, seeds: &[Vec<u8>]) {
     let length = bytes.len();
-    let place = |index: &Index| index.index(length + 1);
+    let offset = |index: &Index| index.index(length + 1);
     match damage {
         Damage::Byte { at, byte } if length > 0 => bytes[at.index(length)] = *byte,
         Damage::Word { at, word } => {
-            let at = place(at);
+            let at = offset(at);
             bytes.splice(at..at, word.bytes());
         }
         Damage::Cut { from, length: cut } => {
-            let from = place(from);
+            let from = offset(from);
             bytes.drain(from..length.min(from + usize::from(*cut)));
         }
         Damage::Twice { from, length: part, to } => {
-            let (from, to) = (place(from), place(to));
+            let (from, to) = (offset(from), offset(to));
             let part = bytes[from..length.min(from + usize::from(*part))].to_vec();
             bytes.splice(to..to, part);
         }
         Damage::Crossed { at, other, from } => {
             let other = &seeds[other.index(seeds.len())];
-            bytes.truncate(place(at));
+            bytes.truncate(offset(at));
             bytes.extend_from_slice(&other[from.index(other.len() + 1)..]);
         }
         _ => {}

@@ -25,8 +25,8 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::support::{cases, tools};
 
-/// How often each case's object is written in another way.
-const WAYS: usize = 3;
+/// How many times each case's object is written in another way.
+const REWRITES_PER_OBJECT: usize = 3;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, run: fn(&mut Go) -> Result<()>| {
@@ -91,7 +91,7 @@ fn reads_odd_texts_alike(go: &mut Go) -> Result<()> {
     let pod = scene.object.to_string();
     let inside = |text: &str| pod.replacen('{', &format!("{{{text},"), 1);
     let deep = |depth: usize| inside(&format!(r#""x":{}{}"#, "[".repeat(depth), "]".repeat(depth)));
-    let odd: [(&str, Vec<u8>, bool); 18] = [
+    let unusual: [(&str, Vec<u8>, bool); 18] = [
         ("as it is", pod.clone().into(), false),
         ("a key twice, the last wins", inside(r#""metadata":{"name":"other"}"#).into(), false),
         ("a key in other case", inside(r#""Metadata":{"labels":{}},"SPEC":null"#).into(), false),
@@ -111,7 +111,7 @@ fn reads_odd_texts_alike(go: &mut Go) -> Result<()> {
         ("a comment", inside("/* x */ \"x\":1").into(), true),
         ("nothing", Vec::new(), true),
     ];
-    for (name, text, refused) in odd {
+    for (name, text, refused) in unusual {
         let read = go.read(&text)?;
         let ours = decide_on(&scene, &text)?;
         ensure!(ours.is_none() == refused, "{name}: memgate says {ours:?}, Go {read:?}");
@@ -137,7 +137,7 @@ fn reads_repeated_keys_alike(go: &mut Go) -> Result<()> {
             // Go's typed readers would refuse it as well, whatever stands there twice.
             continue;
         }
-        for _ in 0..WAYS {
+        for _ in 0..REWRITES_PER_OBJECT {
             let mut text = String::new();
             put(&scene.object, &scene.object, runner.rng(), &mut text);
             let name = format!("{file}: {}: {text}", scene.case.name);
@@ -198,13 +198,13 @@ fn scene() -> Result<Scene> {
 
 /// The decision on a scene whose object is this text; `None` when it is refused as unreadable.
 fn decide_on(scene: &Scene, text: &[u8]) -> Result<Option<Decision>> {
-    const PLACE: &str = r#""the object""#;
+    const PLACEHOLDER: &str = r#""the object""#;
     let Ok(text) = str::from_utf8(text) else { return Ok(None) };
     let mut review = casefile::request::review(&scene.case);
     review["request"]["object"] = json!("the object");
     let body = review.to_string();
-    ensure!(body.matches(PLACE).count() == 1, "the object has no place of its own");
-    let body = body.replacen(PLACE, text, 1);
+    ensure!(body.matches(PLACEHOLDER).count() == 1, "the placeholder does not stand alone");
+    let body = body.replacen(PLACEHOLDER, text, 1);
     match admission::parse(&body) {
         Ok(review) => {
             let decision = decide(&review.request, &scene.snapshot);
@@ -217,19 +217,19 @@ fn decide_on(scene: &Scene, text: &[u8]) -> Result<Option<Decision>> {
 
 /// That two decisions say the same, in any order: Go sorts the keys of what it writes.
 fn same(name: &str, ours: &Decision, theirs: &Decision) -> Result<()> {
-    let said = |decision: &Decision| {
+    let summary = |decision: &Decision| {
         let findings = decision.findings.iter();
-        let mut said: Vec<String> = findings
+        let mut lines: Vec<String> = findings
             .map(|finding| format!("{} {} {}", finding.code.name, finding.pointer, finding.severity.name()))
             .collect();
-        said.extend(decision.edits.iter().map(|edit| {
+        lines.extend(decision.edits.iter().map(|edit| {
             // A position in a list of keys that were sorted is none of the edit's own.
             format!("{} {} {:?}", edit.op.name(), edit.pointer, edit.value)
         }));
-        said.sort();
-        (decision.reason, said)
+        lines.sort();
+        (decision.reason, lines)
     };
-    let (ours, theirs) = (said(ours), said(theirs));
+    let (ours, theirs) = (summary(ours), summary(theirs));
     ensure!(ours == theirs, "{name}\nours   {ours:?}\ntheirs {theirs:?}");
     Ok(())
 }
@@ -280,8 +280,9 @@ fn other(member: &Value, whole: &Value, random: u32) -> String {
         _ => {}
     }
     let same_type = |value: &&Value| std::mem::discriminant(*value) == std::mem::discriminant(member);
-    let all = crate::places::places(whole);
-    let alike: Vec<&Value> = all.iter().filter_map(|place| whole.pointer(place)).filter(same_type).collect();
+    let all = crate::pointers::all_pointers(whole);
+    let alike: Vec<&Value> =
+        all.iter().filter_map(|pointer| whole.pointer(pointer)).filter(same_type).collect();
     alike[random as usize % alike.len()].to_string()
 }
 

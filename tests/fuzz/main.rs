@@ -24,8 +24,8 @@ mod support;
 mod corpus;
 mod damage;
 mod go;
-mod judge;
-mod places;
+mod invariants;
+mod pointers;
 mod targets;
 
 use std::process::ExitCode;

@@ -28,8 +28,8 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use crate::{
-    judge::judge,
-    places::places,
+    invariants::check_invariants,
+    pointers::all_pointers,
     support::{cases, certs::Authority},
 };
 
@@ -96,7 +96,7 @@ fn whole(case: &Case) -> Value {
 
 fn review(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
-    judge(text, &state::empty(Settings::default()))
+    check_invariants(text, &state::empty(Settings::default()))
 }
 
 fn scene(input: &[u8]) -> Result<(), String> {
@@ -106,7 +106,7 @@ fn scene(input: &[u8]) -> Result<(), String> {
         // An object that cannot be read is no part of the state.
         let _unreadable = state::add(&mut snapshot, object);
     }
-    judge(&scene["review"].to_string(), &snapshot)
+    check_invariants(&scene["review"].to_string(), &snapshot)
 }
 
 /// The objects of every tenth case as people write them, and what the repository has of manifests.
@@ -130,10 +130,10 @@ fn yaml(input: &[u8]) -> Result<(), String> {
     let snapshot = state::empty(Settings::default());
     for (index, document) in parsed.documents.iter().enumerate() {
         let object = document.value().to_string();
-        for place in places(document.value()).iter().take(50) {
-            let place = document.locate(&Pointer::new(place.as_str()));
+        for pointer in all_pointers(document.value()).iter().take(50) {
+            let location = document.locate(&Pointer::new(pointer.as_str()));
             // A span that is none would panic.
-            let _text = source.slice(place.caret);
+            let _text = source.slice(location.caret);
         }
         let request = Asked {
             operation: Operation::Create,

@@ -31,7 +31,7 @@ pub(crate) const NAMESPACE: &str = "memgate-system";
 /// The machine that pods are on.
 const NODE: &str = "stand-in";
 /// How often it looks; a real one learns of changes at once, and probes every few seconds.
-const LOOK: Duration = Duration::from_millis(250);
+const SYNC_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long a pod may take to end. A real one has two minutes, as the last calls come on connections
 /// that an apiserver keeps for 90 s; `tests/apiserver/faults` counts those.
@@ -85,7 +85,7 @@ impl Kubelet {
                     }
                 }
                 endpoints.set(ready);
-                thread::sleep(LOOK);
+                thread::sleep(SYNC_INTERVAL);
             }
         };
         Self { stop, hurry, thread: Some(thread::spawn(run)) }
@@ -211,7 +211,8 @@ fn run(cluster: &ControlPlane, pod: &Value) -> Result<Running> {
     let files = Scratch::new("pod")?;
     let mounts = mounts(cluster, spec, &files)?;
     let args = spec["containers"][0]["args"].as_array().context("no arguments")?;
-    let args: Vec<String> = args.iter().filter_map(Value::as_str).map(|arg| moved(arg, &mounts)).collect();
+    let args: Vec<String> =
+        args.iter().filter_map(Value::as_str).map(|arg| with_local_paths(arg, &mounts)).collect();
     let (process, listen, health) = wait::with_free_ports(|[listen, health]| {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let (listen, health) = (at(listen), at(health));
@@ -263,7 +264,8 @@ fn mounts(cluster: &ControlPlane, spec: &Value, files: &Scratch) -> Result<Vec<(
     Ok(mounts)
 }
 
-fn moved(arg: &str, mounts: &[(String, PathBuf)]) -> String {
+/// The argument with the directory on this machine in place of each mount path.
+fn with_local_paths(arg: &str, mounts: &[(String, PathBuf)]) -> String {
     let replace = |arg: String, (at, directory): &(String, PathBuf)| arg.replace(at, &show(directory));
     mounts.iter().fold(arg.to_owned(), replace)
 }

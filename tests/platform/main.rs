@@ -2,12 +2,7 @@
 //! platform for its resources and pods to be admitted, its kinds to be watched, what it needs to be
 //! installed, and its codes to be explained.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test stops where something is wrong"
-)]
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 mod tiny;
 
@@ -21,7 +16,7 @@ use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memgate::deploy::component::Component;
-use memgate::deploy::install_plan::{InstallPlan, Part, WebhookEndpoint};
+use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate::deploy::render;
 use memgate::family;
 use memgate::model::settings::Settings;
@@ -178,7 +173,7 @@ fn what_it_needs_is_installed() {
         components: BTreeSet::from([Component::Vap]),
         flags: Vec::new(),
     };
-    let text = render(&plan, &Part::ALL).expect("it renders");
+    let text = render(&plan, &InstallPart::ALL).expect("it renders");
     for part in [
         "--family=tiny",
         "tiny.pods.memgate.dev",

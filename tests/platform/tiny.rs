@@ -43,4 +43,5 @@ pub(crate) static FAMILY: Family = Family {
     referrer: inject::referrer,
     knows_other_pods: None,
     namespace_of_pod: None,
+    stand_in_pods: None,
 };

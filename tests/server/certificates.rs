@@ -211,7 +211,7 @@ async fn a_pair_that_is_refused_for_its_dates_is_taken_when_they_are_right() {
         assert!(shows(&server, &old).await, "{shift}");
         clock.shift(-shift);
         until("the pair should be taken", || shows(&server, &new)).await;
-        assert_eq!(server.metric(failed).await.as_deref(), Some("1"), "{shift}: told once");
+        assert_eq!(server.metric(failed).await.as_deref(), Some("1"), "{shift}: counted once");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::client::{post, review};
 use crate::running::Running;
 
 fn panics_over_agents(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
-    assert!(!request.object.is_some_and(|object| object.contains("arkonis.dev")), "told to panic");
+    assert!(!request.object.is_some_and(|object| object.contains("arkonis.dev")), "asked to panic");
     decide(request, snapshot)
 }
 
@@ -29,7 +29,7 @@ async fn a_panic_is_an_answer_and_the_process_lives() {
         connection.send(&post("/mutate", &review("u-1", Some("a")))).await;
         let answer = connection.answer().await;
         assert_eq!((answer.status, answer.header("retry-after")), (500, None));
-        assert!(!answer.text().contains("told to panic"));
+        assert!(!answer.text().contains("asked to panic"));
     }
     connection.send(&post("/mutate", &review("u-1", None))).await;
     assert_eq!(connection.answer().await.status, 200);

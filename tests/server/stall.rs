@@ -37,8 +37,9 @@ fn start(decide: Decide) -> (Runtime, Running) {
     (runtime, server)
 }
 
+/// R15 of docs/reliability.md.
 #[test]
-fn r15_probes_show_that_a_runtime_is_stalled_and_others_go_on() {
+fn probes_show_that_a_runtime_is_stalled_and_others_go_on() {
     let (stuck_runtime, stuck) = start(blocks);
     let (other_runtime, other) = start(decide);
     let test = Builder::new_current_thread().enable_all().build().unwrap();

@@ -9,11 +9,11 @@ use tokio::time::{sleep, timeout};
 use crate::client::{head, post, review};
 use crate::running::{Running, TIMEOUT, until};
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(150);
 
 #[tokio::test]
 async fn a_handshake_that_does_not_come_is_given_up() {
-    let server = Running::start(|options| options.timers.handshake = SHORT);
+    let server = Running::start(|options| options.timers.handshake = SHORT_TIMEOUT);
     let mut silent = TcpStream::connect(server.addresses.webhook).await.unwrap();
     let read = timeout(TIMEOUT, silent.read(&mut [0; 64])).await.expect("the server should hang up");
     assert_eq!(read.unwrap_or(0), 0);
@@ -23,7 +23,7 @@ async fn a_handshake_that_does_not_come_is_given_up() {
 
 #[tokio::test]
 async fn a_head_that_drips_is_cut_from_its_first_byte_on() {
-    let server = Running::start(|options| options.timers.head = SHORT);
+    let server = Running::start(|options| options.timers.head = SHORT_TIMEOUT);
     let mut connection = server.connect().await;
     for byte in head("/mutate", 10) {
         if connection.try_send(&[byte]).await.is_err() {
@@ -38,12 +38,12 @@ async fn a_head_that_drips_is_cut_from_its_first_byte_on() {
 #[tokio::test]
 async fn being_idle_is_no_offence() {
     let server = Running::start(|options| {
-        options.timers.head = SHORT;
-        options.timers.body = SHORT;
+        options.timers.head = SHORT_TIMEOUT;
+        options.timers.body = SHORT_TIMEOUT;
     });
     let mut connection = server.connect().await;
     for _ in 0..3 {
-        sleep(SHORT * 3).await;
+        sleep(SHORT_TIMEOUT * 3).await;
         connection.send(&post("/mutate", &review("u-1", None))).await;
         assert_eq!(connection.answer().await.status, 200);
     }
@@ -51,7 +51,7 @@ async fn being_idle_is_no_offence() {
 
 #[tokio::test]
 async fn an_idle_connection_ends_some_time() {
-    let server = Running::start(|options| options.timers.idle = SHORT);
+    let server = Running::start(|options| options.timers.idle = SHORT_TIMEOUT);
     let mut used = server.connect().await;
     used.send(&post("/mutate", &review("u-1", None))).await;
     assert_eq!(used.answer().await.status, 200);
@@ -62,7 +62,7 @@ async fn an_idle_connection_ends_some_time() {
 
 #[tokio::test]
 async fn a_body_that_drips_is_refused() {
-    let server = Running::start(|options| options.timers.body = SHORT);
+    let server = Running::start(|options| options.timers.body = SHORT_TIMEOUT);
     let mut connection = server.connect().await;
     connection.send(&head("/mutate", 1000)).await;
     connection.send(b"{").await;

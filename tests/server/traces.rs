@@ -182,7 +182,7 @@ async fn spans_say_how_a_review_went_and_nothing_of_what_it_was_about() {
 
     let spans = collector.spans();
     let requests: Vec<_> = spans.iter().filter(|span| !span.attributes.is_empty()).collect();
-    let told: Vec<_> = requests.iter().map(|span| text_attributes(&span.attributes)).collect();
+    let attributes: Vec<_> = requests.iter().map(|span| text_attributes(&span.attributes)).collect();
     let expected = |webhook: &str, operation: &str, verdict: &str, reason: &str, group: Option<&str>| {
         let mut attributes = BTreeMap::from([
             ("memgate.webhook".to_owned(), webhook.to_owned()),
@@ -197,7 +197,7 @@ async fn spans_say_how_a_review_went_and_nothing_of_what_it_was_about() {
         attributes
     };
     assert_eq!(
-        told,
+        attributes,
         [
             expected("mutate", "CREATE", "allowed", "injected", Some("core")),
             expected("validate", "CREATE", "denied", "invalid", Some("arkonis.dev")),
@@ -222,7 +222,7 @@ async fn spans_say_how_a_review_went_and_nothing_of_what_it_was_about() {
         let sent = [pod_review().to_string(), memory_review().to_string()].concat() + "state-of-the-caller";
         assert!(sent.contains(secret) || secret == "notes-of-the-agent", "{secret} was not sent");
         let leaked = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
-        assert!(!leaked, "{secret} was told to the collector");
+        assert!(!leaked, "{secret} was sent to the collector");
     }
 }
 
@@ -274,9 +274,9 @@ async fn a_lookup_is_traced_with_its_kind() {
     server.ended().await;
     let spans = collector.spans();
     let lookups = spans.iter().filter(|span| span.name == "lookup");
-    let told: Vec<_> = lookups.map(|span| text_attributes(&span.attributes)).collect();
+    let attributes: Vec<_> = lookups.map(|span| text_attributes(&span.attributes)).collect();
     let kinds = |kinds: &str| BTreeMap::from([("memgate.kinds".to_owned(), kinds.to_owned())]);
-    assert_eq!(told, [kinds("ArkAgent,Namespace"), kinds("ArkonisDeployment")]);
+    assert_eq!(attributes, [kinds("ArkAgent,Namespace"), kinds("ArkonisDeployment")]);
 }
 
 /// A collector that takes connections and never answers: the queue fills, and no request waits for it.
@@ -330,7 +330,7 @@ impl Program {
     }
 
     /// The value of a field in the next line of the log with this message.
-    fn told(&mut self, message: &str, field: &str) -> String {
+    fn wait_for_field(&mut self, message: &str, field: &str) -> String {
         loop {
             let line = self.lines.next().expect("the program has ended").unwrap();
             let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
@@ -350,7 +350,7 @@ async fn a_collector_that_is_away_is_logged_once() {
     let endpoint = format!("http://{closed}");
     let mut program =
         Program::start(directory.path(), &["--otlp-endpoint", &endpoint, "--otlp-sampling", "1"]);
-    let health: SocketAddr = program.told("serving", "health").parse().unwrap();
+    let health: SocketAddr = program.wait_for_field("serving", "health").parse().unwrap();
     let webhook: SocketAddr = program.log.last().unwrap()["webhook"].as_str().unwrap().parse().unwrap();
     let ca = std::fs::read_to_string(directory.path().join("ca.crt")).unwrap();
     let mut connection = Connection::open(webhook, &ca, &["http/1.1"]).await.unwrap();
@@ -361,10 +361,11 @@ async fn a_collector_that_is_away_is_logged_once() {
         until("the batch has failed", async || plain(health, "/metrics").await.text().contains(&failed))
             .await;
     }
-    // The last line that is written: after this all that there was to say has been said.
+    // The last line that is written.
     let pid = program.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    program.told("stopped", "message");
-    let said = program.log.iter().filter(|line| line["message"] == "traces cannot be sent; they are dropped");
-    assert_eq!(said.count(), 1, "{:?}", program.log);
+    program.wait_for_field("stopped", "message");
+    let errors =
+        program.log.iter().filter(|line| line["message"] == "traces cannot be sent; they are dropped");
+    assert_eq!(errors.count(), 1, "{:?}", program.log);
 }

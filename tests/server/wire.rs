@@ -12,7 +12,7 @@ use crate::client::{Connection, head, post, request, review};
 use crate::running::{Running, options};
 
 /// The default limit of a body.
-const LIMIT: usize = 8 << 20;
+const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// Something sent and what comes back.
 struct Row {
@@ -58,7 +58,15 @@ fn rows() -> Vec<Row> {
         media("gzip", 415, &[("content-type", "application/json"), ("content-encoding", "gzip")]),
         media("identity", 200, &[("content-type", "application/json"), ("content-encoding", "identity")]),
         row("a timeout without unit", 400, "10s", "POST", "/mutate?timeout=10", JSON, &good),
-        row("a body beyond the limit", 413, "8388608", "POST", "/mutate", JSON, &vec![b' '; LIMIT + 1]),
+        row(
+            "a body beyond the limit",
+            413,
+            "8388608",
+            "POST",
+            "/mutate",
+            JSON,
+            &vec![b' '; MAX_BODY_BYTES + 1],
+        ),
         body("an empty body", "empty", b""),
         body("no JSON", "JSON", b"hello"),
         body("a truncated review", "JSON", &good[..good.len() - 1]),
@@ -130,14 +138,14 @@ async fn a_connection_goes_on_after_refusals_and_reviews() {
 async fn a_body_at_the_limit_is_read() {
     let server = Running::start(|_| {});
     let mut body = review("u-1", None);
-    body.resize(LIMIT, b' ');
+    body.resize(MAX_BODY_BYTES, b' ');
     assert_eq!(server.ask(&post("/mutate", &body)).await.review()["uid"], "u-1");
 }
 
 #[tokio::test]
 async fn a_length_beyond_the_limit_is_refused_before_the_body() {
     let server = Running::start(|_| {});
-    let answer = server.ask(&head("/mutate", LIMIT + 1)).await;
+    let answer = server.ask(&head("/mutate", MAX_BODY_BYTES + 1)).await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.header("connection"), Some("close"));
 }
@@ -200,7 +208,7 @@ async fn says_whether_to_go_on_when_asked() {
     assert_eq!(connection.answer().await.status, 100);
     connection.send(&good).await;
     assert_eq!(connection.answer().await.review()["uid"], "u-1");
-    connection.send(&ask(LIMIT + 1)).await;
+    connection.send(&ask(MAX_BODY_BYTES + 1)).await;
     assert_eq!(connection.answer().await.status, 413);
 }
 

@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// How many of the memories that come and go are there at a time.
-const THERE: u64 = 200;
+const LIVE_MEMORIES: u64 = 200;
 
 /// Memory may grow by a twentieth between the middle third and the last one.
-const GROWTH: u64 = 20;
+const GROWTH_DIVISOR: u64 = 20;
 
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let cluster = ControlPlane::start()?;
@@ -47,11 +47,11 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     println!("calls: {sum}\nchurn: {churned}");
     sum.all_good()?;
     churned.all_good()?;
-    judge(&used)
+    check_growth(&used)
 }
 
 /// The most of the middle third of the time against the most of the last one.
-fn judge(used: &[Usage]) -> Result<()> {
+fn check_growth(used: &[Usage]) -> Result<()> {
     let third = used.len() / 3;
     ensure!(third > 0, "three windows are the least");
     let most = |used: &[Usage]| {
@@ -60,8 +60,8 @@ fn judge(used: &[Usage]) -> Result<()> {
     };
     let (middle, last) = (most(&used[third..used.len() - third]), most(&used[used.len() - third..]));
     println!("memory and files: {middle:?} in the middle third, {last:?} in the last one");
-    ensure!(last.0 <= middle.0 + middle.0 / GROWTH, "memory grows");
-    ensure!(last.1 <= middle.1 + middle.1 / GROWTH, "files grow");
+    ensure!(last.0 <= middle.0 + middle.0 / GROWTH_DIVISOR, "memory grows");
+    ensure!(last.1 <= middle.1 + middle.1 / GROWTH_DIVISOR, "files grow");
     Ok(())
 }
 
@@ -76,7 +76,7 @@ fn usage(fleet: &mut Fleet) -> Result<Usage> {
     Ok(sum)
 }
 
-/// Memories that come at this rate, and go when [`THERE`] others have come.
+/// Memories that come at this rate, and go when [`LIVE_MEMORIES`] others have come.
 fn churn(cluster: &ControlPlane, namespace: &str, per_minute: u32) -> Load {
     let (client, namespace) = (cluster.client(), namespace.to_owned());
     let pace = Pace { per_second: per_minute.div_ceil(60), at_once: 20 };
@@ -86,7 +86,7 @@ fn churn(cluster: &ControlPlane, namespace: &str, per_minute: u32) -> Load {
             let failed = |error: anyhow::Error| Failure::new("apiserver", format!("{error:#}"));
             let made = memory(&format!("churn-{number}"));
             create(&client, &namespace, &made, "").await.and_then(Answer::object).map_err(failed)?;
-            let Some(old) = number.checked_sub(THERE) else { return Ok(()) };
+            let Some(old) = number.checked_sub(LIVE_MEMORIES) else { return Ok(()) };
             let old = path(&made, &namespace, Some(&format!("churn-{old}"))).map_err(failed)?;
             let gone = send(&client, Method::DELETE, &old, None).await;
             gone.and_then(Answer::object).map(|_| ()).map_err(failed)

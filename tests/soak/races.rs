@@ -1,5 +1,5 @@
 //! A memory, its agent and the agent's pod, applied in one go: the pod has its memory,
-//! however often: memgate is asked about each pod before its watches can have told of the rest.
+//! however often: memgate is asked about each pod before its watches can have delivered the rest.
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;

@@ -24,7 +24,7 @@ pub(crate) fn restarts(parameters: &Parameters) -> Result<()> {
     tally.all_good()?;
     let mut left = fleet.all_left()?;
     left.sort_unstable();
-    let at = |place: usize| left.get(place).copied().unwrap_or_default();
+    let at = |index: usize| left.get(index).copied().unwrap_or_default();
     let (half, last) = (left.len() / 2, left.len().saturating_sub(1));
     println!("a replica took {:.0?} to {:.0?} to end, {:.0?} in the middle", at(0), at(last), at(half));
     Ok(())

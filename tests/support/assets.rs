@@ -68,19 +68,19 @@ impl Assets {
     ///
     /// # Errors
     /// When a program is missing and cannot be built; the text names the ways to get it.
-    pub(crate) fn find(places: &Places) -> Result<Self> {
+    pub(crate) fn find(paths: &SearchPaths) -> Result<Self> {
         Ok(Self {
-            etcd: places.locate(Program::Etcd)?,
-            apiserver: places.locate(Program::ApiServer)?,
-            controller_manager: places.locate(Program::ControllerManager)?,
-            kubectl: places.locate(Program::Kubectl)?,
+            etcd: paths.locate(Program::Etcd)?,
+            apiserver: paths.locate(Program::ApiServer)?,
+            controller_manager: paths.locate(Program::ControllerManager)?,
+            kubectl: paths.locate(Program::Kubectl)?,
         })
     }
 }
 
 /// Where to look; a value, so that tests can look elsewhere.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SearchPaths {
     /// The value of `KUBEBUILDER_ASSETS`.
     pub(crate) kubebuilder_assets: Option<PathBuf>,
     /// setup-envtest's own directory, which holds one `<version>-<os>-<arch>` each.
@@ -91,8 +91,8 @@ pub(crate) struct Places {
     pub(crate) go: Option<PathBuf>,
 }
 
-impl Places {
-    /// The places that the environment of this process tells.
+impl SearchPaths {
+    /// Those of the environment of this process.
     pub(crate) fn from_environment() -> Self {
         Self {
             kubebuilder_assets: directory_from("KUBEBUILDER_ASSETS"),

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::assets::{Places, Program, SERIES, is_executable};
+use super::assets::{Program, SERIES, SearchPaths, is_executable};
 
 /// The version that `tools/envtest/kubernetes/go.mod` asks for. It is given to the linker, as
 /// modules carry no version in their sources: unset, the apiserver calls itself `v0.0.0-master`.
@@ -41,7 +41,7 @@ pub(crate) struct Recipe {
 }
 
 /// The program of a control plane from the cache, built first when it is not there.
-pub(crate) fn cached(program: Program, places: &Places) -> Result<PathBuf> {
+pub(crate) fn cached(program: Program, paths: &SearchPaths) -> Result<PathBuf> {
     let recipe = Recipe {
         name: program.name(),
         version: KUBERNETES_VERSION,
@@ -49,22 +49,22 @@ pub(crate) fn cached(program: Program, places: &Places) -> Result<PathBuf> {
         module: module(program),
         package: package(program),
         linker_flags: linker_flags(),
-        advice: missing(program, places),
+        advice: missing(program, paths),
     };
-    built(&recipe, places)
+    built(&recipe, paths)
 }
 
 /// A program from the cache, built first when it is not there.
-pub(crate) fn built(recipe: &Recipe, places: &Places) -> Result<PathBuf> {
+pub(crate) fn built(recipe: &Recipe, paths: &SearchPaths) -> Result<PathBuf> {
     let missing = || anyhow!("{}", recipe.advice);
-    let cache = places.cache.as_deref().ok_or_else(missing)?;
+    let cache = paths.cache.as_deref().ok_or_else(missing)?;
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools");
     let dir = cache.join(key(recipe, &tools)?);
     let path = dir.join(recipe.name);
     if is_executable(&path) {
         return Ok(path);
     }
-    let go = places.go.as_deref().ok_or_else(missing)?;
+    let go = paths.go.as_deref().ok_or_else(missing)?;
 
     fs::create_dir_all(&dir).with_context(|| format!("failed to create {}", dir.display()))?;
     let _alone = lock(&dir.join("lock"))?;
@@ -162,8 +162,8 @@ fn package(program: Program) -> &'static str {
 }
 
 /// What to do about a program that is nowhere.
-fn missing(program: Program, places: &Places) -> String {
-    let place = |path: &Option<PathBuf>, unset: &str| {
+fn missing(program: Program, paths: &SearchPaths) -> String {
+    let shown = |path: &Option<PathBuf>, unset: &str| {
         path.as_ref().map_or_else(|| unset.to_owned(), |path| path.display().to_string())
     };
     format!(
@@ -172,8 +172,8 @@ fn missing(program: Program, places: &Places) -> String {
   2. run `setup-envtest use {SERIES}.x`; its directory is found by itself (now: {unpacked}), but it has no kube-controller-manager
   3. install Go 1.26 or newer; what is missing is then built from tools/envtest, once, into {cache}",
         name = program.name(),
-        set = place(&places.kubebuilder_assets, "not set"),
-        unpacked = place(&places.setup_envtest, "HOME is not set"),
-        cache = place(&places.cache, "the cache of the user, but HOME is not set"),
+        set = shown(&paths.kubebuilder_assets, "not set"),
+        unpacked = shown(&paths.setup_envtest, "HOME is not set"),
+        cache = shown(&paths.cache, "the cache of the user, but HOME is not set"),
     )
 }

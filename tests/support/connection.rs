@@ -38,7 +38,7 @@ impl Connection {
         self.client.clone()
     }
 
-    /// The runtime, for what is to go on beside the test.
+    /// The runtime, for what runs during the test.
     pub(crate) fn runtime(&self) -> &Handle {
         self.runtime.handle()
     }

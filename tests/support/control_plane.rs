@@ -20,7 +20,7 @@ use kube::{
 use tokio::runtime::Handle;
 
 use super::{
-    assets::{Assets, Places},
+    assets::{Assets, SearchPaths},
     audit::{Annotations, AuditLog},
     certs::Authority,
     components::{self, ApiServerFiles},
@@ -64,7 +64,7 @@ impl ControlPlane {
     }
 
     fn start_with(proxy: Option<SocketAddr>) -> Result<Self> {
-        let assets = Assets::find(&Places::from_environment())?;
+        let assets = Assets::find(&SearchPaths::from_environment())?;
         wait::with_free_ports(|[port]| Self::start_at(&assets, port, proxy))
     }
 
@@ -176,7 +176,7 @@ impl ControlPlane {
         self.connection.block_on(future)
     }
 
-    /// The runtime of the client, for what is to go on beside the test.
+    /// The runtime of the client, for what runs during the test.
     pub(crate) fn runtime(&self) -> &Handle {
         self.connection.runtime()
     }

@@ -39,7 +39,7 @@ pub(crate) struct Pace {
 pub(crate) struct Failure {
     /// A few words by which failures are counted.
     pub(crate) class: &'static str,
-    /// What was said.
+    /// The message.
     pub(crate) text: String,
 }
 
@@ -98,7 +98,7 @@ where
     F: Fn(u64) -> Fut,
     Fut: Future<Output = Result<(), Failure>> + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(pace.at_once));
+    let semaphore = Arc::new(Semaphore::new(pace.at_once));
     let mut due = interval(Duration::from_secs(1) / pace.per_second.max(1));
     due.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut calls = JoinSet::new();
@@ -106,7 +106,7 @@ where
     while !stopped.load(Ordering::Relaxed) {
         let due = due.tick().await;
         while calls.try_join_next().is_some() {}
-        let Ok(seat) = Arc::clone(&room).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&semaphore).acquire_owned().await else { return };
         if due.elapsed() > MAX_LATENESS {
             lock(&tally).unsent += 1;
             continue;
@@ -116,7 +116,7 @@ where
         calls.spawn(async move {
             let answer = answer.await;
             lock(&tally).note(answer, due);
-            drop(seat);
+            drop(permit);
         });
     }
     while calls.join_next().await.is_some() {}
@@ -175,10 +175,10 @@ impl Tally {
             clippy::cast_possible_truncation,
             clippy::cast_precision_loss,
             clippy::cast_sign_loss,
-            reason = "a place in a list, of a share between 0 and 1"
+            reason = "an index into a list, from a share between 0 and 1"
         )]
-        let place = (last as f64 * share).round() as usize;
-        Duration::from_micros(micros.get(place.min(last)).copied().unwrap_or_default().into())
+        let index = (last as f64 * share).round() as usize;
+        Duration::from_micros(micros.get(index.min(last)).copied().unwrap_or_default().into())
     }
 
     /// Fails unless something was called and everything was good.

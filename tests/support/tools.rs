@@ -5,7 +5,7 @@ use std::{env, path::PathBuf};
 use anyhow::Result;
 
 use super::{
-    assets::{Places, is_executable, on_path},
+    assets::{SearchPaths, is_executable, on_path},
     build::{Recipe, built},
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn helm() -> Result<PathBuf> {
         linker_flags: "-s -w".to_owned(),
         advice: "helm is missing: set HELM to it, put it on the PATH, or install Go 1.26 or newer".to_owned(),
     };
-    built(&recipe, &Places::from_environment())
+    built(&recipe, &SearchPaths::from_environment())
 }
 
 /// What an apiserver's own libraries make of JSON texts and patches, built from `tools/compare`.
@@ -49,5 +49,5 @@ pub(crate) fn compare() -> Result<PathBuf> {
         advice: "install Go 1.26 or newer: tests compare memgate with an apiserver's own libraries"
             .to_owned(),
     };
-    built(&recipe, &Places::from_environment())
+    built(&recipe, &SearchPaths::from_environment())
 }

@@ -110,10 +110,10 @@ impl Serve {
         self.start(Webhook::wait_until_live)
     }
 
-    fn start(&self, settle: fn(&mut Webhook) -> Result<()>) -> Result<Webhook> {
+    fn start(&self, wait: fn(&mut Webhook) -> Result<()>) -> Result<Webhook> {
         let start_at = |addresses| {
             let mut webhook = self.spawn(addresses)?;
-            settle(&mut webhook)?;
+            wait(&mut webhook)?;
             Ok(webhook)
         };
         match self.at {

@@ -82,11 +82,11 @@ impl Drop for Wire {
 
 async fn accept(listener: TcpListener, to: SocketAddr, state: watch::Receiver<State>) {
     while let Ok((caller, _)) = listener.accept().await {
-        tokio::spawn(carry(caller, to, state.clone()));
+        tokio::spawn(forward(caller, to, state.clone()));
     }
 }
 
-async fn carry(mut caller: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>) {
+async fn forward(mut caller: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>) {
     let State { disturbed, mode, .. } = *state.borrow_and_update();
     let mut there = None;
     let mut end = mode;

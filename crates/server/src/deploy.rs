@@ -20,7 +20,7 @@ mod self_guard;
 mod webhooks;
 mod workload;
 
-use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
 
 /// The objects of a plan: the base, then its families, then its components.
@@ -41,7 +41,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
 ///
 /// # Errors
 /// When an object cannot be written as YAML, which would be a bug of memgate's.
-pub fn render(plan: &InstallPlan, parts: &[Part]) -> Result<String, Error> {
+pub fn render(plan: &InstallPlan, parts: &[InstallPart]) -> Result<String, Error> {
     let mut text = String::new();
     for (_, document) in objects(plan).documents()?.iter().filter(|(part, _)| parts.contains(part)) {
         if !text.is_empty() {

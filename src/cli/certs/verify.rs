@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::output::Form;
+use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use crate::cluster::certificates::{Verification, verification};
 use crate::cluster::client::KubeContext;
@@ -57,7 +57,7 @@ pub(super) struct Verify {
 
     /// The form of the result
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
-    output: Form,
+    output: ResultFormat,
 }
 
 /// Runs the command.
@@ -78,8 +78,8 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
         args.webhook_configuration
     );
     let text = match args.output {
-        Form::Text => text::render(&args.webhook_configuration, &verification),
-        Form::Json => json::render(&args.webhook_configuration, &verification),
+        ResultFormat::Text => text::render(&args.webhook_configuration, &verification),
+        ResultFormat::Json => json::render(&args.webhook_configuration, &verification),
     };
     terminal.out(text.as_bytes())?;
     Ok(status(&verification))

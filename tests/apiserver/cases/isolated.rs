@@ -106,8 +106,8 @@ fn replaced(text: &str, name: &str, other: &str) -> String {
 
 /// A number in as many digits to the base of 36.
 fn digits(number: usize, length: usize) -> String {
-    let digit = |place: usize| {
-        let value = number / 36_usize.pow(u32::try_from(place).unwrap_or_default()) % 36;
+    let digit = |position: usize| {
+        let value = number / 36_usize.pow(u32::try_from(position).unwrap_or_default()) % 36;
         char::from_digit(u32::try_from(value).unwrap_or_default(), 36).unwrap_or('0')
     };
     (0..length).rev().map(digit).collect()

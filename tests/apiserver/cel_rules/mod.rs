@@ -46,8 +46,8 @@ pub(crate) struct PolicyCluster {
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("cel_rules::refuses_and_admits_what_memgate_does", parity::cases),
-        Trial::new("cel_rules::has_an_answer_to_odd_objects", variants::variants),
-        Trial::new("cel_rules::has_an_answer_to_odd_changes", variants::updates),
+        Trial::new("cel_rules::has_an_answer_to_unusual_objects", variants::variants),
+        Trial::new("cel_rules::has_an_answer_to_unusual_changes", variants::updates),
         Trial::new("cel_rules::knows_the_types_of_all_kinds", scenarios::knows_types),
         Trial::new("cel_rules::lets_stored_faults_be", scenarios::lets_stored_faults_be),
         Trial::new("cel_rules::costs_little", scenarios::costs_little),
@@ -138,11 +138,11 @@ fn objects() -> Result<Vec<Value>> {
 /// # Errors
 /// When a policy refused because it could not be evaluated.
 fn refused_for(answer: &Answer) -> Result<Option<String>> {
-    let Some((_, said)) = answer.message().split_once(DENIED_BY) else {
+    let Some((_, message)) = answer.message().split_once(DENIED_BY) else {
         ensure!(!answer.message().contains("resulted in error"), "{}", answer.message());
         return Ok(None);
     };
-    let code = said.strip_suffix(']').and_then(|said| said.rsplit_once(" ["));
+    let code = message.strip_suffix(']').and_then(|message| message.rsplit_once(" ["));
     let (_, code) = code.with_context(|| format!("no rule of a policy refuses it: {}", answer.message()))?;
     ensure!(answer.status == 422, "the status of a refusal is {}", answer.status);
     Ok(Some(code.to_owned()))

@@ -94,7 +94,7 @@ pub(super) fn wait_until_in_force(policies: &PolicyCluster) -> Result<()> {
     Ok(())
 }
 
-/// Every case about an object of a judged kind that an apiserver can be asked.
+/// Every case about an object of a validated kind that can be sent to an apiserver.
 pub(super) fn all() -> Result<Vec<(String, Asked)>> {
     let mut all = Vec::new();
     for (file, asked) in cases::cases()? {
@@ -104,11 +104,11 @@ pub(super) fn all() -> Result<Vec<(String, Asked)>> {
             all.push((format!("{file}: {}", asked.name), asked));
         }
     }
-    all.retain(|(_, asked)| is_judged(asked));
+    all.retain(|(_, asked)| is_validated(asked));
     Ok(all)
 }
 
-fn is_judged(asked: &Asked) -> bool {
+fn is_validated(asked: &Asked) -> bool {
     let writes = matches!(asked.operation, Operation::Create | Operation::Update);
     let (group, kind) = group_and_kind(asked.object.as_ref().unwrap_or(&Value::Null));
     let served = |family: &'static Family| family.validated.iter().any(|known| known.is(group, kind));
@@ -176,7 +176,7 @@ fn run(policies: &PolicyCluster, namespace: &str, asked: &Asked) -> Result<(End,
 
 /// Whether memgate's message starts with the first word of a refusal, mostly a field.
 fn starts_alike(refusal: &str, message: &str) -> bool {
-    let said = refusal.split_once("denied request: ").map(|(_, said)| said);
-    let word = said.and_then(|said| said.split([' ', ':', '[']).next());
+    let reason = refusal.split_once("denied request: ").map(|(_, reason)| reason);
+    let word = reason.and_then(|reason| reason.split([' ', ':', '[']).next());
     word.is_some_and(|word| !word.is_empty() && message.starts_with(word))
 }

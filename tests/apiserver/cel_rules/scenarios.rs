@@ -47,7 +47,7 @@ pub(super) fn lets_stored_faults_be(fixture: &Fixture) -> Result<()> {
     let stored = policies.store(&namespace, &vectors(" ", json!({})))?.object()?;
     let code = |object: &Value| refused_for(&policies.update(&namespace, &stored, object)?);
     ensure!(code(&vectors(" ", json!({"tier": "gold"})))?.is_none());
-    // Another fault of the same rule, and one mended beside one that stays.
+    // Another fault of the same rule, and one of two faults mended.
     ensure!(code(&vectors("  ", json!({})))?.as_deref() == Some("arkonis/endpoint-required"));
     ensure!(code(&vectors("http://qdrant:6333", json!({})))?.is_none());
     // A fault that comes with the change.
@@ -62,7 +62,7 @@ pub(super) fn lets_stored_faults_be(fixture: &Fixture) -> Result<()> {
 pub(super) fn costs_little(fixture: &Fixture) -> Result<()> {
     let policies = fixture.policies()?;
     let namespace = policies.cluster.fresh_namespace("large")?;
-    for (count, judged) in [(128, true), (129, false)] {
+    for (count, covered) in [(128, true), (129, false)] {
         for (name, object) in large(count) {
             let stored = policies.store(&namespace, &object).and_then(Answer::object).context(name)?;
             // Both the new and the stored object are looked at, and none of the faults is the same.
@@ -70,7 +70,7 @@ pub(super) fn costs_little(fixture: &Fixture) -> Result<()> {
                 &object.to_string().replace("xx", "yy").replace("recall_memory", "remember"),
             )?;
             let code = refused_for(&policies.update(&namespace, &stored, &other)?).context(name)?;
-            ensure!(code.is_some() == judged, "{count} {name}: {code:?}");
+            ensure!(code.is_some() == covered, "{count} {name}: {code:?}");
             // All of them are.
             let mut same = object.clone();
             same["metadata"]["labels"] = json!({"tier": "gold"});

@@ -1,4 +1,4 @@
-//! Objects with parts missing, empty, null or odd: the policies and memgate have to agree on them, too.
+//! Objects with parts missing, empty, null or unusual: the policies and memgate have to agree on them, too.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ use crate::{
 const CONCURRENT_REQUESTS: usize = 8;
 
 /// Of how many objects of a kind variants are made.
-const OBJECTS: usize = 4;
+const OBJECTS_PER_KIND: usize = 4;
 
 /// How many variants of an object are stored, and into how many others each is changed.
-const STORED: usize = 24;
-const UPDATES: usize = 6;
+const STORED_VARIANTS: usize = 24;
+const UPDATES_PER_VARIANT: usize = 6;
 
-/// What is put in the place of each text of an object, beside what is put in that of everything.
-const ODD_TEXTS: [&str; 24] = [
+/// What replaces each text of an object, in addition to what replaces every value.
+const UNUSUAL_TEXTS: [&str; 24] = [
     " ",
     "\t",
     "a b",
@@ -62,7 +62,7 @@ const ODD_TEXTS: [&str; 24] = [
 pub(super) fn variants(fixture: &Fixture) -> Result<()> {
     let policies = fixture.policies()?;
     let namespace = policies.cluster.fresh_namespace("variants")?;
-    let all: Vec<Value> = richest(&namespace, OBJECTS)?.iter().flat_map(variants_of).collect();
+    let all: Vec<Value> = richest(&namespace, OBJECTS_PER_KIND)?.iter().flat_map(variants_of).collect();
     let (user, exempt) = (policies.cluster.client(), policies.exempt.clone());
     let answers: Vec<_> = policies.cluster.block_on(async {
         let asked = stream::iter(&all).map(|object| async {
@@ -77,7 +77,7 @@ pub(super) fn variants(fixture: &Fixture) -> Result<()> {
         let (answer, seen) = answers?;
         tally.add(object, &answer, seen, None);
     }
-    tally.settle("variants", 300, 1000)
+    tally.finish("variants", 300, 1000)
 }
 
 /// The same of updates: a fault that is stored stays what it is, and another one is news.
@@ -87,7 +87,7 @@ pub(super) fn updates(fixture: &Fixture) -> Result<()> {
     let mut tally = Tally::default();
     for object in richest(&namespace, 1)?.iter().filter(|object| is_namespaced(object)) {
         let variants = variants_of(object);
-        let each = (variants.len() / STORED).max(1);
+        let each = (variants.len() / STORED_VARIANTS).max(1);
         for (index, old) in variants.iter().enumerate().step_by(each) {
             let stored = policies.store(&namespace, old)?;
             if !stored.granted() {
@@ -95,7 +95,8 @@ pub(super) fn updates(fixture: &Fixture) -> Result<()> {
             }
             let mut labelled = old.clone();
             labelled["metadata"]["labels"] = json!({"tier": "gold"});
-            let others = (1..=UPDATES).map(|step| &variants[(index + step * step) % variants.len()]);
+            let others =
+                (1..=UPDATES_PER_VARIANT).map(|step| &variants[(index + step * step) % variants.len()]);
             for new in others.chain([&labelled, object]) {
                 let answer = policies.update(&namespace, &stored.body, new)?;
                 let seen = policies.update_unseen(&namespace, &stored.body, new)?;
@@ -104,7 +105,7 @@ pub(super) fn updates(fixture: &Fixture) -> Result<()> {
             policies.remove(&namespace, &stored.body)?;
         }
     }
-    tally.settle("updates", 100, 500)
+    tally.finish("updates", 100, 500)
 }
 
 /// What was asked so far.
@@ -127,7 +128,7 @@ impl Tally {
         }
     }
 
-    fn settle(self, what: &str, refused: usize, granted: usize) -> Result<()> {
+    fn finish(self, what: &str, refused: usize, granted: usize) -> Result<()> {
         let wrong = &self.wrong;
         println!("cel_rules: {what}: {} refused by a policy, {} granted", self.refused, self.granted);
         ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
@@ -146,7 +147,7 @@ fn agree(object: &Value, answer: &Answer, seen: Answer, old: Option<&Value>) -> 
     let denied = |code: &str| denials.iter().any(|(denied, _)| *denied == code);
     match &code {
         Some(code) => ensure!(denied(code), "memgate would not say {code}, but {denials:?}"),
-        // A text of this length is judged by memgate alone.
+        // Only memgate checks a text of this length.
         None if object.to_string().contains(&long()) => {}
         None => {
             let missed: Vec<_> = codes_with_rules().into_iter().filter(|code| denied(code)).collect();
@@ -195,16 +196,16 @@ fn asked(object: Value, old: Option<Value>) -> Asked {
 
 /// The object with each of its parts, one after the other, taken away or replaced.
 fn variants_of(object: &Value) -> Vec<Value> {
-    let mut places = Vec::new();
+    let mut pointers = Vec::new();
     for part in ["spec", "metadata"] {
-        walk(&object[part], &format!("/{part}"), &mut places);
+        walk(&object[part], &format!("/{part}"), &mut pointers);
     }
     let fixed = ["/metadata/name", "/metadata/namespace", "/metadata"];
-    places.retain(|place| !fixed.contains(&place.as_str()));
+    pointers.retain(|pointer| !fixed.contains(&pointer.as_str()));
     let mut variants = Vec::new();
-    for place in &places {
+    for pointer in &pointers {
         let mut without = object.clone();
-        let (parent, key) = place.rsplit_once('/').unwrap_or_default();
+        let (parent, key) = pointer.rsplit_once('/').unwrap_or_default();
         match without.pointer_mut(parent) {
             Some(Value::Object(fields)) => drop(fields.remove(&key.replace("~1", "/").replace("~0", "~"))),
             Some(Value::Array(elements)) => {
@@ -215,15 +216,15 @@ fn variants_of(object: &Value) -> Vec<Value> {
             _ => {}
         }
         variants.push(without);
-        let is_text = object.pointer(place).is_some_and(Value::is_string);
-        let texts = ODD_TEXTS.iter().filter(|_| is_text).map(|text| json!(text));
+        let is_text = object.pointer(pointer).is_some_and(Value::is_string);
+        let texts = UNUSUAL_TEXTS.iter().filter(|_| is_text).map(|text| json!(text));
         let long = is_text.then(|| json!(long()));
         // In metadata the apiserver reads null as nothing or as an empty text.
-        let null = place.starts_with("/spec").then_some(Value::Null);
+        let null = pointer.starts_with("/spec").then_some(Value::Null);
         let others = [json!(""), json!({}), json!([])].into_iter().chain(null).chain(long);
         for value in others.chain(texts) {
             let mut other = object.clone();
-            if let Some(there) = other.pointer_mut(place) {
+            if let Some(there) = other.pointer_mut(pointer) {
                 *there = value;
             }
             variants.push(other);
@@ -237,17 +238,17 @@ fn long() -> String {
     "x".repeat(5000)
 }
 
-fn walk(value: &Value, here: &str, places: &mut Vec<String>) {
-    places.push(here.to_owned());
+fn walk(value: &Value, here: &str, pointers: &mut Vec<String>) {
+    pointers.push(here.to_owned());
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                walk(value, &format!("{here}/{}", key.replace('~', "~0").replace('/', "~1")), places);
+                walk(value, &format!("{here}/{}", key.replace('~', "~0").replace('/', "~1")), pointers);
             }
         }
         Value::Array(elements) => {
             for (index, value) in elements.iter().enumerate() {
-                walk(value, &format!("{here}/{index}"), places);
+                walk(value, &format!("{here}/{index}"), pointers);
             }
         }
         _ => {}

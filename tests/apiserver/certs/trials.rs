@@ -39,7 +39,7 @@ fn builtin(fixture: &Fixture) -> Result<()> {
     wait::until("a CA", || Ok((!installation.secret("ca.crt")?.is_empty()).then_some(())))?;
     wait::until("a reason", || {
         let (status, text) = memgate.probe("/readyz").unwrap_or_default();
-        ensure!(status != 200, "ready before anybody trusts it");
+        ensure!(status != 200, "ready before a caBundle trusts it");
         Ok(text.contains("do not trust the certificate").then_some(()))
     })?;
     installation.register(&memgate.endpoint())?;
@@ -195,7 +195,7 @@ fn bare(configuration: &Value) -> Value {
 
 /// Both start at the same moment, and the apiserver calls one for each kind of configuration.
 fn two_replicas(fixture: &Fixture) -> Result<()> {
-    let installation = Installation::new(fixture.cluster()?, "twins")?;
+    let installation = Installation::new(fixture.cluster()?, "replicas")?;
     let (first, second) = (installation.serve().live()?, installation.serve().live()?);
     installation.register(&first.endpoint())?;
     let url = second.endpoint().client_config("/validate")["url"].clone();
@@ -219,7 +219,7 @@ fn two_replicas(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// As certs/README.md says: what callers trusted before is trusted still, beside the new CA.
+/// As certs/README.md says: callers still trust the old CA, and the new one too.
 fn changing_over(fixture: &Fixture) -> Result<()> {
     let installation = Installation::new(fixture.cluster()?, "changed")?;
     let old = Authority::new("the old way")?.pem();

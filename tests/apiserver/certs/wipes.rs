@@ -11,8 +11,8 @@ use crate::{
     support::{certs::Authority, control_plane::ControlPlane, wait, webhook::Webhook},
 };
 
-/// How often it is taken away, in seconds.
-const EVERY: Duration = Duration::from_secs(1);
+/// How often it is taken away.
+const WIPE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Seconds from the environment, for runs longer or shorter than usual.
 pub(crate) fn seconds(variable: &str, usual: u64) -> Duration {
@@ -36,7 +36,7 @@ pub(crate) fn run(cluster: &ControlPlane, time: Duration) -> Result<()> {
             .overwrite_bundles(Some(&stranger).filter(|_| repairs.len() % 2 == 0).map(String::as_str))?;
         installation.wait_until_repaired()?;
         repairs.push(wiped.elapsed());
-        thread::sleep(EVERY.saturating_sub(wiped.elapsed()));
+        thread::sleep(WIPE_INTERVAL.saturating_sub(wiped.elapsed()));
     }
     let took = started.elapsed();
     // A write is seen in the cluster before it is counted.

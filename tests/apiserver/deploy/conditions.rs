@@ -20,7 +20,7 @@ use crate::{
 /// What the stub says to everything that it is asked.
 const ASKED: &str = "the webhook was asked";
 
-/// The key that decides, beside one that does not.
+/// The key that decides, and one that does not.
 const KEYS: [(&str, &str); 4] = [
     ("not-pooled", "orka.ai/runtime-pool-one"),
     ("not-mirror", "kubernetes.io/config.mirror"),
@@ -268,7 +268,7 @@ impl Probe {
         };
         let answer = cluster.block_on(send(client, method, &format!("{path}?dryRun=All"), body))?;
         match answer.webhook_message() {
-            Some(said) => Ok(said == ASKED),
+            Some(message) => Ok(message == ASKED),
             None if answer.granted() => Ok(false),
             None => bail!("{name} like {like}: {}", answer.message()),
         }

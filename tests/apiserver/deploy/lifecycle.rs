@@ -131,11 +131,11 @@ fn cold_start(fixture: &Fixture) -> Result<()> {
         json!({"app": "insists", "arkonis.dev/deployment": "scout", "memgate.dev/inject": "required"});
     deploy(cluster, &namespace, "insists", &insisting)?;
     let reason = r#"--output=jsonpath={.status.conditions[?(@.type=="ReplicaFailure")].message}"#;
-    let said = wait::until("the controller to be refused", || {
+    let message = wait::until("the controller to be refused", || {
         let output = cluster.kubectl(&["get", "deployment", "insists", "-n", &namespace, reason])?.ok()?;
         Ok((!output.stdout.is_empty()).then_some(output.stdout))
     })?;
-    ensure!(said.contains("required.pods.memgate.dev"), "{said}");
+    ensure!(message.contains("required.pods.memgate.dev"), "{message}");
     ensure!(pods(cluster, &namespace, "app=insists")?.is_empty());
 
     absent.lead(&memgate.webhook.endpoint())?;

@@ -1,5 +1,5 @@
 //! What memgate's account may do, as the apiserver counts it: `kubectl auth can-i --list`, without
-//! what every account may, is held against a file beside this one for each way to install.
+//! what every account may, is compared with a file in this directory for each way to install.
 //! `BLESS=1 cargo test --test apiserver deploy::` writes them anew.
 
 use std::{
@@ -46,11 +46,11 @@ fn hold(fixture: &Fixture, way: &str, arguments: &[&str]) -> Result<()> {
     let account = |name: &str| -> Result<Kubectl> {
         Ok(cluster.kubectl_as(cluster.service_account_kubeconfig(&namespace, name)?))
     };
-    let (memgate, nobody) = (account("memgate")?, account("nobody")?);
+    let (memgate, baseline) = (account("memgate")?, account("nobody")?);
     let elsewhere = cluster.fresh_namespace("elsewhere")?;
     let rights = || -> Result<String> {
-        let own = rights_in(&memgate, &nobody, &namespace)?;
-        let others = rights_in(&memgate, &nobody, &elsewhere)?;
+        let own = rights_in(&memgate, &baseline, &namespace)?;
+        let others = rights_in(&memgate, &baseline, &elsewhere)?;
         let own: Vec<_> = own.difference(&others).cloned().collect();
         let others: Vec<_> = others.into_iter().collect();
         let text =
@@ -90,13 +90,13 @@ fn resources(objects: &[Value]) -> Vec<String> {
     named.collect()
 }
 
-fn rights_in(memgate: &Kubectl, nobody: &Kubectl, namespace: &str) -> Result<BTreeSet<String>> {
+fn rights_in(memgate: &Kubectl, baseline: &Kubectl, namespace: &str) -> Result<BTreeSet<String>> {
     let list = |kubectl: &Kubectl| -> Result<BTreeSet<String>> {
         let output = kubectl.run(&["auth", "can-i", "--list", "--no-headers", "-n", namespace])?.ok()?;
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(output.stdout.lines().map(words).collect())
     };
-    Ok(list(memgate)?.difference(&list(nobody)?).cloned().collect())
+    Ok(list(memgate)?.difference(&list(baseline)?).cloned().collect())
 }
 
 fn file(way: &str) -> PathBuf {

@@ -50,7 +50,7 @@ impl Guarded {
         let parts = ["--only", "rbac", "--only", "policies", "--only", "webhooks"];
         let mut objects = manifests(&namespace, &parts)?;
         for webhook in objects.iter_mut().filter_map(|object| object["webhooks"].as_array_mut()).flatten() {
-            // Nobody serves them, so they are never to be called.
+            // There is no server behind them, so they are never to be called.
             push(&mut webhook["matchConditions"], json!({"name": "never", "expression": "false"}));
         }
         cluster.admin().apply(&text(&objects))?;
@@ -63,7 +63,7 @@ impl Guarded {
                 Ok(guarded
                     .patch(cluster, plural, &forbidden)?
                     .err()
-                    .filter(|said| said.contains("self-guard"))
+                    .filter(|message| message.contains("self-guard"))
                     .map(|_| ()))
             })?;
         }
@@ -107,11 +107,12 @@ fn self_guard(fixture: &Fixture) -> Result<()> {
     let guarded = Guarded::new(cluster)?;
     for (kind, plural) in KINDS {
         for (what, patch) in forbidden(kind) {
-            let said = guarded.patch(cluster, plural, &patch)?.err();
-            let said = said.with_context(|| format!("{kind}: the account may change {what}: {patch}"))?;
+            let message = guarded.patch(cluster, plural, &patch)?.err();
+            let message =
+                message.with_context(|| format!("{kind}: the account may change {what}: {patch}"))?;
             ensure!(
-                said.contains(&format!("memgate may change caBundle alone, not {what}")),
-                "{what}: {said}"
+                message.contains(&format!("memgate may change caBundle alone, not {what}")),
+                "{what}: {message}"
             );
         }
         let bundle =
@@ -123,7 +124,7 @@ fn self_guard(fixture: &Fixture) -> Result<()> {
     makes_and_removes_none(cluster, &guarded)
 }
 
-/// One field that the apiserver itself would accept, and how its name is told.
+/// One field that the apiserver itself would accept, and its name in the message.
 fn forbidden(kind: &str) -> Vec<(&'static str, Value)> {
     let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
     let add = |path: &str, value: Value| json!([{"op": "add", "path": path, "value": value}]);
@@ -205,7 +206,7 @@ fn apply_bundle(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &
     Ok(())
 }
 
-/// Not even when somebody widened its role.
+/// Not even with a wider role.
 fn makes_and_removes_none(cluster: &ControlPlane, guarded: &Guarded) -> Result<()> {
     let namespace = &guarded.namespace;
     let wider = format!("{namespace}-wider");
@@ -225,11 +226,14 @@ fn makes_and_removes_none(cluster: &ControlPlane, guarded: &Guarded) -> Result<(
         let create = || send(&guarded.client, Method::POST, &path, Some(&body));
         let own = format!("{path}/{}", name(namespace));
         let delete = || send(&guarded.client, Method::DELETE, &own, None);
-        let said = wait::until("the wider role", || {
+        let message = wait::until("the wider role", || {
             let answer = cluster.block_on(create())?;
             Ok((!answer.message().contains("is forbidden: User")).then(|| answer.message().to_owned()))
         })?;
-        ensure!(said.contains("memgate neither makes nor removes webhook configurations"), "{kind}: {said}");
+        ensure!(
+            message.contains("memgate neither makes nor removes webhook configurations"),
+            "{kind}: {message}"
+        );
         let answer = cluster.block_on(delete())?;
         ensure!(answer.message().contains("memgate neither makes nor removes"), "{kind}: {answer:?}");
     }
@@ -291,7 +295,7 @@ fn knows_every_field(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// Whoever else may write the configurations still does: the self-guard is for one account.
+/// Other accounts that may write the configurations still do: the self-guard is for one account.
 fn binds_no_other_account(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let guarded = Guarded::new(cluster)?;

@@ -12,7 +12,7 @@ use crate::{
     request::create,
     samples::{INJECTED, agent, env_names, memory, pod},
     support::{
-        assets::{Assets, Places},
+        assets::{Assets, SearchPaths},
         certs::Authority,
         components::{self, ApiServerFiles},
         connection::Connection,
@@ -38,7 +38,7 @@ fn in_force(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("static")?;
     let webhook = serve(&scratch)?;
     write_configurations(&scratch, &webhook)?;
-    let assets = Assets::find(&Places::from_environment())?;
+    let assets = Assets::find(&SearchPaths::from_environment())?;
     wait::with_free_ports(|[port]| agents_get_their_memory(&assets, &scratch, port))
 }
 

@@ -159,11 +159,11 @@ fn integer_port(fixture: &Fixture) -> Result<()> {
         let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
         kubectl.run_with_input(&[&["apply", "-f", "-"], flags].concat(), &documents.join("\n---\n"))
     };
-    let said =
+    let stderr =
         apply(&[service, memory("known", "ark-broker"), memory("unknown", "nobody")], &[])?.ok()?.stderr;
     for text in ["8080 became \"http\"", "8080 became \"8080\""] {
         let warning = format!("Warning: serviceRef.port is a port name; {text} [ark/memory-port-integer]\n");
-        ensure!(said.matches(&warning).count() == 1, "{text} is not said once: {said}");
+        ensure!(stderr.matches(&warning).count() == 1, "{text} is not there once: {stderr}");
     }
     let port = |name: &str| -> Result<String> {
         let path = "--output=jsonpath={.spec.address.valueFrom.serviceRef.port}";
@@ -203,8 +203,8 @@ fn in_use(fixture: &Fixture) -> Result<()> {
     })?;
     let spare = delete("spare", &[])?;
     ensure!(spare.is_empty(), "{spare}");
-    let said = delete("default", &[])?;
-    ensure!(said == expected, "{said}");
+    let stderr = delete("default", &[])?;
+    ensure!(stderr == expected, "{stderr}");
     Ok(())
 }
 

@@ -20,7 +20,7 @@ const OTHERS: [&str; 2] = ["before", "the-other"];
 pub(super) fn others(fixture: &Fixture, setting: Setting) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;
-    let home = fresh_name("beside");
+    let home = fresh_name("other-webhooks");
     let scene = setting(&home);
     for object in &scene.objects {
         cluster.admin().apply(&object.to_string())?;

@@ -32,7 +32,7 @@ use crate::{
 use fleet::Fleet;
 use without_apiserver::{WithoutApiserver, lists};
 
-/// A load that a busy machine still carries beside the other trials.
+/// A load that a busy machine still carries while other trials run.
 const PACE: Pace = Pace { per_second: 40, at_once: 20 };
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -119,47 +119,47 @@ fn two_versions(fixture: &Fixture) -> Result<()> {
 /// Nothing comes through from the apiserver, without a sign.
 fn cut_off(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
-    let apart = WithoutApiserver::start(cluster, &fixture.memgate()?.kubeconfig)?;
-    apart.wire.cut();
+    let isolated = WithoutApiserver::start(cluster, &fixture.memgate()?.kubeconfig)?;
+    isolated.wire.cut();
     let cut = Instant::now();
     // An agent that is not known cannot be looked up: the caller is to try again.
-    let required = apart.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
+    let required = isolated.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
     ensure!(required.status == 503, "{}: {}", required.status, required.body);
-    apart.serves_for(Duration::from_secs(2))?;
+    isolated.serves_for(Duration::from_secs(2))?;
     // What was on its way when the wire was cut may still have come.
     let least = cut.elapsed().saturating_sub(Duration::from_secs(1));
-    let age = apart.age()?;
+    let age = isolated.age()?;
     ensure!(age >= least, "it says it heard something {age:?} ago, but was cut off for {least:?}");
-    apart.end()
+    isolated.end()
 }
 
 fn away_and_back(_: &Fixture) -> Result<()> {
     let cluster = ControlPlane::start()?;
     install_crds(&cluster)?;
-    let apart = WithoutApiserver::start(&cluster, &install_account(&cluster)?)?;
+    let isolated = WithoutApiserver::start(&cluster, &install_account(&cluster)?)?;
 
     let stalled = cluster.stall_store()?;
-    apart.serves_for(Duration::from_secs(8))?;
+    isolated.serves_for(Duration::from_secs(8))?;
     drop(stalled);
-    apart.change(&cluster, "after-a-stall")?;
-    apart.learns(&cluster, "after-a-stall", wait::TIMEOUT)?;
+    isolated.change(&cluster, "after-a-stall")?;
+    isolated.learns(&cluster, "after-a-stall", wait::TIMEOUT)?;
 
     cluster.restart_apiserver()?;
-    apart.change(&cluster, "after-a-restart")?;
-    apart.learns(&cluster, "after-a-restart", wait::TIMEOUT)?;
+    isolated.change(&cluster, "after-a-restart")?;
+    isolated.learns(&cluster, "after-a-restart", wait::TIMEOUT)?;
     listed_once(&cluster)?;
 
     // What changes meanwhile is older than all that the apiserver remembers afterwards.
-    apart.wire.hang_up();
-    apart.change(&cluster, "meanwhile")?;
+    isolated.wire.hang_up();
+    isolated.change(&cluster, "meanwhile")?;
     cluster.restart_apiserver()?;
-    apart.serves_for(Duration::from_secs(1))?;
-    ensure!(!apart.goes_by(&cluster, "meanwhile")?, "the wire leaks");
-    apart.wire.mend();
-    apart.learns(&cluster, "meanwhile", wait::TIMEOUT)?;
-    ensure!(apart.memgate.log().contains("the watch starts over"), "{}", apart.memgate.log());
+    isolated.serves_for(Duration::from_secs(1))?;
+    ensure!(!isolated.goes_by(&cluster, "meanwhile")?, "the wire leaks");
+    isolated.wire.mend();
+    isolated.learns(&cluster, "meanwhile", wait::TIMEOUT)?;
+    ensure!(isolated.memgate.log().contains("the watch starts over"), "{}", isolated.memgate.log());
     listed_once(&cluster)?;
-    apart.end()
+    isolated.end()
 }
 
 /// That no kind was listed again and again by the one memgate there is, since the apiserver started.

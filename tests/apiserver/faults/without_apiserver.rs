@@ -1,4 +1,4 @@
-//! memgate apart from the apiserver, which is away, does not answer, or has lost what it knew.
+//! memgate without the apiserver, which is away, does not answer, or has lost what it knew.
 
 use std::{
     fs,
@@ -45,7 +45,7 @@ impl WithoutApiserver {
     /// Starts it with the identity in a kubeconfig file, and asks it all the time from then on.
     pub(crate) fn start(cluster: &ControlPlane, kubeconfig: &Path) -> Result<Self> {
         let wire = Wire::start(cluster.runtime(), address(&cluster.url())?)?;
-        let namespace = cluster.fresh_namespace("apart")?;
+        let namespace = cluster.fresh_namespace("isolated")?;
         for object in [memory("notes"), agent("scout", "notes")] {
             cluster.block_on(create(&cluster.client(), &namespace, &object, ""))?.object()?;
         }
@@ -57,9 +57,9 @@ impl WithoutApiserver {
             let caller = always.clone();
             Box::pin(async move { caller.ask("scout").await })
         });
-        let apart = Self { memgate, wire, namespace, caller, load };
-        apart.still_serves()?;
-        Ok(apart)
+        let isolated = Self { memgate, wire, namespace, caller, load };
+        isolated.still_serves()?;
+        Ok(isolated)
     }
 
     /// That every call since the last time got its memory, and that it is ready.
@@ -101,7 +101,7 @@ impl WithoutApiserver {
     }
 
     /// The lines of its log that are more than information.
-    pub(crate) fn complaints(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let log = self.memgate.log();
         let lines = log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR "));
         lines.map(str::to_owned).collect()

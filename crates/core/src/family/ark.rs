@@ -48,4 +48,5 @@ pub static FAMILY: Family = Family {
     referrer: inject::referrer,
     knows_other_pods: None,
     namespace_of_pod: None,
+    stand_in_pods: None,
 };

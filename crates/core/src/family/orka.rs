@@ -59,4 +59,5 @@ pub static FAMILY: Family = Family {
     referrer: inject::referrer,
     knows_other_pods: Some(inject::is_of_orka),
     namespace_of_pod: Some(inject::home),
+    stand_in_pods: None,
 };

@@ -16,7 +16,7 @@ use crate::manifest::source::Source;
 /// kilobytes; a "billion laughs" file runs into this at once.
 const MAX_ALIASED_BYTES: usize = 16 << 20;
 
-/// How many bytes a node that an alias repeats counts for beside its text; about what it takes in memory.
+/// How many bytes a node repeated by an alias counts for, in addition to its text; about what it takes in memory.
 const ALIASED_NODE_BYTES: usize = 64;
 
 /// Reads values from an outline; one for a source, because the bound is on the whole source.

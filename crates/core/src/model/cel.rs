@@ -18,7 +18,7 @@ pub struct CelTable {
     pub kinds: &'static [&'static Kind],
     /// Parts that several rules need.
     pub lets: &'static [CelVariable],
-    /// The rules, the one that is told first in front.
+    /// The rules; of several that an object breaks, the apiserver reports the first.
     pub rules: &'static [CelRule],
 }
 

@@ -41,7 +41,7 @@ pub struct Family {
     /// The kinds of which decisions look up single objects; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
 
-    /// How the family's agent pods are told from all others, before anything is read of them.
+    /// What distinguishes the family's agent pods from all others, before anything is read of them.
     pub pod_selectors: &'static [PodSelector],
     /// Whether a pod can ask to be refused rather than started without its memory.
     pub honours_required: bool,
@@ -79,13 +79,17 @@ pub struct Family {
     /// What a pod of this namespace lacks to have its memory; `None` when it is no agent pod of the family.
     pub inject: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<Injection>,
     /// The object on whose behalf a pod of this namespace runs, as far as that is known. `None` where the
-    /// way to the memory leads to another namespace: nothing of that one may be told in this one.
+    /// way to the memory leads to another namespace: an Event in this one must not reveal anything of it.
     pub referrer: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<InvolvedObject>,
     /// Whether a pod is one of the platform's although `inject` does not know it: it is not refused then,
     /// whatever it asks for. `None` where every pod of the platform is an agent pod.
     pub knows_other_pods: Option<fn(&Pod<'_>) -> bool>,
     /// The namespace that a pod of a manifest says it belongs to. `None` where pods say no such thing.
     pub namespace_of_pod: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
+    /// The metadata of one pod for each agent, as the platform would create it with a container `agent`,
+    /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
+    /// memgate adds no containers.
+    pub stand_in_pods: Option<fn(&mut StateReader<'_>) -> Vec<serde_json::Value>>,
 }
 
 /// One object of a family's own kind, to be validated or defaulted.

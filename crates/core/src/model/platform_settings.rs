@@ -22,7 +22,7 @@ impl Default for Orloj {
     }
 }
 
-/// Where the private memory of a sympozium agent runs, when nobody else says so.
+/// Where the private memory of a sympozium agent runs, when nothing else decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryMode {
     /// As the SkillPack has it.

@@ -62,7 +62,7 @@ view! {
         name: Text<'a> = "name",
         /// The environment; `None` when there is no list at all, which a patch must tell from an
         /// empty one.
-        env: Vec<EnvVar<'a>> = "env",
+        env: Vec<EnvVarView<'a>> = "env",
         /// Where more variables come from; unread.
         env_from: &'a RawValue = "envFrom",
         /// The entry point, unread.
@@ -102,7 +102,7 @@ view! {
 
 view! {
     /// One environment variable.
-    EnvVar {
+    EnvVarView {
         /// The name.
         name: Text<'a> = "name",
         /// The literal.
@@ -114,17 +114,17 @@ view! {
 
 view! {
     /// The `valueFrom` of an environment variable.
-    ValueFrom {
+    ValueFromView {
         /// A key of a Secret.
-        secret_key_ref: KeyRef<'a> = "secretKeyRef",
+        secret_key_ref: KeyRefView<'a> = "secretKeyRef",
         /// A key of a ConfigMap.
-        config_map_key_ref: KeyRef<'a> = "configMapKeyRef",
+        config_map_key_ref: KeyRefView<'a> = "configMapKeyRef",
     }
 }
 
 view! {
     /// A key of a Secret or a ConfigMap.
-    KeyRef {
+    KeyRefView {
         /// The name of the Secret or ConfigMap.
         name: Text<'a> = "name",
         /// The key in its data.
@@ -173,13 +173,13 @@ impl<'a> Container<'a> {
     /// The variable of this name that counts, with its index: of several the last one, as for the
     /// kubelet.
     #[must_use]
-    pub fn variable(&self, name: &str) -> Option<(usize, &EnvVar<'a>)> {
+    pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
         let env = self.env.as_deref().unwrap_or_default();
         env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
     }
 }
 
-impl EnvVar<'_> {
+impl EnvVarView<'_> {
     /// The literal; empty when the entry has neither literal nor reference, and `None` when the value
     /// comes from elsewhere.
     #[must_use]
@@ -190,7 +190,7 @@ impl EnvVar<'_> {
     /// The Secret and key that the value comes from; `None` for a literal or another reference.
     #[must_use]
     pub fn secret_key_ref(&self) -> Option<(String, String)> {
-        let reference = read::<ValueFrom<'_>>(self.value_from)?.secret_key_ref?;
+        let reference = read::<ValueFromView<'_>>(self.value_from)?.secret_key_ref?;
         let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
         Some((text(reference.name), text(reference.key)))
     }

@@ -1,4 +1,4 @@
-//! What whoever runs memgate chose, as far as decisions depend on it.
+//! What an installation or a command chose, as far as decisions depend on it.
 
 use crate::model::family::Family;
 use crate::model::platform_settings::PlatformSettings;
@@ -9,7 +9,7 @@ pub struct Settings {
     /// The families that are switched on, in the order in which they are asked about a pod. The default is
     /// all of them.
     pub families: Vec<&'static Family>,
-    /// The namespace of requests and objects that name none, if somebody gave one. In a cluster all
+    /// The namespace of requests and objects that name none, if one was given. In a cluster all
     /// of them do.
     pub namespace: Option<String>,
     /// The choices that are about one platform each.

@@ -60,9 +60,9 @@ fn fields_of(object: &Value) -> Vec<Pointer> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let families = family::ALL;
-    let judged = family::validated(&families, group, text("kind")).map(|(_, kind)| kind);
+    let validated = family::validated(&families, group, text("kind")).map(|(_, kind)| kind);
     let mut found = Vec::new();
-    for kind in judged.into_iter().chain(family::state_kind(&family::ALL, group, text("kind"))) {
+    for kind in validated.into_iter().chain(family::state_kind(&family::ALL, group, text("kind"))) {
         fields(&kind.schema, &Pointer::root(), &mut found);
     }
     found.sort();
@@ -138,28 +138,28 @@ fn codes(case: &Case) -> BTreeSet<&'static str> {
     admitted.decision.findings.iter().map(|finding| finding.code.name).collect()
 }
 
-/// Where in a case an object stands.
+/// One of the objects of a case.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum CaseObject {
     Object,
     Old,
     State(usize),
 }
 
-fn places(case: &Case) -> Vec<(Place, &Value)> {
-    let object = case.object.iter().map(|object| (Place::Object, object));
-    let old = case.old_object.iter().map(|object| (Place::Old, object));
-    let state = case.state.iter().enumerate().map(|(index, object)| (Place::State(index), object));
+fn objects(case: &Case) -> Vec<(CaseObject, &Value)> {
+    let object = case.object.iter().map(|object| (CaseObject::Object, object));
+    let old = case.old_object.iter().map(|object| (CaseObject::Old, object));
+    let state = case.state.iter().enumerate().map(|(index, object)| (CaseObject::State(index), object));
     object.chain(old).chain(state).collect()
 }
 
 /// The case with a field set or taken away; `None` when there is no way to the field.
-fn damaged(case: &Case, place: Place, pointer: &Pointer, value: Option<&Value>) -> Option<Case> {
+fn damaged(case: &Case, which: CaseObject, pointer: &Pointer, value: Option<&Value>) -> Option<Case> {
     let mut case = case.clone();
-    let object = match place {
-        Place::Object => case.object.as_mut(),
-        Place::Old => case.old_object.as_mut(),
-        Place::State(index) => case.state.get_mut(index),
+    let object = match which {
+        CaseObject::Object => case.object.as_mut(),
+        CaseObject::Old => case.old_object.as_mut(),
+        CaseObject::State(index) => case.state.get_mut(index),
     };
     object.is_some_and(|object| set(object, pointer, value)).then_some(case)
 }
@@ -168,15 +168,15 @@ fn damaged(case: &Case, place: Place, pointer: &Pointer, value: Option<&Value>) 
 fn survives_wrong_values_in_every_field() {
     let mut tried = 0;
     for case in cases() {
-        for (place, object) in places(&case) {
+        for (which, object) in objects(&case) {
             for pointer in fields_of(object) {
-                // Beside the object itself, half of them are enough.
-                let step = if matches!(place, Place::Object) { 1 } else { 2 };
+                // For the other objects, half of them are enough.
+                let step = if matches!(which, CaseObject::Object) { 1 } else { 2 };
                 for value in wrong_values().into_iter().step_by(step) {
-                    let Some(damaged) = damaged(&case, place, &pointer, Some(&value)) else { continue };
+                    let Some(damaged) = damaged(&case, which, &pointer, Some(&value)) else { continue };
                     tried += 1;
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| codes(&damaged))) {
-                        eprintln!("{}: {place:?} {pointer} {value}", case.name);
+                        eprintln!("{}: {which:?} {pointer} {value}", case.name);
                         std::panic::resume_unwind(panic);
                     }
                 }
@@ -190,14 +190,14 @@ fn survives_wrong_values_in_every_field() {
 #[test]
 fn takes_null_for_absent_in_every_field() {
     for case in cases() {
-        for (place, object) in places(&case) {
+        for (which, object) in objects(&case) {
             for pointer in fields_of(object) {
                 let in_a_list = pointer.tokens().last().is_some_and(|token| token.parse::<usize>().is_ok());
-                let Some(null) = damaged(&case, place, &pointer, Some(&Value::Null)) else { continue };
-                let Some(absent) = damaged(&case, place, &pointer, None).filter(|_| !in_a_list) else {
+                let Some(null) = damaged(&case, which, &pointer, Some(&Value::Null)) else { continue };
+                let Some(absent) = damaged(&case, which, &pointer, None).filter(|_| !in_a_list) else {
                     continue;
                 };
-                assert_eq!(codes(&null), codes(&absent), "{}: {place:?} {pointer}", case.name);
+                assert_eq!(codes(&null), codes(&absent), "{}: {which:?} {pointer}", case.name);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! What the core promises to its callers, in one program that links the core alone.
 //!
 //! ```text
-//! manifest    reading manifests: values, places, errors
+//! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
 //! fields      wrong values in every field that is read
-//! notices     which object a notice of a missing memory is about
+//! pod_events  which object the event of a missing memory regards
 //! properties  what must hold for any input
 //! ```
 //!

@@ -39,11 +39,11 @@ fn names(parsed: &Parsed) -> Vec<&str> {
 }
 
 /// The texts under key, value and caret of a pointer.
-fn places<'d>(document: &'d Document, pointer: &str) -> (&'d str, &'d str, &'d str, bool) {
-    let place = document.locate(&Pointer::new(pointer));
+fn texts_at<'d>(document: &'d Document, pointer: &str) -> (&'d str, &'d str, &'d str, bool) {
+    let location = document.locate(&Pointer::new(pointer));
     let source = document.source();
-    let key = place.key.map_or("", |key| source.slice(key));
-    (key, source.slice(place.value), source.slice(place.caret), place.exact)
+    let key = location.key.map_or("", |key| source.slice(key));
+    (key, source.slice(location.value), source.slice(location.caret), location.exact)
 }
 
 const POD: &str = "\
@@ -104,12 +104,12 @@ fn finds_the_place_of_each_pointer() {
             ("", "name: A\n      value: |\n        text\n        more", "name: A", false),
         ),
     ] {
-        let (key, value, caret, exact) = places(document, pointer);
+        let (key, value, caret, exact) = texts_at(document, pointer);
         let value = if expected.1.is_empty() { "" } else { value };
         assert_eq!((key, value, caret, exact), expected, "{pointer}");
     }
-    assert_eq!(places(document, "").2, "kind: Pod");
-    assert_eq!(places(document, "/status").2, "kind: Pod");
+    assert_eq!(texts_at(document, "").2, "kind: Pod");
+    assert_eq!(texts_at(document, "/status").2, "kind: Pod");
     let caret = document.locate(&Pointer::new("/metadata/name")).caret;
     assert_eq!((caret.line, caret.column), (5, 9));
     let whole = document.locate(&Pointer::new("/metadata/name")).whole();
@@ -120,10 +120,10 @@ fn finds_the_place_of_each_pointer() {
 fn counts_columns_in_characters_and_passes_over_a_byte_order_mark() {
     let parsed = read("\u{feff}apiVersion: v1\r\nkind: Ä\r\nmetadata: {ö: 1, name: ü}\r\n");
     let document = &parsed.documents[0];
-    let place = document.locate(&Pointer::new("/metadata/name"));
-    assert_eq!((place.value.line, place.value.column), (3, 24));
-    let place = document.locate(&Pointer::new("/apiVersion"));
-    assert_eq!(place.key.map(|key| (key.line, key.column, key.start)), Some((1, 1, 3)));
+    let location = document.locate(&Pointer::new("/metadata/name"));
+    assert_eq!((location.value.line, location.value.column), (3, 24));
+    let location = document.locate(&Pointer::new("/apiVersion"));
+    assert_eq!(location.key.map(|key| (key.line, key.column, key.start)), Some((1, 1, 3)));
 }
 
 #[test]
@@ -134,11 +134,11 @@ fn shows_a_field_behind_an_alias_or_merge_key_where_it_is_written() {
     let document = &parsed.documents[0];
     assert_eq!(document.value()["use"], json!({"x": 1, "z": 2}));
     assert_eq!(document.value()["more"], json!({"x": 1, "z": 3}));
-    assert_eq!(places(document, "/use"), ("use", "*b", "*b", true));
+    assert_eq!(texts_at(document, "/use"), ("use", "*b", "*b", true));
     assert_eq!(document.locate(&Pointer::new("/use/x")).value.line, 3);
     assert_eq!(document.locate(&Pointer::new("/more/x")).value.line, 3);
     assert_eq!(document.locate(&Pointer::new("/more/z")).value.line, 7);
-    assert_eq!(places(document, "/list/1").1, "*i");
+    assert_eq!(texts_at(document, "/list/1").1, "*i");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn takes_lists_apart_also_nested_and_typed_ones() {
     assert_eq!(names(&parsed), ["a", "b", "c"]);
     assert_eq!(parsed.documents[1].prefix().as_str(), "/items/1/items/0");
     assert_eq!(parsed.documents[2].kind(), "Pod");
-    assert_eq!(places(&parsed.documents[1], "/metadata/name").1, "\"b\"");
+    assert_eq!(texts_at(&parsed.documents[1], "/metadata/name").1, "\"b\"");
     assert_eq!(parsed.non_objects.len(), 1);
     assert_eq!((parsed.non_objects[0].reason, parsed.non_objects[0].span.line), ("is a single value", 5));
     let empty = read("apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\n");

@@ -1,4 +1,4 @@
-//! Which object a notice of a missing memory is about: what Events are written from.
+//! Which object the event of a missing memory regards.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -159,9 +159,9 @@ fn the_task_is_notified_when_its_agent_is_unknown() {
     ]);
     let labels = json!({"orka.ai/task": "t", "orka.ai/task-type": "ai"});
     let pod = pod(&labels, &json!([{"name": "worker", "env": env}]));
-    let notice = decided(&pod, &state).event.expect("a notice");
-    assert_eq!((notice.regarding.kind.as_ref(), notice.regarding.uid.as_str()), ("Task", "u-1"));
-    assert_eq!(notice.finding.code.name, "orka/lookup-failed");
+    let pod_event = decided(&pod, &state).event.expect("an event");
+    assert_eq!((pod_event.regarding.kind.as_ref(), pod_event.regarding.uid.as_str()), ("Task", "u-1"));
+    assert_eq!(pod_event.finding.code.name, "orka/lookup-failed");
 }
 
 fn orloj_pod(task: &str) -> Value {
@@ -183,24 +183,24 @@ fn ark_pod(memory: &str) -> Value {
     pod
 }
 
-/// Over all cases: a notice is one of a pod that is admitted, repeats one of its findings, and names
+/// Over all cases: an event is about a pod that is admitted, repeats one of its findings, and names
 /// no other namespace.
 #[test]
-fn every_notice_is_about_an_admitted_pod_of_its_own_namespace() {
-    let mut notices = 0;
+fn every_event_is_about_an_admitted_pod_of_its_own_namespace() {
+    let mut pod_events = 0;
     for (_, case) in cases().expect("the case files") {
         let body = request::review(&case).to_string();
         let review = admission::parse(&body).expect("a review");
         let decision = decide(&review.request, &request::state(&case).expect("a state"));
-        let Some(notice) = &decision.event else { continue };
-        notices += 1;
+        let Some(pod_event) = &decision.event else { continue };
+        pod_events += 1;
         let Case { name, .. } = &case;
         assert!(decision.allowed() && !decision.required && review.request.is_pod(), "{name}");
-        assert!(decision.findings.contains(&notice.finding), "{name}");
-        assert_eq!(notice.regarding.namespace, review.request.namespace, "{name}");
+        assert!(decision.findings.contains(&pod_event.finding), "{name}");
+        assert_eq!(pod_event.regarding.namespace, review.request.namespace, "{name}");
         let own = format!("namespace \"{}\"", review.request.namespace);
-        let others = notice.finding.message.replace(&own, "");
-        assert!(!others.contains("namespace \""), "{name}: {}", notice.finding.message);
+        let others = pod_event.finding.message.replace(&own, "");
+        assert!(!others.contains("namespace \""), "{name}: {}", pod_event.finding.message);
     }
-    assert!(notices > 0, "no case has a notice");
+    assert!(pod_events > 0, "no case has an event");
 }

@@ -528,21 +528,21 @@ fn written() -> impl Strategy<Value = Written> {
     ]
 }
 
-/// All places of a value that an edit can go to, `true` for those that can be replaced.
-fn places(value: &Value, at: &Pointer, found: &mut Vec<(Pointer, bool)>) {
+/// The pointers of a value that an edit can go to, `true` for those that can be replaced.
+fn pointers(value: &Value, at: &Pointer, found: &mut Vec<(Pointer, bool)>) {
     match value {
         Value::Object(map) => {
             found.push((at.key("new key"), false));
             for (key, value) in map {
                 found.push((at.key(key), true));
-                places(value, &at.key(key), found);
+                pointers(value, &at.key(key), found);
             }
         }
         Value::Array(list) => {
             found.push((at.index(list.len()), false));
             for (index, value) in list.iter().enumerate() {
                 found.push((at.index(index), true));
-                places(value, &at.index(index), found);
+                pointers(value, &at.index(index), found);
             }
         }
         _ => {}
@@ -553,7 +553,7 @@ fn choose(value: &mut Value, choices: Vec<(prop::sample::Index, bool, Written)>)
     let mut edits = Vec::new();
     for (index, insert, new) in choices {
         let mut found = Vec::new();
-        places(&value["spec"], &Pointer::new("/spec"), &mut found);
+        pointers(&value["spec"], &Pointer::new("/spec"), &mut found);
         if found.is_empty() {
             break;
         }

@@ -42,10 +42,10 @@ fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &InstallPlan, family: &Fa
 
 fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &InstallPlan, family: &Family) {
     let always = |kind: &&&Kind| family.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let judged = rules(family.validated.iter().filter(always), &WRITES);
+    let validated = rules(family.validated.iter().filter(always), &WRITES);
     let memories = rules(family.memories.iter(), &["DELETE"]);
     for (entry, rules) in
-        [(webhooks::judgements(plan, family.fails_open), judged), (webhooks::deletions(plan), memories)]
+        [(webhooks::validations(plan, family.fails_open), validated), (webhooks::deletions(plan), memories)]
     {
         match webhooks.iter_mut().find(|known| known.name == entry.name) {
             Some(known) => known.rules.get_or_insert_default().extend(rules),

@@ -36,7 +36,7 @@ pub enum WebhookEndpoint {
 
 /// One part of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum InstallPart {
     /// The namespace.
     Namespace,
     /// The service account and what it may do.
@@ -49,7 +49,7 @@ pub enum Part {
     Webhooks,
 }
 
-impl Part {
+impl InstallPart {
     /// Every part, in the order in which they are applied.
     pub const ALL: [Self; 5] = [Self::Namespace, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
 }

@@ -10,7 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use serde_json::{Value, to_value};
 
-use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::{rbac, self_guard, webhooks, workload};
 
 /// What is installed. What a component can take away is optional.
@@ -30,7 +30,7 @@ pub struct Objects {
     pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
     /// What the apiserver calls.
     pub service: Service,
-    /// What runs; its container is beside it.
+    /// What runs, without its container.
     pub deployment: Deployment,
     /// memgate itself, the one container of its pods.
     pub container: Container,
@@ -45,7 +45,7 @@ pub struct Objects {
     /// The policies with which it writes defaults by itself.
     pub mutating_policies: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
     /// What components add, each with its part.
-    pub others: Vec<(Part, Value)>,
+    pub others: Vec<(InstallPart, Value)>,
 }
 
 impl Objects {
@@ -90,34 +90,43 @@ impl Objects {
     ///
     /// # Errors
     /// When one of them has a value that JSON cannot express, which would be a bug of memgate's.
-    pub fn documents(mut self) -> Result<Vec<(Part, Value)>, serde_json::Error> {
+    pub fn documents(mut self) -> Result<Vec<(InstallPart, Value)>, serde_json::Error> {
         let container = std::mem::take(&mut self.container);
         self.pod().containers.push(container);
         let mut documents = vec![
-            (Part::Namespace, to_value(self.namespace)?),
-            (Part::Rbac, to_value(self.service_account)?),
-            (Part::Rbac, to_value(self.cluster_role)?),
-            (Part::Rbac, to_value(self.cluster_role_binding)?),
+            (InstallPart::Namespace, to_value(self.namespace)?),
+            (InstallPart::Rbac, to_value(self.service_account)?),
+            (InstallPart::Rbac, to_value(self.cluster_role)?),
+            (InstallPart::Rbac, to_value(self.cluster_role_binding)?),
         ];
         if let Some((role, binding)) = self.role {
-            documents.extend([(Part::Rbac, to_value(role)?), (Part::Rbac, to_value(binding)?)]);
+            documents.extend([(InstallPart::Rbac, to_value(role)?), (InstallPart::Rbac, to_value(binding)?)]);
         }
         if let Some((policy, binding)) = self.self_guard {
-            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+            documents.extend([
+                (InstallPart::Policies, to_value(policy)?),
+                (InstallPart::Policies, to_value(binding)?),
+            ]);
         }
         for (policy, binding) in self.validating_policies {
-            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+            documents.extend([
+                (InstallPart::Policies, to_value(policy)?),
+                (InstallPart::Policies, to_value(binding)?),
+            ]);
         }
         for (policy, binding) in self.mutating_policies {
-            documents.extend([(Part::Policies, to_value(policy)?), (Part::Policies, to_value(binding)?)]);
+            documents.extend([
+                (InstallPart::Policies, to_value(policy)?),
+                (InstallPart::Policies, to_value(binding)?),
+            ]);
         }
-        documents.push((Part::Workload, to_value(self.service)?));
-        documents.push((Part::Workload, to_value(self.deployment)?));
+        documents.push((InstallPart::Workload, to_value(self.service)?));
+        documents.push((InstallPart::Workload, to_value(self.deployment)?));
         if let Some(budget) = self.disruption_budget {
-            documents.push((Part::Workload, to_value(budget)?));
+            documents.push((InstallPart::Workload, to_value(budget)?));
         }
-        documents.push((Part::Webhooks, to_value(self.mutating)?));
-        documents.push((Part::Webhooks, to_value(self.validating)?));
+        documents.push((InstallPart::Webhooks, to_value(self.mutating)?));
+        documents.push((InstallPart::Webhooks, to_value(self.validating)?));
         documents.extend(self.others);
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);

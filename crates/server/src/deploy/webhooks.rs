@@ -32,7 +32,7 @@ pub(super) fn mutating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
 
 /// The configuration of the validating calls that every installation has.
 pub(super) fn validating(plan: &InstallPlan) -> ValidatingWebhookConfiguration {
-    let webhooks = vec![judgements(plan, false), deletions(plan)];
+    let webhooks = vec![validations(plan, false), deletions(plan)];
     ValidatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn defaults(plan: &InstallPlan, fail_open: bool) -> MutatingWebhook {
 }
 
 /// The entry for kinds that are validated.
-pub(super) fn judgements(plan: &InstallPlan, fail_open: bool) -> ValidatingWebhook {
+pub(super) fn validations(plan: &InstallPlan, fail_open: bool) -> ValidatingWebhook {
     let (name, failure, seconds) = resources(fail_open);
     ValidatingWebhook {
         rules: Some(Vec::new()),

@@ -41,8 +41,8 @@ pub(super) async fn wait_drained(connections: &ConnectionLimiter, quiet: Duratio
     let mut empty_since = None;
     loop {
         let now = Instant::now();
-        // A caller that was told to close may open one more before it learns of the other replicas: only a
-        // pause without any connection says that all have left.
+        // After GOAWAY a caller may open one more connection before it learns of the other replicas: only a
+        // pause without any connection shows that all have left.
         if connections.open() > 0 {
             empty_since = None;
         } else if now - *empty_since.get_or_insert(now) >= quiet {

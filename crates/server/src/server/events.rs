@@ -71,10 +71,10 @@ struct EventKey {
 }
 
 impl EventKey {
-    fn of(notice: &PodEvent) -> Self {
-        let InvolvedObject { kind, namespace, name, .. } = &notice.regarding;
+    fn of(pod_event: &PodEvent) -> Self {
+        let InvolvedObject { kind, namespace, name, .. } = &pod_event.regarding;
         let (namespace, name) = (namespace.clone(), name.clone());
-        Self { namespace, kind: kind.clone(), name, code: notice.finding.code.name }
+        Self { namespace, kind: kind.clone(), name, code: pod_event.finding.code.name }
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) struct EventRecorder {
 pub(super) struct EventWriter {
     client: Client,
     clock: Clock,
-    notices: Receiver<PodEvent>,
+    pod_events: Receiver<PodEvent>,
     recent: Arc<RecentEvents>,
     metrics: Arc<Metrics>,
 }
@@ -107,27 +107,27 @@ pub(super) fn recorder(
     metrics: Arc<Metrics>,
     trust_pods: bool,
 ) -> (EventRecorder, EventWriter) {
-    let (queue, notices) = channel(QUEUE_CAPACITY);
+    let (queue, pod_events) = channel(QUEUE_CAPACITY);
     let recent = Arc::<RecentEvents>::default();
     let writer =
-        EventWriter { client, clock, notices, recent: Arc::clone(&recent), metrics: Arc::clone(&metrics) };
+        EventWriter { client, clock, pod_events, recent: Arc::clone(&recent), metrics: Arc::clone(&metrics) };
     (EventRecorder { trust_pods, recent, queue, metrics }, writer)
 }
 
 impl EventRecorder {
     /// Queues an Event, unless it must not be written, is a duplicate, or the queue is full.
-    pub(super) fn record(&self, notice: PodEvent, now: Instant) {
-        let InvolvedObject { namespace, known, .. } = &notice.regarding;
+    pub(super) fn record(&self, pod_event: PodEvent, now: Instant) {
+        let InvolvedObject { namespace, known, .. } = &pod_event.regarding;
         if !(*known || self.trust_pods) || SYSTEM_NAMESPACES.contains(&namespace.as_str()) {
             return;
         }
-        if let Some(reason) = self.enqueue(notice, now).err() {
+        if let Some(reason) = self.enqueue(pod_event, now).err() {
             self.metrics.count_event(reason);
         }
     }
 
-    fn enqueue(&self, notice: PodEvent, now: Instant) -> Result<(), EventOutcome> {
-        let key = EventKey::of(&notice);
+    fn enqueue(&self, pod_event: PodEvent, now: Instant) -> Result<(), EventOutcome> {
+        let key = EventKey::of(&pod_event);
         let mut recent = lock(&self.recent);
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < DEDUPLICATION_WINDOW;
         if recent.get(&key).is_some_and(is_recent) {
@@ -136,7 +136,7 @@ impl EventRecorder {
         recent.retain(|_, at| is_recent(at));
         let of_namespace = recent.keys().filter(|other| other.namespace == key.namespace).count();
         let is_full = recent.len() >= MAX_RECENT || of_namespace >= MAX_RECENT_PER_NAMESPACE;
-        if is_full || self.queue.try_send(notice).is_err() {
+        if is_full || self.queue.try_send(pod_event).is_err() {
             return Err(EventOutcome::Dropped);
         }
         // Only now: one that was dropped may be recorded again at once.
@@ -161,16 +161,16 @@ enum Error {
 }
 
 impl EventWriter {
-    /// Writes an Event for each notice, with pauses; never ends. One that cannot be written is dropped, and
+    /// Writes the queued Events, with pauses; never ends. One that cannot be written is dropped, and
     /// may be recorded again at once.
     pub(super) async fn run(mut self) {
         let mut failing = false;
-        while let Some(notice) = self.notices.recv().await {
+        while let Some(pod_event) = self.pod_events.recv().await {
             let start = Instant::now();
-            let written = write(&self.client, &notice, self.clock.unix_now()).await;
+            let written = write(&self.client, &pod_event, self.clock.unix_now()).await;
             if let Err(error) = &written {
                 warn(error, failing);
-                lock(&self.recent).remove(&EventKey::of(&notice));
+                lock(&self.recent).remove(&EventKey::of(&pod_event));
             }
             failing = written.is_err();
             self.metrics.count_event(written.unwrap_or(EventOutcome::Failed));
@@ -195,9 +195,9 @@ fn warn(error: &Error, again: bool) {
     }
 }
 
-async fn write(client: &Client, notice: &PodEvent, now: i64) -> Result<EventOutcome, Error> {
-    let event = event(notice, now);
-    let events: Api<Event> = Api::namespaced(client.clone(), &notice.regarding.namespace);
+async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> Result<EventOutcome, Error> {
+    let event = event(pod_event, now);
+    let events: Api<Event> = Api::namespaced(client.clone(), &pod_event.regarding.namespace);
     match timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
         Ok(Ok(_)) => Ok(EventOutcome::Written),
         Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(EventOutcome::Duplicate),
@@ -207,8 +207,8 @@ async fn write(client: &Client, notice: &PodEvent, now: i64) -> Result<EventOutc
     }
 }
 
-fn event(notice: &PodEvent, now: i64) -> Event {
-    let InvolvedObject { api_version, kind, namespace, name, uid, .. } = &notice.regarding;
+fn event(pod_event: &PodEvent, now: i64) -> Event {
+    let InvolvedObject { api_version, kind, namespace, name, uid, .. } = &pod_event.regarding;
     let regarding = ObjectReference {
         api_version: Some(api_version.clone()),
         kind: Some(kind.to_string()),
@@ -217,10 +217,10 @@ fn event(notice: &PodEvent, now: i64) -> Event {
         uid: Some(uid.clone()).filter(|uid| !uid.is_empty()),
         ..ObjectReference::default()
     };
-    let reason = if notice.partly { "MemoryPartlyInjected" } else { "MemoryNotInjected" };
+    let reason = if pod_event.partly { "MemoryPartlyInjected" } else { "MemoryNotInjected" };
     Event {
         metadata: ObjectMeta {
-            name: Some(event_name(notice, now)),
+            name: Some(event_name(pod_event, now)),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
         },
@@ -228,7 +228,7 @@ fn event(notice: &PodEvent, now: i64) -> Event {
         type_: Some("Warning".to_owned()),
         reason: Some(reason.to_owned()),
         action: Some("Inject".to_owned()),
-        note: Some(note(notice)),
+        note: Some(note(pod_event)),
         regarding: Some(regarding),
         reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
         reporting_instance: Some(REPORTING_CONTROLLER.to_owned()),
@@ -237,20 +237,20 @@ fn event(notice: &PodEvent, now: i64) -> Event {
 }
 
 /// Equal for all replicas within the same ten minutes of the clock: the second one to create it gets a 409.
-fn event_name(notice: &PodEvent, now: i64) -> String {
-    let InvolvedObject { api_version, kind, name, uid, .. } = &notice.regarding;
+fn event_name(pod_event: &PodEvent, now: i64) -> String {
+    let InvolvedObject { api_version, kind, name, uid, .. } = &pod_event.regarding;
     let window =
         now.div_euclid(i64::try_from(DEDUPLICATION_WINDOW.as_secs()).unwrap_or(i64::MAX)).to_string();
-    let parts = [api_version, kind.as_ref(), name, uid, notice.finding.code.name, &window];
+    let parts = [api_version, kind.as_ref(), name, uid, pod_event.finding.code.name, &window];
     let hash = digest(&SHA256, parts.join("\n").as_bytes());
     let hash = u64::from_be_bytes(hash.as_ref().first_chunk().copied().unwrap_or_default());
     format!("{}.{hash:016x}", truncate(name, MAX_NAME_BYTES).trim_end_matches(['.', '-']))
 }
 
-fn note(notice: &PodEvent) -> String {
-    let finding = &notice.finding;
+fn note(pod_event: &PodEvent) -> String {
+    let finding = &pod_event.finding;
     let (code, message) = (finding.code.name, &finding.message);
-    let part = if notice.partly { "a part of its memory" } else { "its memory" };
+    let part = if pod_event.partly { "a part of its memory" } else { "its memory" };
     let advice = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     let note = format!(
         "a pod starts without {part}: {message}{advice} [{code}]; see \"memgate explain {code}\", \

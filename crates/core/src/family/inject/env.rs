@@ -75,7 +75,7 @@ impl<'w> Variable<'w> {
 
     /// Whether an entry says the same.
     #[must_use]
-    pub fn equals(&self, entry: &pod::EnvVar<'_>) -> bool {
+    pub fn equals(&self, entry: &pod::EnvVarView<'_>) -> bool {
         match (&self.source, entry.literal()) {
             (EnvSource::Value(wanted), Some(literal)) => match &self.equality {
                 Equality::As(equal) => equal(literal),
@@ -83,11 +83,11 @@ impl<'w> Variable<'w> {
                 _ => literal == wanted,
             },
             (EnvSource::ValueFrom(wanted), None) => {
-                let there = pod::read::<pod::ValueFrom<'_>>(entry.value_from);
+                let there = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
                 self.same_key(&wanted.secret_key_ref, there.and_then(|there| there.secret_key_ref))
             }
             (EnvSource::ConfigMap(wanted), None) => {
-                let there = pod::read::<pod::ValueFrom<'_>>(entry.value_from);
+                let there = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
                 self.same_key(&wanted.config_map_key_ref, there.and_then(|there| there.config_map_key_ref))
             }
             _ => false,
@@ -95,7 +95,7 @@ impl<'w> Variable<'w> {
     }
 
     /// An absent `optional` means no.
-    fn same_key(&self, wanted: &KeyRef, there: Option<pod::KeyRef<'_>>) -> bool {
+    fn same_key(&self, wanted: &KeyRef, there: Option<pod::KeyRefView<'_>>) -> bool {
         there.is_some_and(|there| {
             there.name.as_deref() == Some(&wanted.name)
                 && there.key.as_deref() == Some(&wanted.key)
@@ -111,7 +111,7 @@ impl<'w> Variable<'w> {
 
 /// The entries of a container's `env` that can be about memory. Of several of one name the last counts,
 /// as for the kubelet.
-pub struct Existing<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVar<'p>)>);
+pub struct Existing<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
 
 impl<'p> Existing<'p> {
     /// The entries whose names start with one of these; one look at each entry, however many there are.
@@ -127,7 +127,7 @@ impl<'p> Existing<'p> {
 
     /// The entry of this name, with its index.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<(usize, &'p pod::EnvVar<'p>)> {
+    pub fn get(&self, name: &str) -> Option<(usize, &'p pod::EnvVarView<'p>)> {
         self.0.get(name).copied()
     }
 }
@@ -168,7 +168,7 @@ pub(super) fn compare<'w>(existing: &Existing<'_>, wanted: Vec<Variable<'w>>) ->
 /// one for the whole list where the container has none.
 pub(super) fn insert(
     container: usize,
-    existing: Option<&[pod::EnvVar<'_>]>,
+    existing: Option<&[pod::EnvVarView<'_>]>,
     block: impl IntoIterator<Item = (EnvVar, Origin)>,
     place: Place,
 ) -> Vec<Edit> {

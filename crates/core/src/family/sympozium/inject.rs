@@ -11,11 +11,14 @@ mod find;
 mod recognise;
 mod want;
 
+use serde_json::{Value, json};
+
 use crate::family::inject::parts::{Mounts, PodParts};
 use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, no_memory, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::object::Object;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -24,7 +27,10 @@ use crate::model::state_reader::StateReader;
 use self::find::find;
 use self::recognise::{instance_label, recognise};
 use self::want::PodToFill;
-use super::api::{AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, RUN_LABEL};
+use super::api::{
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL,
+    RUN_LABEL,
+};
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
 /// What the pod lacks; `None` when it is no agent pod of this family.
@@ -48,6 +54,16 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Opti
     let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
     let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
     objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
+}
+
+/// The metadata of a run's pod for each agent.
+#[must_use]
+pub fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
+    let metadata = |agent: &Object| {
+        let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: agent.name});
+        json!({"name": agent.name, "namespace": agent.namespace, "labels": labels})
+    };
+    [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| state.everywhere(kind)).map(metadata).collect()
 }
 
 fn fill<'p>(

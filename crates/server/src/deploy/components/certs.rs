@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::deploy::components::operations::annotate;
-use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::{NAME, metadata, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
@@ -60,7 +60,9 @@ pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
         "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
         "issuerRef": issuer_ref(ISSUER),
     });
-    objects.others.push((Part::Workload, cert_manager_object(plan, "Certificate", NAME, &certificate)));
+    objects
+        .others
+        .push((InstallPart::Workload, cert_manager_object(plan, "Certificate", NAME, &certificate)));
     inject_ca(objects, plan, NAME);
 }
 
@@ -143,7 +145,7 @@ fn add_certificate_authority(objects: &mut Objects, plan: &InstallPlan) {
         cert_manager_object(plan, "Certificate", CA_CERTIFICATE, &ca),
         cert_manager_object(plan, "Issuer", ISSUER, &json!({"ca": {"secretName": CA_SECRET}})),
     ];
-    objects.others.extend(added.map(|object| (Part::Workload, object)));
+    objects.others.extend(added.map(|object| (InstallPart::Workload, object)));
 }
 
 /// Has cert-manager write the CA of a Certificate into the `caBundle`.

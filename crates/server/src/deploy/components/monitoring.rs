@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::{labels, metadata, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::HEALTH_PORT;
@@ -47,7 +47,7 @@ pub(super) fn service_monitor(objects: &mut Objects, plan: &InstallPlan) {
             "endpoints": [{"port": "metrics", "path": "/metrics"}],
         },
     });
-    objects.others.extend([(Part::Workload, service), (Part::Workload, monitor)]);
+    objects.others.extend([(InstallPart::Workload, service), (InstallPart::Workload, monitor)]);
 }
 
 /// The alerts.
@@ -60,7 +60,7 @@ pub(super) fn alerts(objects: &mut Objects, plan: &InstallPlan) {
         "metadata": metadata(plan),
         "spec": groups.map(|groups| groups.value().clone()),
     });
-    objects.others.push((Part::Workload, rule));
+    objects.others.push((InstallPart::Workload, rule));
 }
 
 /// The dashboard, in a ConfigMap as Grafana's sidecar collects them.
@@ -70,5 +70,5 @@ pub(super) fn dashboards(objects: &mut Objects, plan: &InstallPlan) {
     metadata.labels.get_or_insert_default().extend(string_map(&[DASHBOARD_LABEL]));
     let data: Value = json!({"memgate.json": DASHBOARD});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
-    objects.others.push((Part::Workload, map));
+    objects.others.push((InstallPart::Workload, map));
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
-use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::{labels, metadata, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::{HEALTH_PORT, WEBHOOK_PORT};
@@ -37,7 +37,7 @@ pub(super) fn policy(objects: &mut Objects, plan: &InstallPlan) {
             ],
         },
     });
-    objects.others.push((Part::Workload, policy));
+    objects.others.push((InstallPart::Workload, policy));
 }
 
 /// The machine's network, for clusters whose apiserver cannot reach pods. No Pod Security level but

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::deploy::install_plan::{InstallPlan, Part};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::metadata;
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
@@ -28,7 +28,7 @@ pub(super) fn priority_critical(objects: &mut Objects, plan: &InstallPlan) {
             },
         },
     });
-    objects.others.push((Part::Workload, quota));
+    objects.others.push((InstallPart::Workload, quota));
 }
 
 /// No Events, and no right to write any.

@@ -28,7 +28,7 @@ pub(in crate::server) async fn with_timeout<T>(
     tokio::time::timeout(limit, answer).await.map_err(late)?
 }
 
-/// What the apiserver said, or why there is no answer.
+/// The apiserver's answer, or why there is none.
 pub(in crate::server) fn error_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),

@@ -38,7 +38,7 @@ pub enum Error {
         kind: &'static str,
         /// Its name.
         name: String,
-        /// What the apiserver said.
+        /// The apiserver's message.
         reason: String,
     },
     /// A file cannot be read.

@@ -10,7 +10,7 @@ use crate::server::stub::client;
 static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };
 static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };
 
-fn notice(name: &str, code: &'static Code) -> PodEvent {
+fn pod_event(name: &str, code: &'static Code) -> PodEvent {
     let regarding = InvolvedObject {
         api_version: "family.dev/v1".to_owned(),
         kind: "Agent".into(),
@@ -24,9 +24,9 @@ fn notice(name: &str, code: &'static Code) -> PodEvent {
 }
 
 fn elsewhere(number: usize) -> PodEvent {
-    let mut notice = notice("a", &MISSING);
-    notice.regarding.namespace = format!("team-{number}");
-    notice
+    let mut pod_event = pod_event("a", &MISSING);
+    pod_event.regarding.namespace = format!("team-{number}");
+    pod_event
 }
 
 /// A recorder and a writer whose Events are answered with `status`.
@@ -58,15 +58,15 @@ async fn records_the_same_once_in_ten_minutes() {
     let (recorder, mut writer, metrics) = answered(201);
     let start = Instant::now();
     for after in [0, 1, 599] {
-        recorder.record(notice("a", &MISSING), start + Duration::from_secs(after));
+        recorder.record(pod_event("a", &MISSING), start + Duration::from_secs(after));
     }
-    assert_eq!((writer.notices.len(), count(&metrics, "duplicate")), (1, 2));
-    recorder.record(notice("a", &INVALID), start);
-    recorder.record(notice("b", &MISSING), start);
-    assert_eq!(writer.notices.len(), 3, "another reason and another agent are news");
-    recorder.record(notice("a", &MISSING), start + DEDUPLICATION_WINDOW);
-    assert_eq!(writer.notices.len(), 4);
-    assert_eq!(writer.notices.recv().await, Some(notice("a", &MISSING)));
+    assert_eq!((writer.pod_events.len(), count(&metrics, "duplicate")), (1, 2));
+    recorder.record(pod_event("a", &INVALID), start);
+    recorder.record(pod_event("b", &MISSING), start);
+    assert_eq!(writer.pod_events.len(), 3, "another reason and another agent are news");
+    recorder.record(pod_event("a", &MISSING), start + DEDUPLICATION_WINDOW);
+    assert_eq!(writer.pod_events.len(), 4);
+    assert_eq!(writer.pod_events.recv().await, Some(pod_event("a", &MISSING)));
 }
 
 #[tokio::test]
@@ -76,13 +76,13 @@ async fn drops_what_does_not_fit_into_the_queue() {
     for number in 0..QUEUE_CAPACITY + 5 {
         recorder.record(elsewhere(number), start);
     }
-    assert_eq!((writer.notices.len(), count(&metrics, "dropped")), (QUEUE_CAPACITY, 5));
+    assert_eq!((writer.pod_events.len(), count(&metrics, "dropped")), (QUEUE_CAPACITY, 5));
     for number in 0..3 * MAX_RECENT {
         recorder.record(elsewhere(QUEUE_CAPACITY + number), start);
-        writer.notices.try_recv().ok();
+        writer.pod_events.try_recv().ok();
     }
     assert_eq!(recorder.recent.lock().expect("no panic").len(), MAX_RECENT);
-    recorder.record(notice("late", &MISSING), start + DEDUPLICATION_WINDOW);
+    recorder.record(pod_event("late", &MISSING), start + DEDUPLICATION_WINDOW);
     assert_eq!(recorder.recent.lock().expect("no panic").len(), 1, "the old ones make room");
 }
 
@@ -91,12 +91,12 @@ async fn one_namespace_takes_no_more_than_its_share() {
     let (recorder, mut writer, metrics) = answered(201);
     let start = Instant::now();
     for number in 0..QUEUE_CAPACITY {
-        recorder.record(notice(&format!("a-{number}"), &MISSING), start);
-        writer.notices.try_recv().ok();
+        recorder.record(pod_event(&format!("a-{number}"), &MISSING), start);
+        writer.pod_events.try_recv().ok();
     }
     assert_eq!(count(&metrics, "dropped"), (QUEUE_CAPACITY - MAX_RECENT_PER_NAMESPACE) as u64);
     recorder.record(elsewhere(1), start);
-    assert_eq!(writer.notices.len(), 1, "others have theirs");
+    assert_eq!(writer.pod_events.len(), 1, "others have theirs");
     let mut again = elsewhere(1);
     again.regarding.uid = "u-2".to_owned();
     recorder.record(again, start);
@@ -106,33 +106,33 @@ async fn one_namespace_takes_no_more_than_its_share() {
 #[tokio::test]
 async fn believes_a_pod_only_where_the_apiserver_asks() {
     let (recorder, writer, _) = answered(201);
-    let mut hearsay = notice("a", &MISSING);
+    let mut hearsay = pod_event("a", &MISSING);
     hearsay.regarding.known = false;
     recorder.record(hearsay.clone(), Instant::now());
-    assert_eq!(writer.notices.len(), 0);
+    assert_eq!(writer.pod_events.len(), 0);
     EventRecorder { trust_pods: true, ..recorder }.record(hearsay, Instant::now());
-    assert_eq!(writer.notices.len(), 1);
+    assert_eq!(writer.pod_events.len(), 1);
 }
 
 #[tokio::test]
 async fn records_nothing_in_system_namespaces() {
     let (recorder, writer, _) = answered(201);
-    let mut notice = notice("a", &MISSING);
-    notice.regarding.namespace = "kube-system".to_owned();
-    recorder.record(notice, Instant::now());
-    assert_eq!(writer.notices.len(), 0);
+    let mut pod_event = pod_event("a", &MISSING);
+    pod_event.regarding.namespace = "kube-system".to_owned();
+    recorder.record(pod_event, Instant::now());
+    assert_eq!(writer.pod_events.len(), 0);
 }
 
 #[tokio::test]
 async fn what_could_not_be_written_may_be_recorded_again() {
     for (status, again) in [(403, 0), (201, 1)] {
         let (recorder, writer, metrics) = answered(status);
-        recorder.record(notice("a", &MISSING), Instant::now());
+        recorder.record(pod_event("a", &MISSING), Instant::now());
         let counted = async {
             while count(&metrics, "failed") + count(&metrics, "written") == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            recorder.record(notice("a", &MISSING), Instant::now());
+            recorder.record(pod_event("a", &MISSING), Instant::now());
         };
         tokio::select! {
             () = writer.run() => panic!("it never ends"),
@@ -146,7 +146,7 @@ async fn what_could_not_be_written_may_be_recorded_again() {
 async fn counts_what_became_of_each() {
     for (status, result) in [(201, "written"), (409, "duplicate"), (403, "failed"), (500, "failed")] {
         let (recorder, writer, metrics) = answered(status);
-        recorder.record(notice("a", &MISSING), Instant::now());
+        recorder.record(pod_event("a", &MISSING), Instant::now());
         let counted = async {
             while count(&metrics, result) == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -161,7 +161,7 @@ async fn counts_what_became_of_each() {
 
 #[test]
 fn all_replicas_give_an_event_the_same_name_and_another_one_ten_minutes_later() {
-    let name = |name: &str, code, now| event_name(&notice(name, code), now);
+    let name = |name: &str, code, now| event_name(&pod_event(name, code), now);
     let one = name("scout", &MISSING, 6000);
     assert_eq!(name("scout", &MISSING, 6599), one);
     for other in
@@ -175,7 +175,7 @@ fn all_replicas_give_an_event_the_same_name_and_another_one_ten_minutes_later() 
 
 #[test]
 fn says_what_is_missing_and_what_to_do() {
-    let event = event(&notice("scout", &MISSING), 6000);
+    let event = event(&pod_event("scout", &MISSING), 6000);
     let regarding = event.regarding.expect("regards an object");
     assert_eq!(regarding.uid.as_deref(), Some("u-1"));
     assert_eq!(
@@ -185,7 +185,7 @@ fn says_what_is_missing_and_what_to_do() {
              see \"memgate explain family/missing\", and make the pod anew when it is mended"
         )
     );
-    let mut long = notice("scout", &MISSING);
+    let mut long = pod_event("scout", &MISSING);
     long.finding.message = "é".repeat(MAX_NOTE_BYTES);
     assert!(note(&long).len() <= MAX_NOTE_BYTES);
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::family::inject::{env, label};
 use crate::model::finding::{Finding, quoted};
-use crate::model::pod::{Container, EnvVar, Mount, Owner, Pod, read};
+use crate::model::pod::{Container, EnvVarView, Mount, Owner, Pod, read};
 
 use super::super::api::{AI, POOL_LABELS, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
@@ -71,12 +71,12 @@ impl<'p, 'a> Worker<'p, 'a> {
     }
 
     /// The variables of the container.
-    pub(super) fn env(&self) -> &'p [EnvVar<'a>] {
+    pub(super) fn env(&self) -> &'p [EnvVarView<'a>] {
         self.container.env.as_deref().unwrap_or_default()
     }
 
     /// The last variable of this name, which is the one that counts.
-    pub(super) fn last(&self, name: &str) -> Option<(usize, &'p EnvVar<'a>)> {
+    pub(super) fn last(&self, name: &str) -> Option<(usize, &'p EnvVarView<'a>)> {
         self.container.variable(name)
     }
 

@@ -67,7 +67,7 @@ fn variable(setting: Setting, resolved: &Resolved<'_>) -> Variable<'static> {
 
 /// What is wrong with the literals that are there already.
 fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
-    let problem = |(index, variable): (usize, &pod::EnvVar<'_>)| {
+    let problem = |(index, variable): (usize, &pod::EnvVarView<'_>)| {
         let (code, message) =
             Setting::of_variable(variable.name.as_deref()?)?.problem(variable.literal()?)?;
         let pointer = env::list(worker.index).index(index).key("value");

@@ -296,7 +296,7 @@ fn a_new_ca_signs_once_it_has_been_trusted_for_a_while() {
     let gone = leaf_of(previous, now - 8 * DAY);
     let own = leaf_of(&state.newest, now);
     let rows: [(&str, Option<&CurrentLeaf>, TrustedCas, Option<&CaCert>); 13] = [
-        ("nobody trusts anything, no leaf", None, trust(&[]), Some(newest)),
+        ("nothing is trusted, no leaf", None, trust(&[]), Some(newest)),
         ("only the old one is trusted, no leaf", None, trust(&[(old, 0)]), Some(old)),
         ("the new one is trusted for a moment, no leaf", None, trust(&[(old, 99), (newest, 9)]), Some(old)),
         ("the new one is trusted, no leaf", None, trust(&[(old, 99), (newest, 10)]), Some(newest)),

@@ -8,23 +8,26 @@ use memgate::{
 };
 use serde_json::Value;
 
-/// All warnings of an answer together, in bytes.
-const WARNINGS: usize = 4096;
+/// How many bytes all warnings of an answer may have together.
+const MAX_WARNINGS_BYTES: usize = 4096;
 
-/// Answers a review in every way that there is; what is wrong with an answer.
-pub(crate) fn judge(body: &str, snapshot: &Snapshot) -> Result<(), String> {
+/// Answers a review in every way that there is.
+///
+/// # Errors
+/// What is wrong with an answer.
+pub(crate) fn check_invariants(body: &str, snapshot: &Snapshot) -> Result<(), String> {
     let review = match admission::parse(body) {
         Ok(review) => review,
-        Err(malformed) => return judge_refusal(&malformed, body),
+        Err(malformed) => return check_malformed(&malformed, body),
     };
     let decision = decide(&review.request, snapshot);
     if decide(&review.request, snapshot) != decision {
         return Err("two decisions on the same request differ".to_owned());
     }
     for phase in [Phase::Mutate, Phase::Validate] {
-        judge_answer(admission::respond(phase, &review, &decision), body)?;
+        check_response(admission::respond(phase, &review, &decision), body)?;
     }
-    judge_answer(admission::review(&review, snapshot), body)?;
+    check_response(admission::review(&review, snapshot), body)?;
     match admission::admit(&review.request, snapshot) {
         Ok(admitted) if admitted.allowed() && !admitted.edits.is_empty() => {
             let request = memgate::model::request::Request {
@@ -43,7 +46,7 @@ pub(crate) fn judge(body: &str, snapshot: &Snapshot) -> Result<(), String> {
     }
 }
 
-fn judge_refusal(malformed: &Malformed, body: &str) -> Result<(), String> {
+fn check_malformed(malformed: &Malformed, body: &str) -> Result<(), String> {
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok();
     match malformed {
         Malformed::NotJson { line, .. } if *line > body.lines().count().max(1) + 1 => {
@@ -54,7 +57,7 @@ fn judge_refusal(malformed: &Malformed, body: &str) -> Result<(), String> {
     }
 }
 
-fn judge_answer(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Result<(), String> {
+fn check_response(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Result<(), String> {
     let answer = match answer {
         Ok(answer) => answer,
         Err(admission::Error::Unreadable) => return Ok(()),
@@ -64,7 +67,7 @@ fn judge_answer(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Result
     let response = &answer["response"];
     let warnings = response["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<&str> = warnings.iter().filter_map(Value::as_str).collect();
-    if texts.iter().map(|text| text.len()).sum::<usize>() > WARNINGS {
+    if texts.iter().map(|text| text.len()).sum::<usize>() > MAX_WARNINGS_BYTES {
         return Err("the warnings are too long".to_owned());
     }
     if let Some(text) = texts.iter().find(|text| text.contains(char::is_control)) {
@@ -76,10 +79,10 @@ fn judge_answer(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Result
     // A depth that this reader does not go to is no fault of the answer.
     let Ok(review) = serde_json::from_str::<Value>(body) else { return Ok(()) };
     let Some(patch) = response["patch"].as_str() else { return Ok(()) };
-    judge_patch(patch, &review["request"]["object"])
+    check_patch(patch, &review["request"]["object"])
 }
 
-fn judge_patch(patch: &str, object: &Value) -> Result<(), String> {
+fn check_patch(patch: &str, object: &Value) -> Result<(), String> {
     let patch = BASE64_STANDARD.decode(patch).map_err(|error| error.to_string())?;
     let patch: json_patch::Patch = serde_json::from_slice(&patch).map_err(|error| error.to_string())?;
     let mut object = object.clone();
