@@ -53,10 +53,10 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["metrics.rules.enabled=true"], &["--component=alerts"]),
     (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
     (
-        &["celPolicies.vap=true", "families.orloj.enabled=false"],
+        &["policyTwins.vap=true", "families.orloj.enabled=false"],
         &["--component=vap", "--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium"],
     ),
-    (&["celPolicies.map=true"], &["--component=map"]),
+    (&["policyTwins.map=true"], &["--component=map"]),
     (
         &["inject.orloj.jobNamespaces={agents,jobs}", "inject.sympozium.memoryMode=sidecar"],
         &["--orloj-job-namespace=agents", "--orloj-job-namespace=jobs", "--sympozium-memory-mode=sidecar"],
@@ -359,7 +359,7 @@ fn asks_in_its_test_about_what_is_on() {
 #[test]
 fn puts_common_labels_on_every_object() {
     let objects = rendered_with(
-        "commonLabels: {team: platform}\ncelPolicies: {vap: true}\nnetworkPolicy: {enabled: true}\n\
+        "commonLabels: {team: platform}\npolicyTwins: {vap: true}\nnetworkPolicy: {enabled: true}\n\
          metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboard: {enabled: true}}\n",
     );
     for (name, object) in objects {
@@ -384,7 +384,7 @@ fn renders_nothing_when_a_file_of_it_is_missing() {
     let copy = directory.path().join("memgate");
     let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
     assert!(copied.expect("cp starts").success());
-    let values = ["celPolicies.vap=true", "celPolicies.map=true", "metrics.rules.enabled=true"];
+    let values = ["policyTwins.vap=true", "policyTwins.map=true", "metrics.rules.enabled=true"];
     let sets: Vec<&str> =
         values.iter().chain(&["metrics.dashboard.enabled=true"]).flat_map(|value| ["--set", value]).collect();
     for entry in fs::read_dir(chart().join("files")).expect("the files") {
