@@ -47,7 +47,7 @@ pub(super) struct ReviewHandler {
 
 /// The answer to a review, and how it is counted and logged.
 #[derive(Debug)]
-pub(super) struct ReviewAnswer {
+pub(super) struct HandledReview {
     /// The response review as JSON.
     pub(super) body: Bytes,
     /// The operation under review.
@@ -60,7 +60,7 @@ pub(super) struct ReviewAnswer {
     is_ours: bool,
 }
 
-impl ReviewAnswer {
+impl HandledReview {
     /// The labels to count it under.
     pub(super) const fn labels(&self, webhook: &'static str) -> RequestLabels {
         let Self { operation, verdict, reason, .. } = *self;
@@ -77,7 +77,7 @@ impl ReviewHandler {
         start: Instant,
         deadline: Deadline,
         trace: &Trace,
-    ) -> Result<ReviewAnswer, Rejection> {
+    ) -> Result<HandledReview, Rejection> {
         let text = str::from_utf8(body).map_err(Rejection::NotUtf8)?;
         let review = admission::parse(text).map_err(Rejection::Malformed)?;
         trace.set_review(&review);
@@ -91,7 +91,7 @@ impl ReviewHandler {
             self.metrics.observe_patch(family, decision.edits.len());
         }
         drop(span);
-        let answer = ReviewAnswer {
+        let answer = HandledReview {
             body: body.into(),
             operation: review.request.operation.name(),
             verdict: if allowed { "allowed" } else { "denied" },
@@ -163,7 +163,7 @@ fn log(
     log_limiter: &LogRateLimiter,
     review: &Review<'_>,
     findings: &[&Finding],
-    answer: &ReviewAnswer,
+    answer: &HandledReview,
     took: Duration,
 ) {
     let request = &review.request;

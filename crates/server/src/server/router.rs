@@ -26,7 +26,7 @@ use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::rejection::Rejection;
-use crate::server::review::{ReviewAnswer, ReviewHandler};
+use crate::server::review::{HandledReview, ReviewHandler};
 use crate::server::runtime_lag::LagMonitor;
 use crate::server::traces::{Trace, Tracer};
 
@@ -89,7 +89,7 @@ async fn answer(
     body: &mut Body,
     start: Instant,
     trace: &Trace,
-) -> Result<ReviewAnswer, Rejection> {
+) -> Result<HandledReview, Rejection> {
     let phase = check(head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
@@ -157,7 +157,7 @@ fn is_uncompressed(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_ENCODING).iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-fn review_response(answer: ReviewAnswer) -> Response {
+fn review_response(answer: HandledReview) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer.body).into_response()
 }
 
