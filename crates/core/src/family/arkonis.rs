@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: None,
     namespace_of_pod: None,
 };

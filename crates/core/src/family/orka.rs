@@ -56,7 +56,7 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: Some(inject::is_of_orka),
     namespace_of_pod: Some(inject::home),
 };

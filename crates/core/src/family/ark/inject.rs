@@ -10,8 +10,8 @@ mod want;
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{Existing, Variable};
-use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation, maker, merge};
+use crate::family::inject::env::{ExistingEnv, Variable};
+use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation_pointer, controller_of, merge};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
@@ -42,7 +42,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     }
     if what == Some("ark-broker") {
         let warning =
-            Finding::warn(&POD_BROKER, annotation(MEMORY_ANNOTATION), "broker pods are not injected");
+            Finding::warn(&POD_BROKER, annotation_pointer(MEMORY_ANNOTATION), "broker pods are not injected");
         return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
     }
     let mut injection = Injection::nothing(Reason::Complete);
@@ -59,15 +59,15 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// What made the pod: no object of the platform stands for it.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
-    home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
+    home.is_none_or(|home| home == namespace).then(|| controller_of(pod, namespace))?
 }
 
 fn unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
     injection.reason = reason;
-    injection.unmet.push(Finding::warn(code, annotation(MEMORY_ANNOTATION), message));
+    injection.unmet.push(Finding::warn(code, annotation_pointer(MEMORY_ANNOTATION), message));
 }
 
 /// The seconds of the timeout, if there is one that can be used.
@@ -75,7 +75,7 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
     let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
         let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600");
-        let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation(TIMEOUT_ANNOTATION), message);
+        let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation_pointer(TIMEOUT_ANNOTATION), message);
         injection.warnings.push(finding);
     }
     seconds
@@ -97,7 +97,7 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
         .map(|name| {
             let message =
                 format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name));
-            Finding::warn(&POD_CONTAINER_UNKNOWN, annotation(CONTAINERS_ANNOTATION), message)
+            Finding::warn(&POD_CONTAINER_UNKNOWN, annotation_pointer(CONTAINERS_ANNOTATION), message)
         })
         .collect();
     if unknown.len() == named.len() {
@@ -129,7 +129,7 @@ fn find<'s>(
             if foreign {
                 let (home, namespace) = (quoted(home), quoted(namespace));
                 let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");
-                let pointer = annotation(MEMORY_ANNOTATION);
+                let pointer = annotation_pointer(MEMORY_ANNOTATION);
                 injection.warnings.push(Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message));
             }
             Some(Found { memory, namespace: home.to_owned(), foreign })
@@ -175,7 +175,7 @@ fn variables(
     if injection.unmet.is_empty() {
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
             let message = format!("header {} cannot be injected: {}", skipped.name, skipped.reason);
-            Finding::warn(&POD_HEADER_SKIPPED, annotation(MEMORY_ANNOTATION), message)
+            Finding::warn(&POD_HEADER_SKIPPED, annotation_pointer(MEMORY_ANNOTATION), message)
         }));
     }
     want::variables(found, memory, address, timeout, headers)
@@ -191,7 +191,7 @@ fn fill(
 ) -> Injection {
     let container = |index: &usize| {
         let container = pod.containers().get(*index)?;
-        let existing = Existing::of(container, &[want::PREFIX]);
+        let existing = ExistingEnv::read(container, &[want::PREFIX]);
         Some(WantedInContainer::variables(*index, container, existing, variables.to_vec()))
     };
     let containers = containers.iter().filter_map(container).collect();

@@ -7,7 +7,7 @@ mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, unmet};
+use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
@@ -31,13 +31,13 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// The agent of the pod, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let named = recognise::recognise(pod)?;
     let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == named.label).find_map(|dialect| {
         let agent = state.peek(&dialect.agent, namespace, named.agent)?;
         Some(InvolvedObject::of(&dialect.agent, agent))
     });
-    agent.or_else(|| maker(pod, namespace))
+    agent.or_else(|| controller_of(pod, namespace))
 }
 
 fn fill(

@@ -10,7 +10,7 @@ mod memory;
 mod settings;
 mod usage;
 
-use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
@@ -25,8 +25,8 @@ use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
 const SCHEMA_CODES: Codes = Codes {
     field_type: &FIELD_TYPE,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: schema_check::will_be_dropped,
-    type_message: schema_check::expected,
+    unknown_message: schema_check::unknown_field_message,
+    type_message: schema_check::expected_type_message,
 };
 
 /// Everything that is wrong with the subject, in no particular order.
@@ -46,7 +46,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         Some((dialect, Role::Agent)) => agent::findings(dialect, subject, state),
         Some((dialect, Role::Settings)) => settings::findings(dialect, subject, state),
     };
-    beside_wrong_types(findings, SCHEMA_CODES)
+    drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
 /// The first thing for which a memory resource would be refused, in document order: what makes
@@ -55,7 +55,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
 pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<String> {
     let mut findings = schema_rules(dialect, memory);
     findings.extend(memory::conditional_rules(dialect, memory));
-    let findings = beside_wrong_types(findings, SCHEMA_CODES).into_iter();
+    let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
     denials.min_by_key(|finding| memory.document_position(&finding.pointer)).map(|finding| finding.message)
 }

@@ -7,7 +7,7 @@ mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::{Conflict, label, maker, merge, unmet};
+use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -33,7 +33,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
         // Half of what is said about a Task is worse than nothing: an Agent's opt-out is final.
         Err(unknown) => {
             let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
-            *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label(TASK_LABEL), message)
+            *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
         }
     })
 }
@@ -51,10 +51,10 @@ fn fill(pod: &Pod<'_>, worker: &Worker<'_, '_>, chain: Chain<'_>) -> Injection {
 
 /// The Task of the worker, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let worker = Worker::of(pod).filter(|worker| worker.task_namespace == namespace)?;
     let task = state.peek(&KNOWN_TASK, namespace, worker.task_name);
-    task.map(|task| InvolvedObject::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
+    task.map(|task| InvolvedObject::of(&KNOWN_TASK, task)).or_else(|| controller_of(pod, namespace))
 }
 
 /// The namespace that an AI worker says it belongs to.

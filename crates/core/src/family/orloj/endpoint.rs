@@ -9,7 +9,7 @@ const POSTGRES_PORT: &str = "5432";
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {
-    Endpoint::of(endpoint).is_http()
+    Endpoint::parse(endpoint).is_http()
 }
 
 /// Whether this is a URL that Postgres drivers know.
@@ -32,7 +32,7 @@ fn starts_with_scheme(text: &str) -> bool {
 /// Why Orloj's dialer refuses an address, in its own word, and the address.
 /// Source: OrlojHQ/orloj, runtime/safenet.go.
 pub(super) fn refused(endpoint: &str) -> Option<(&'static str, String)> {
-    let host = Endpoint::of(endpoint).host;
+    let host = Endpoint::parse(endpoint).host;
     if is_localhost(host) {
         return Some(("loopback", host.to_owned()));
     }
@@ -42,7 +42,7 @@ pub(super) fn refused(endpoint: &str) -> Option<(&'static str, String)> {
 
 /// Whether the host is the machine itself.
 pub(super) fn is_loopback(endpoint: &str) -> bool {
-    is_localhost(Endpoint::of(endpoint).host)
+    is_localhost(Endpoint::parse(endpoint).host)
         || address(endpoint).is_some_and(|address| address.is_loopback())
 }
 
@@ -53,7 +53,7 @@ fn is_localhost(host: &str) -> bool {
 /// The address that stands in the place of a host: a dotted quad, or IPv6 in brackets. An IPv4
 /// address mapped into IPv6 counts as itself.
 fn address(endpoint: &str) -> Option<IpAddr> {
-    let host = Endpoint::of(endpoint).host;
+    let host = Endpoint::parse(endpoint).host;
     match host.parse::<IpAddr>().ok()? {
         // Only what stood in brackets can hold a colon.
         IpAddr::V6(address) => Some(IpAddr::V6(address).to_canonical()),
@@ -89,7 +89,7 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
         Some(IpAddr::V6(address)) => return address.is_unique_local(),
         None => {}
     }
-    let host = Endpoint::of(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
     let labels: Vec<&str> = host.split('.').collect();
     match labels.as_slice() {
         [_] => true,
@@ -101,7 +101,7 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
 
 /// Whether a bearer token would travel in clear text.
 pub(super) fn is_plain_http(endpoint: &str) -> bool {
-    Endpoint::of(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
+    Endpoint::parse(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
 }
 
 /// Whether an endpoint holds a password in clear text.
@@ -140,7 +140,7 @@ pub(super) fn database(endpoint: &str) -> Option<String> {
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = Endpoint::of(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
     let behind_host = host_and_port.rsplit_once(']').map_or(host_and_port, |(_, port)| port);
     let port = behind_host.rsplit_once(':').map_or("", |(_, port)| port);
     let port = if port.is_empty() { POSTGRES_PORT } else { port };

@@ -8,7 +8,7 @@ mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::{Conflict, Unmet, container_named, env, maker, merge, unmet};
+use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
@@ -33,7 +33,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 fn fill(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
     let (index, container) = agent_container(pod)?;
-    let finder = Finder { here: env::list(index), identity: Identity::read(pod, container, namespace) };
+    let finder = Finder { here: env::pointer(index), identity: Identity::read(pod, container, namespace) };
     let found = finder.find(namespace, state)?;
     let (wanted, withheld) = want::want((index, container), &found, namespace, state);
     let mut injection = merge(wanted, |conflict: &Conflict<'_>| {
@@ -47,7 +47,7 @@ fn fill(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<I
 /// The Agent of the pod, or else what made the pod. Nothing where the task is of an Orloj namespace of
 /// another name than the pod's.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
         Ok((_, container)) => {
             let identity = Identity::read(pod, container, namespace);
@@ -59,7 +59,7 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Opti
         }
         Err(_) => None,
     };
-    agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
+    agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| controller_of(pod, namespace))
 }
 
 fn agent_container<'p>(pod: &'p Pod<'p>) -> Result<(usize, &'p Container<'p>), Unmet> {

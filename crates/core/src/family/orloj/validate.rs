@@ -10,7 +10,7 @@ mod memory;
 mod model_endpoint;
 mod usage;
 
-use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::object::is_deleting;
@@ -28,7 +28,7 @@ const SCHEMA_CODES: Codes = Codes {
     field_type: &FIELD_TYPE,
     unknown_field: &UNKNOWN_FIELD,
     unknown_message: unknown_field,
-    type_message: schema_check::expected,
+    type_message: schema_check::expected_type_message,
 };
 
 /// Names that stand for something else in the paths of Orloj's API.
@@ -55,7 +55,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else {
         findings.extend(model_endpoint::findings(subject.object));
     }
-    let mut findings = beside_wrong_types(findings, SCHEMA_CODES);
+    let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
     if let Some(old) = subject.old {
         findings
             .retain(|finding| finding.severity == Severity::Deny || is_news(finding, subject.object, old));

@@ -15,7 +15,7 @@ use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
 use super::lookup;
 use super::validate::is_well_formed;
-use crate::family::inject::resource;
+use crate::family::inject::resource_name;
 
 /// The skills and the Ensemble of the run's Agent, where the run is new and says nothing itself.
 #[must_use]
@@ -41,7 +41,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     };
     run.get("metadata").filter(|metadata| metadata.is_object())?;
     let field = format!("metadata.labels[{ENSEMBLE_LABEL}]");
-    let origins = vec![Origin { resource: resource("Agent", agent), field: field.into(), rule: "" }];
+    let origins = vec![Origin { resource: resource_name("Agent", agent), field: field.into(), rule: "" }];
     Some(Edit { op: Op::Add, pointer, value, origins })
 }
 
@@ -58,7 +58,7 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     run.get("spec").filter(|spec| spec.is_object())?;
     let list = skills(&agent.tree).iter().map(skill).collect::<Option<Vec<Json>>>()?;
     let origin = |index| Origin {
-        resource: resource("Agent", agent),
+        resource: resource_name("Agent", agent),
         field: format!("spec.skills[{index}]").into(),
         rule: "",
     };

@@ -11,8 +11,8 @@ mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::parts::{Mounts, PodParts};
-use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, no_memory, unmet};
+use crate::family::inject::parts::{ExistingMounts, ExistingParts};
+use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, no_memory, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -32,8 +32,9 @@ use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINE
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let instance = recognise(pod)?;
     let agent = container_named(pod, AGENT_CONTAINER);
-    let mounts = agent.map_or_else(|| Some(Mounts::default()), |(_, container)| Mounts::read(container));
-    let (Some(parts), Some(mounts)) = (PodParts::read(pod), mounts) else {
+    let mounts = agent
+        .map_or_else(|| Some(ExistingMounts::default()), |(_, container)| ExistingMounts::read(container));
+    let (Some(parts), Some(mounts)) = (ExistingParts::read(pod), mounts) else {
         return Some(Injection::nothing(Reason::Malformed));
     };
     let filled = fill(pod, &parts, (agent, mounts), instance, namespace, state);
@@ -42,18 +43,18 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 /// The Agent of the pod, or else its AgentRun, or else what made the pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = recognise(pod)?;
     let run = pod.label(RUN_LABEL).unwrap_or_default();
     let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
     let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
-    objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
+    objects.into_iter().find_map(known).or_else(|| controller_of(pod, namespace))
 }
 
 fn fill<'p>(
     pod: &'p Pod<'p>,
-    parts: &'p PodParts<'p>,
-    (agent, mounts): (Option<(usize, &'p Container<'p>)>, Mounts<'p>),
+    parts: &'p ExistingParts<'p>,
+    (agent, mounts): (Option<(usize, &'p Container<'p>)>, ExistingMounts<'p>),
     instance: &str,
     namespace: &'p str,
     state: &mut StateReader<'_>,

@@ -18,7 +18,7 @@ mod skills;
 mod volumes;
 
 use crate::family::naming::and_more;
-use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
@@ -33,7 +33,7 @@ use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: schema_check::will_be_dropped,
+    unknown_message: schema_check::unknown_field_message,
     type_message: |field, expected, got| {
         format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
     },
@@ -58,7 +58,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     });
     let denials = findings.iter_mut().filter(|finding| finding.severity == Severity::Deny);
     denials.for_each(|finding| finding.fingerprint_path = Some(place(subject.object, &finding.pointer)));
-    beside_wrong_types(findings, SCHEMA_CODES)
+    drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
 /// Whether each field that is read has its type. What has not is refused in the end, so nothing is

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::family::inject::env::Variable;
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::object::Object;
 use crate::model::tree::Tree;
 
@@ -34,7 +34,7 @@ pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 pub fn shared(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable<'static>> {
     let view = Ensemble::read(&ensemble.tree);
     let Some(shared) = view.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
-    let resource = resource("Ensemble", ensemble);
+    let resource = resource_name("Ensemble", ensemble);
     let url = format!("http://{}-shared-memory.{namespace}.svc:{PORT}", ensemble.name);
     let access = access(shared, config);
     let mut variables = Variables { resource, list: Vec::new() };
@@ -68,7 +68,7 @@ struct Variables {
 
 impl Variables {
     fn put(&mut self, name: &'static str, value: impl Into<String>, of: &'static str) {
-        self.list.push(Variable::literal(name, value, field(&self.resource, of)));
+        self.list.push(Variable::literal(name, value, field_origin(&self.resource, of)));
     }
 
     /// The first five always come together, empty or not.
@@ -90,9 +90,9 @@ impl Variables {
             permeation.visibility,
             "spec.sharedMemory.membrane.permeability",
         );
-        let origin = field(&self.resource, "spec.sharedMemory.membrane.trustGroups");
+        let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
         let variable = Variable::literal(TRUST_PEERS, peers.join(","), origin);
-        self.list.push(variable.read_as(names_peers(peers, ensemble_name)));
+        self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
         self.put("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
         self.put("WORKFLOW_MEMBRANE_EXPOSE_TAGS", permeation.expose_tags.join(","), tags);

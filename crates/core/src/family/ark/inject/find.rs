@@ -15,7 +15,7 @@ use super::super::address::{Address, is_port};
 use super::super::api::resolved_address;
 use super::super::service::{ServiceRef, by_name, by_number, ports};
 use super::super::value::{Given, Source, Taken};
-use crate::family::inject::env::escaped;
+use crate::family::inject::env::escape_references;
 
 /// A Memory as a pod sees it.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl<'s> Found<'s> {
     fn literal(&self, text: &str) -> Option<EnvSource> {
         let shared = || Address::parse(text).is_some_and(|address| !address.userinfo);
         let usable = !self.foreign || shared();
-        usable.then(|| EnvSource::Value(escaped(text.strip_suffix('/').unwrap_or(text))))
+        usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
     }
 
     /// The address that the platform has found.
@@ -117,7 +117,7 @@ impl<'s> Found<'s> {
         }
         match Given::header(header.get("value").ok_or(no_value)?).taken() {
             Taken::Literal(literal) => {
-                literal.text().map(|text| EnvSource::Value(escaped(text))).ok_or(no_value)
+                literal.text().map(|text| EnvSource::Value(escape_references(text))).ok_or(no_value)
             }
             Taken::Source(source) => match source.field {
                 "secretKeyRef" => secret(&source).ok_or(no_value),

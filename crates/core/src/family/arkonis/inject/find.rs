@@ -1,6 +1,6 @@
 //! Which memory a pod gets: that of its agent.
 
-use crate::family::inject::{Unmet, label, no_memory, unmet};
+use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
 use crate::model::finding::{Code, quoted};
 use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
@@ -34,7 +34,7 @@ pub(super) fn find<'s>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Result<Found<'s>, Unmet> {
-    let here = || label(named.label);
+    let here = || label_pointer(named.label);
     let (dialect, agent) = find_agent(named, namespace, state)?;
     let Some(name) = memory_name(dialect, &agent.tree) else {
         let path = dialect.memory_ref.join(".");
@@ -78,10 +78,10 @@ fn find_agent<'s>(
 
 fn not_found(code: &'static Code, kind: &Kind, name: &str, namespace: &str, named: &Named<'_>) -> Unmet {
     let message = format!("{} {} not found in namespace {}", kind.kind, quoted(name), quoted(namespace));
-    unmet(Reason::ReferenceMissing, code, label(named.label), message)
+    unmet(Reason::ReferenceMissing, code, label_pointer(named.label), message)
 }
 
 fn not_known(kind: &Kind, name: &str, named: &Named<'_>) -> Unmet {
     let message = format!("{} {} could not be looked up", kind.kind, quoted(name));
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label(named.label), message)
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(named.label), message)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{self, Existing, Place, Variable};
+use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::{self, Unmet, Wanted, WantedInContainer};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Finding, quoted};
@@ -61,7 +61,7 @@ pub(super) fn want<'s, 'p>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Result<Wanted<'p>, Unmet> {
-    let existing = Existing::of(container, &[PREFIX]);
+    let existing = ExistingEnv::read(container, &[PREFIX]);
     let mut variables = variables(found);
     let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
     if let Some((at, entry)) = existing.get(BACKEND)
@@ -76,9 +76,9 @@ pub(super) fn want<'s, 'p>(
     let warnings = unwanted(index, &existing, &variables, found);
     let memory = vec![format!("{}/{}", found.dialect.memory.kind, found.memory.name)];
     let conflict = !warnings.is_empty();
-    let place = if refers_to_others(found) { Place::End } else { Place::Front };
+    let position = if refers_to_others(found) { Position::End } else { Position::Front };
     let container = WantedInContainer::variables(index, container, existing, variables);
-    let containers = vec![WantedInContainer { place, ..container }];
+    let containers = vec![WantedInContainer { position, ..container }];
     Ok(Wanted { memory, containers, warnings, conflict, ..Wanted::default() })
 }
 
@@ -96,7 +96,7 @@ fn other_backend(
     };
     let message =
         format!("{BACKEND} is already set {set}; {} wants {}", found.memory_title(), quoted(backend));
-    let warning = Finding::warn(&POD_ENV_CONFLICT, env::list(container).index(entry), message);
+    let warning = Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message);
     Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
 }
 
@@ -116,7 +116,7 @@ fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateRea
 /// Variables about memory that this memory does not want.
 fn unwanted(
     container: usize,
-    existing: &Existing<'_>,
+    existing: &ExistingEnv<'_>,
     wanted: &[Variable<'_>],
     found: &Found<'_>,
 ) -> Vec<Finding> {
@@ -125,7 +125,7 @@ fn unwanted(
     let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
     let warning = |(entry, name)| {
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
-        Finding::warn(&POD_ENV_CONFLICT, env::list(container).index(entry), message)
+        Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message)
     };
     there.map(warning).collect()
 }
@@ -138,14 +138,14 @@ struct Writer {
 
 impl Writer {
     fn literal(&mut self, name: &'static str, value: impl Into<String>, field: &'static str) {
-        self.variables.push(Variable::literal(name, value, inject::field(&self.memory, field)));
+        self.variables.push(Variable::literal(name, value, inject::field_origin(&self.memory, field)));
     }
 
     fn secret(&mut self, name: &'static str, secret: &str, key: &'static str, field: &'static str) {
         let secret_key_ref = KeyRef { name: secret.to_owned(), key: key.into(), optional: None };
         let source = EnvSource::ValueFrom(ValueFrom { secret_key_ref });
-        let variable = Variable::new(name, source, inject::field(&self.memory, field));
-        self.variables.push(variable.optional_or_not());
+        let variable = Variable::new(name, source, inject::field_origin(&self.memory, field));
+        self.variables.push(variable.ignoring_optional());
     }
 }
 
@@ -153,7 +153,7 @@ impl Writer {
 fn variables(found: &Found<'_>) -> Vec<Variable<'static>> {
     let memory = Memory::read(found.dialect, &found.memory.tree);
     let Some(backend) = memory.backend() else { return Vec::new() };
-    let resource = inject::resource(found.dialect.memory.kind, found.memory);
+    let resource = inject::resource_name(found.dialect.memory.kind, found.memory);
     let mut writer = Writer { memory: resource, variables: Vec::new() };
     writer.literal(BACKEND, backend.name(), "spec.backend");
     match (backend, &memory.redis, &memory.vector_store) {
@@ -185,7 +185,7 @@ fn redis_variables(redis: &Redis<'_>, wanted: &mut Writer) {
 fn vector_store_variables(store: &VectorStore<'_>, wanted: &mut Writer) {
     wanted.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
     wanted.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
-    let origin = inject::field(&wanted.memory, "spec.vectorStore.collection");
+    let origin = inject::field_origin(&wanted.memory, "spec.vectorStore.collection");
     let variable = Variable::literal(COLLECTION, collection(store), origin);
     // What the operator writes for an empty collection is as good.
     wanted.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });

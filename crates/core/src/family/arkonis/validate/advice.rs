@@ -82,7 +82,7 @@ fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
 fn credentials(store: &VectorStore<'_>) -> Option<Finding> {
     let message = "spec.vectorStore.endpoint contains credentials; use secretRef";
     let pointer = Pointer::new("/spec/vectorStore/endpoint");
-    Endpoint::of(store.endpoint?).userinfo.then(|| Finding::warn(&ENDPOINT_CREDENTIALS, pointer, message))
+    Endpoint::parse(store.endpoint?).userinfo.then(|| Finding::warn(&ENDPOINT_CREDENTIALS, pointer, message))
 }
 
 fn redis_in_use(redis: &Redis<'_>) -> Vec<Finding> {
@@ -119,7 +119,7 @@ fn negative(section: &str, field: &str, number: Option<i64>, meaning: &str) -> O
 /// successor takes a bare `host:port` too, and a connection string of its own for pgvector.
 fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     let text = store.endpoint.filter(|text| !text.trim().is_empty() && !text.contains("$("))?;
-    let endpoint = Endpoint::of(text);
+    let endpoint = Endpoint::parse(text);
     let bare = endpoint.scheme.is_none() && endpoint.has_host();
     let fine = endpoint.is_http() || (dialect.successor && (bare || store.provider == Some("pgvector")));
     let message = "spec.vectorStore.endpoint should be an http(s) base URL";
@@ -127,7 +127,7 @@ fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
 }
 
 fn hosted_without_secret(store: &VectorStore<'_>) -> Option<Finding> {
-    let hosted_endpoint = store.endpoint.is_some_and(|text| Endpoint::of(text).host_ends_with(&HOSTED));
+    let hosted_endpoint = store.endpoint.is_some_and(|text| Endpoint::parse(text).host_ends_with(&HOSTED));
     let hosted = store.provider == Some("pinecone") || hosted_endpoint;
     let message = "spec.vectorStore.secretRef is required for hosted providers";
     let pointer = Pointer::new("/spec/vectorStore/secretRef");

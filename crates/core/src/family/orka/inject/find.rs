@@ -1,6 +1,6 @@
 //! Which objects count for a pod: from its worker to those whose annotations count, and what they say.
 
-use crate::family::inject::label;
+use crate::family::inject::label_pointer;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::object::{Lookup, Object};
@@ -8,7 +8,7 @@ use crate::model::state_reader::StateReader;
 
 use super::super::api::{
     KNOWN_AGENT, KNOWN_TASK, PARENT_ANNOTATION, PARENT_LABEL, SCHEDULED_LABEL, TASK_LABEL, agent_ref,
-    annotation, label as label_of,
+    annotation, label,
 };
 use super::super::codes::AGENT_MISSING;
 use super::super::setting::{Setting, Value};
@@ -87,7 +87,7 @@ impl<'s> Chain<'s> {
             chain.agent = known(&KNOWN_AGENT, agent_namespace, name, state)?;
             if chain.agent.is_none() {
                 let message = format!("Agent {} not found", quoted(&format!("{agent_namespace}/{name}")));
-                chain.warnings.push(Finding::warn(&AGENT_MISSING, label(TASK_LABEL), message));
+                chain.warnings.push(Finding::warn(&AGENT_MISSING, label_pointer(TASK_LABEL), message));
             }
         }
         Ok(chain)
@@ -120,7 +120,11 @@ impl<'s> Chain<'s> {
             Ok(value) => Some(Resolved { value, source }),
             Err(message) => {
                 let message = format!("{} metadata.annotations[{key}]: {message}", source.title());
-                self.warnings.push(Finding::warn(setting.annotation_code(), label(TASK_LABEL), message));
+                self.warnings.push(Finding::warn(
+                    setting.annotation_code(),
+                    label_pointer(TASK_LABEL),
+                    message,
+                ));
                 None
             }
         }
@@ -144,11 +148,11 @@ fn known<'s>(
 /// The name of the Task whose schedule made this one.
 fn scheduled_parent(task: Source<'_>) -> Option<&str> {
     let task = &task.object.tree;
-    if label_of(task, SCHEDULED_LABEL) != Some("true") {
+    if label(task, SCHEDULED_LABEL) != Some("true") {
         return None;
     }
     let whole = annotation(task, PARENT_ANNOTATION).filter(|name| !name.is_empty());
-    whole.or_else(|| label_of(task, PARENT_LABEL)).filter(|name| !name.is_empty())
+    whole.or_else(|| label(task, PARENT_LABEL)).filter(|name| !name.is_empty())
 }
 
 /// The Agent that the Task names. Without a Task the pod's own word counts; with one it may be the

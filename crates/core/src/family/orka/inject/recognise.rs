@@ -4,7 +4,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::family::inject::{env, label};
+use crate::family::inject::{env, label_pointer};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pod::{Container, EnvVar, Mount, Owner, Pod, read};
 
@@ -56,7 +56,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         if self.task_namespace != namespace {
             let message =
                 format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
-            let list = env::list(self.index);
+            let list = env::pointer(self.index);
             let pointer = match self.last(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
                 None => list,
@@ -65,7 +65,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         }
         if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
             let message = format!("label {TASK_LABEL} does not match {TASK_NAME}");
-            findings.push(Finding::warn(&POD_LABEL_DIFFERS, label(TASK_LABEL), message));
+            findings.push(Finding::warn(&POD_LABEL_DIFFERS, label_pointer(TASK_LABEL), message));
         }
         findings
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{self, Existing, Variable};
-use crate::family::inject::{Wanted, WantedInContainer, field};
+use crate::family::inject::env::{self, ExistingEnv, Variable};
+use crate::family::inject::{Wanted, WantedInContainer, field_origin};
 use crate::model::finding::Finding;
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
@@ -39,7 +39,7 @@ pub(super) fn want<'p, 's: 'p>(
     warnings.extend(literal_problems(worker));
     let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
     let resolved: Vec<_> = resolved.collect();
-    let existing = Existing::of(worker.container, &[PREFIX]);
+    let existing = ExistingEnv::read(worker.container, &[PREFIX]);
     let mut memory: Vec<String> = Vec::new();
     for (setting, resolved) in &resolved {
         let path = resolved.source.path();
@@ -59,10 +59,10 @@ pub(super) fn want<'p, 's: 'p>(
 /// A literal that the worker reads as the same value is as good; one that the kubelet expands is not known.
 fn variable(setting: Setting, resolved: &Resolved<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
-    let origin = field(&Arc::from(resolved.source.title()), key);
+    let origin = field_origin(&Arc::from(resolved.source.title()), key);
     let value = resolved.value;
     Variable::literal(setting.variable(), value.to_string(), origin)
-        .read_as(move |text| !text.contains("$(") && setting.of_literal(text) == value)
+        .equal_if(move |text| !text.contains("$(") && setting.of_literal(text) == value)
 }
 
 /// What is wrong with the literals that are there already.
@@ -70,7 +70,7 @@ fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
     let problem = |(index, variable): (usize, &pod::EnvVar<'_>)| {
         let (code, message) =
             Setting::of_variable(variable.name.as_deref()?)?.problem(variable.literal()?)?;
-        let pointer = env::list(worker.index).index(index).key("value");
+        let pointer = env::pointer(worker.index).index(index).key("value");
         let message = format!("{}: {message}", pointer.field());
         Some(Finding::warn(code, pointer, message))
     };

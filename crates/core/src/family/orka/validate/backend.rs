@@ -85,7 +85,7 @@ fn no_plain_url(endpoint: &str) -> Option<Finding> {
 fn private(endpoint: &str) -> Option<Finding> {
     let message =
         at(&endpoint_pointer(), "private or cluster-local endpoints are rejected by the controller");
-    is_private(Endpoint::of(endpoint).host)
+    is_private(Endpoint::parse(endpoint).host)
         .then(|| Finding::warn(&BACKEND_ENDPOINT_PRIVATE, endpoint_pointer(), message))
 }
 

@@ -1,6 +1,6 @@
 //! Which memory a pod gets: its arguments or labels lead to an Agent, and that names the Memory.
 
-use crate::family::inject::{Unmet, label, no_memory, unmet};
+use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::object::{Lookup, Object};
@@ -88,7 +88,12 @@ impl Finder<'_> {
                 let message = fitted([sanitized], |[label]| {
                     format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
                 });
-                Err(unmet(Reason::ReferenceInvalid, &POD_AGENT_AMBIGUOUS, label(AGENT_LABEL), message))
+                Err(unmet(
+                    Reason::ReferenceInvalid,
+                    &POD_AGENT_AMBIGUOUS,
+                    label_pointer(AGENT_LABEL),
+                    message,
+                ))
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{self, Existing, Variable, escaped};
-use crate::family::inject::{Wanted, WantedInContainer, field, resource};
+use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
+use crate::family::inject::{Wanted, WantedInContainer, field_origin, resource_name};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::object::{Lookup, Object};
@@ -44,8 +44,8 @@ pub(super) fn want<'p>(
     let memory = Memory::read(&found.memory.tree);
     // A provider of the wrong type is none that could be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
-    let existing = Existing::of(container, &[PREFIX]);
-    let mut writer = Writer::new(found.memory, pod_namespace, env::list(index));
+    let existing = ExistingEnv::read(container, &[PREFIX]);
+    let mut writer = Writer::new(found.memory, pod_namespace, env::pointer(index));
     writer.about(found, &memory, &provider);
     if provider != Provider::InMemory {
         writer.connection(&memory, &provider, found.memory, &existing);
@@ -71,16 +71,16 @@ struct Writer<'p> {
 
 impl<'p> Writer<'p> {
     fn new(memory: &Object, pod_namespace: &'p str, here: Pointer) -> Self {
-        let resource = resource("Memory", memory);
+        let resource = resource_name("Memory", memory);
         Self { pod_namespace, here, resource, variables: Vec::new(), withheld: Vec::new() }
     }
 
     fn add(&mut self, name: &'static str, source: EnvSource, of: &'static str) {
-        self.variables.push(Variable::new(name, source, field(&self.resource, of)));
+        self.variables.push(Variable::new(name, source, field_origin(&self.resource, of)));
     }
 
     fn literal(&mut self, name: &'static str, text: &str, field: &'static str) {
-        self.add(name, EnvSource::Value(escaped(text)), field);
+        self.add(name, EnvSource::Value(escape_references(text)), field);
     }
 
     fn withhold(&mut self, code: &'static Code, message: String) {
@@ -98,7 +98,7 @@ impl<'p> Writer<'p> {
         if let Some(purpose) = memory.purpose {
             self.literal(TYPE, purpose, "spec.type");
         }
-        let memory = std::mem::replace(&mut self.resource, resource("Agent", found.agent));
+        let memory = std::mem::replace(&mut self.resource, resource_name("Agent", found.agent));
         self.literal(ALLOW, &found.operations.join(","), "spec.memory.allow");
         self.resource = memory;
     }
@@ -109,7 +109,7 @@ impl<'p> Writer<'p> {
         memory: &Memory<'_>,
         provider: &Provider,
         object: &Object,
-        existing: &Existing<'_>,
+        existing: &ExistingEnv<'_>,
     ) {
         let pgvector = *provider == Provider::Pgvector;
         let (credential, address) = if pgvector { (PASSWORD, DSN) } else { (TOKEN, ENDPOINT) };
@@ -144,7 +144,7 @@ impl<'p> Writer<'p> {
     /// The kubelet fills the password in; it never stands in the pod.
     fn dsn(&mut self, text: &str, at: usize) {
         let (user, host) = text.split_at(at);
-        let value = format!("{}:$({PASSWORD}){}", escaped(user), escaped(host));
+        let value = format!("{}:$({PASSWORD}){}", escape_references(user), escape_references(host));
         self.add(DSN, EnvSource::Value(value), "spec.endpoint");
     }
 
@@ -154,7 +154,7 @@ impl<'p> Writer<'p> {
         let reference = Reference::read(text, namespace::of_object(object));
         let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
         let Lookup::Found(object) = found else { return };
-        self.resource = resource("ModelEndpoint", object);
+        self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
         if let Some(url) = embedding_url(&endpoint) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");

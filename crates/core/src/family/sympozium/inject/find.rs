@@ -1,6 +1,6 @@
 //! Which memory a pod gets: what belongs to it is its AgentRun, its Agent and its Ensemble, all in its own namespace.
 
-use crate::family::inject::{Unmet, label, unmet};
+use crate::family::inject::{Unmet, label_pointer, unmet};
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
@@ -83,7 +83,7 @@ fn find_run<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<Option<&'s Object>, Unmet> {
     let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let at = label(RUN_LABEL);
+    let at = label_pointer(RUN_LABEL);
     let run = match state.get(&AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),

@@ -1,6 +1,6 @@
 //! Whether a pod runs an agent, and whose: its labels say it.
 
-use crate::family::inject::label;
+use crate::family::inject::label_pointer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 
@@ -14,5 +14,5 @@ pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
 
 /// Where a pod names its agent.
 pub(super) fn instance_label() -> Pointer {
-    label(INSTANCE_LABEL)
+    label_pointer(INSTANCE_LABEL)
 }

@@ -9,9 +9,9 @@ mod mode;
 mod service;
 mod sidecar;
 
-use crate::family::inject::env::{self, Existing, Place, Variable};
-use crate::family::inject::parts::{Mounts, Part, PodParts, WantedParts};
-use crate::family::inject::{Unmet, Wanted, WantedInContainer, field, resource};
+use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
+use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use crate::family::inject::{Unmet, Wanted, WantedInContainer, field_origin, resource_name};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::Object;
@@ -35,11 +35,11 @@ const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
 /// A pod, and the container of the agent in it.
 pub(super) struct PodToFill<'p> {
     pub(super) pod: &'p Pod<'p>,
-    pub(super) parts: &'p PodParts<'p>,
+    pub(super) parts: &'p ExistingParts<'p>,
     /// Which of the containers is the agent's.
     pub(super) index: usize,
     pub(super) container: &'p Container<'p>,
-    pub(super) mounts: Mounts<'p>,
+    pub(super) mounts: ExistingMounts<'p>,
     pub(super) namespace: &'p str,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn want<'p, 's>(
 /// What is wanted so far.
 struct Wants<'p, 's> {
     pod: PodToFill<'p>,
-    existing: Existing<'p>,
+    existing: ExistingEnv<'p>,
     found: Found<'s>,
     /// Whether the agent gets its private memory: nothing stands in its way.
     private_on: bool,
@@ -67,7 +67,7 @@ struct Wants<'p, 's> {
     variables: Vec<Variable<'static>>,
     parts: WantedParts,
     /// Mounts of the agent, named by their path.
-    mounts: Vec<Part>,
+    mounts: Vec<WantedPart>,
     unmet: Vec<Finding>,
     warnings: Vec<Finding>,
     /// The images of what is added, as they were chosen.
@@ -78,7 +78,7 @@ struct Wants<'p, 's> {
 impl<'p, 's> Wants<'p, 's> {
     fn new(pod: PodToFill<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
-        let existing = Existing::of(pod.container, &PREFIXES);
+        let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
             pod,
             existing,
@@ -101,8 +101,8 @@ impl<'p, 's> Wants<'p, 's> {
         env.extend(std::mem::take(&mut self.variables));
         let PodToFill { parts, index, container, mounts, .. } = self.pod;
         let mounts = (self.mounts, mounts);
-        let place = Place::Front;
-        let agent = WantedInContainer { index, container, existing: self.existing, env, place, mounts };
+        let position = Position::Front;
+        let agent = WantedInContainer { index, container, existing: self.existing, env, position, mounts };
         Wanted {
             memory,
             containers: vec![agent],
@@ -116,12 +116,12 @@ impl<'p, 's> Wants<'p, 's> {
     /// The agent's name goes along with the first of the other variables.
     fn instance_name(&self) -> Option<Variable<'static>> {
         let first = self.variables.first()?;
-        let resource = self
-            .found
-            .agent
-            .map_or_else(|| std::sync::Arc::clone(&first.origin.resource), |agent| resource("Agent", agent));
-        let origin = field(&resource, "metadata.name");
-        Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).companion())
+        let resource = self.found.agent.map_or_else(
+            || std::sync::Arc::clone(&first.origin.resource),
+            |agent| resource_name("Agent", agent),
+        );
+        let origin = field_origin(&resource, "metadata.name");
+        Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).only_with_others())
     }
 
     fn memories(&self) -> Vec<String> {
@@ -146,13 +146,13 @@ impl<'p, 's> Wants<'p, 's> {
     fn private_origin(&self, object: &Object, field: &str) -> Origin {
         let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
         let kind = if is_agent { "Agent" } else { "AgentRun" };
-        self::field(&resource(kind, object), field.to_owned())
+        field_origin(&resource_name(kind, object), field.to_owned())
     }
 
     /// The last variable of private memory, which comes behind those of the shared one.
     fn auto_store(&self) -> Option<Variable<'static>> {
         let agent = self.found.agent.filter(|agent| auto_store_off(&agent.tree))?;
-        let origin = field(&resource("Agent", agent), "spec.memory.autoStore");
+        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.autoStore");
         self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
     }
 
@@ -180,7 +180,7 @@ impl<'p, 's> Wants<'p, 's> {
 
     /// The pointer to the agent's entry for a variable, or else to the list.
     fn env_entry(&self, name: &str) -> Pointer {
-        let list = env::list(self.pod.index);
+        let list = env::pointer(self.pod.index);
         self.existing.get(name).map_or_else(|| list.clone(), |(index, _)| list.index(index))
     }
 }

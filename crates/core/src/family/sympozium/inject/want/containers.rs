@@ -8,7 +8,7 @@ use super::super::super::api::{MEMORY_SERVER, PORT};
 
 /// The group of volumes in pods that name none: the memory server could not write to a fresh one.
 /// Source: upstream, issue 49.
-pub(super) const FS_GROUP: i64 = 1000;
+pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
 
 /// An init container that ends well as soon as a memory server answers.
 pub(super) struct Wait<'a> {

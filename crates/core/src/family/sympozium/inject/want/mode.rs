@@ -66,7 +66,7 @@ pub(super) fn mode<'s>(wants: &mut Wants<'_, 's>, state: &mut StateReader<'s>) -
 
 /// Whether a URL points at the pod itself.
 pub(super) fn is_loopback(url: &str) -> bool {
-    let host = Endpoint::of(url).host.to_ascii_lowercase();
+    let host = Endpoint::parse(url).host.to_ascii_lowercase();
     let is_v4 = || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
     host == "localhost" || host == "::1" || is_v4()
 }

@@ -1,6 +1,6 @@
 //! Memory that is a Service: its URL, and an init container that waits for it.
 
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::edit::Origin;
 use crate::model::finding::Finding;
 use crate::model::object::Object;
@@ -12,7 +12,7 @@ use super::super::super::variables::{PRIVATE_URL, SHARED_URL};
 use super::Wants;
 use super::containers::Wait;
 use super::mode::is_loopback;
-use crate::family::inject::parts::Part;
+use crate::family::inject::parts::WantedPart;
 
 const PRIVATE_WAIT: &str = "wait-for-memory";
 const SHARED_WAIT: &str = "wait-for-shared-memory";
@@ -29,7 +29,7 @@ impl Wants<'_, '_> {
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
         let url = format!("http://{}-shared-memory.{}.svc:{PORT}", ensemble.name, self.pod.namespace);
-        let origin = field(&resource("Ensemble", ensemble), "spec.sharedMemory.enabled");
+        let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
         self.parts.last_init_container =
             self.wait(SHARED_WAIT, "shared memory server", (SHARED_URL, &url), &origin);
         self.resolves_services();
@@ -42,7 +42,7 @@ impl Wants<'_, '_> {
         server: &'static str,
         (variable, ours): (&str, &str),
         origin: &Origin,
-    ) -> Option<Part> {
+    ) -> Option<WantedPart> {
         let url = match self.existing.get(variable) {
             None => ours,
             Some((_, entry)) if entry.value_from.is_some() => return None,
@@ -53,7 +53,7 @@ impl Wants<'_, '_> {
         }
         let (image, has_user) = (self.wait_image.as_str(), self.pod.parts.has_user());
         let tree = Wait { name, server, url, image, has_user }.container();
-        Some(Part { name: name.to_owned(), tree, origin: origin.clone() })
+        Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
     }
 
     fn resolves_services(&mut self) {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
@@ -16,8 +16,8 @@ use super::super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME
 use super::super::super::variables::PRIVATE_URL;
 use super::super::recognise::instance_label;
 use super::Wants;
-use super::containers::{FS_GROUP, Server};
-use crate::family::inject::parts::Part;
+use super::containers::{DEFAULT_FS_GROUP_ID, Server};
+use crate::family::inject::parts::WantedPart;
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
@@ -56,7 +56,7 @@ impl<'s> Wants<'_, 's> {
             }
         } else {
             let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": claim}});
-            self.parts.volumes.push(Part { name: DATABASE.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(WantedPart { name: DATABASE.to_owned(), tree, origin: origin.clone() });
         }
         if !known {
             let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.pod.namespace));
@@ -65,7 +65,7 @@ impl<'s> Wants<'_, 's> {
         let ipc = self.ipc(origin);
         self.parts.first_init_container = Some(self.server(pack, &ipc, origin));
         if !self.pod.parts.has_fs_group() {
-            self.parts.fs_group = Some((FS_GROUP, "the memory sidecar writes to its volume"));
+            self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
         }
         self.private_sidecar_url(origin);
     }
@@ -92,14 +92,14 @@ impl<'s> Wants<'_, 's> {
         }
         if self.pod.parts.volume(IPC).is_none() {
             let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
-            self.parts.volumes.push(Part { name: IPC.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(WantedPart { name: IPC.to_owned(), tree, origin: origin.clone() });
         }
         let tree = json!({"name": IPC, "mountPath": IPC_PATH});
-        self.mounts.push(Part { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
+        self.mounts.push(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
         IPC.to_owned()
     }
 
-    fn server(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> Part {
+    fn server(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> WantedPart {
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
         let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree));
         let config =
@@ -116,8 +116,8 @@ impl<'s> Wants<'_, 's> {
         };
         let from_pack = pack
             .filter(|_| image.is_some())
-            .map(|pack| field(&resource("SkillPack", pack), "spec.sidecar.image"));
-        Part {
+            .map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
+        WantedPart {
             name: MEMORY_SERVER.to_owned(),
             tree: server.container(),
             origin: from_pack.unwrap_or_else(|| origin.clone()),
