@@ -57,6 +57,6 @@ pub static FAMILY: Family = Family {
     default: default::default,
     inject: inject::inject,
     involved_object: inject::involved_object,
-    knows_other_pods: Some(inject::is_of_orka),
-    namespace_of_pod: Some(inject::home),
+    knows_other_pods: Some(inject::is_orka_pod),
+    namespace_of_pod: Some(inject::declared_namespace),
 };

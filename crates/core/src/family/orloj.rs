@@ -13,8 +13,8 @@ pub mod inject;
 pub mod validate;
 
 mod endpoint;
+mod message;
 mod namespace;
-mod wording;
 
 use crate::model::family::Family;
 

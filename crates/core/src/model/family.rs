@@ -47,8 +47,8 @@ pub struct Family {
     /// Whether the apiserver admits the family's resources when memgate does not answer. True where
     /// findings are mostly advice.
     pub fails_open: bool,
-    /// Whether an update of metadata alone skips validation. True where controllers write to running
-    /// objects all the time.
+    /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True
+    /// where controllers write to running objects all the time.
     pub validates_changes_only: bool,
 
     /// The finding codes.

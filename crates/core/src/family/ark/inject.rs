@@ -36,11 +36,11 @@ const NAME_LABEL: &str = "app.kubernetes.io/name";
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let wanted = pod.annotation(MEMORY_ANNOTATION)?;
-    let what = pod.label(NAME_LABEL);
-    if namespace == "kube-system" || what == Some("memgate") {
+    let app_name = pod.label(NAME_LABEL);
+    if namespace == "kube-system" || app_name == Some("memgate") {
         return Some(Injection::nothing(Reason::NotOurs));
     }
-    if what == Some("ark-broker") {
+    if app_name == Some("ark-broker") {
         let warning =
             Finding::warn(&POD_BROKER, annotation_pointer(MEMORY_ANNOTATION), "broker pods are not injected");
         return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
@@ -54,7 +54,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     if !injection.unmet.is_empty() {
         return Some(injection);
     }
-    Some(fill(pod, &containers, &found, &variables, injection.warnings))
+    Some(merge_variables(pod, &containers, &found, &variables, injection.warnings))
 }
 
 /// What made the pod: no object of the platform stands for it.
@@ -65,7 +65,7 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>)
     home.is_none_or(|home| home == namespace).then(|| controller_of(pod, namespace))?
 }
 
-fn unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
+fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
     injection.reason = reason;
     injection.unmet.push(Finding::warn(code, annotation_pointer(MEMORY_ANNOTATION), message));
 }
@@ -118,35 +118,35 @@ fn find<'s>(
 ) -> Option<Found<'s>> {
     let Some(MemoryName { namespace: home, name }) = MemoryName::read(wanted) else {
         let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
-        unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
+        add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
         return None;
     };
     let (home, name) = (home.unwrap_or(namespace), if name.is_empty() { DEFAULT } else { name });
     match state.get_if_known(&MEMORY, home, name) {
         Lookup::Found(memory) => {
             let namespace_given = memory.namespace_given && state.namespace_given();
-            let foreign = home != namespace && namespace_given;
-            if foreign {
+            let cross_namespace = home != namespace && namespace_given;
+            if cross_namespace {
                 let (home, namespace) = (quoted(home), quoted(namespace));
                 let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");
                 let pointer = annotation_pointer(MEMORY_ANNOTATION);
                 injection.warnings.push(Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message));
             }
-            Some(Found { memory, namespace: home.to_owned(), foreign })
+            Some(Found { memory, namespace: home.to_owned(), cross_namespace })
         }
         Lookup::Absent => {
-            unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
+            add_unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
             None
         }
         Lookup::Unknown => {
             injection.reason = Reason::ReferenceUnknown;
             if state.in_cluster(&MEMORY) {
                 let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
-                unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+                add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
             } else {
                 // Files without any Memory say nothing of this one. Only a pod that insists is told.
                 injection.quiet = injection.unmet.is_empty();
-                unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
+                add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
             }
             None
         }
@@ -168,7 +168,7 @@ fn variables(
     let Some(address) = found.address(state) else {
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
-        unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
+        add_unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
         return Vec::new();
     };
     let (headers, skipped) = found.headers();
@@ -182,7 +182,7 @@ fn variables(
 }
 
 /// The same variables for each of these containers.
-fn fill(
+fn merge_variables(
     pod: &Pod<'_>,
     containers: &[usize],
     found: &Found<'_>,
@@ -195,8 +195,8 @@ fn fill(
         Some(WantedInContainer::variables(*index, container, existing, variables.to_vec()))
     };
     let containers = containers.iter().filter_map(container).collect();
-    let whose = if found.foreign { format!("{}/", found.namespace) } else { String::new() };
-    let memory = vec![format!("Memory/{whose}{}", found.memory.name)];
+    let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
+    let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     merge(Wanted { memory, containers, warnings, ..Wanted::default() }, |conflict: &Conflict<'_>| {
         let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
         let message = format!("container {container} already sets {variable}; left as is");

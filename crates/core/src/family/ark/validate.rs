@@ -8,8 +8,8 @@ mod address;
 mod config;
 mod header;
 mod query;
+mod ratchet;
 mod reference;
-mod root;
 mod schema;
 mod service;
 mod usage;
@@ -29,8 +29,8 @@ use super::api::{ARK_CONFIG, MEMORY, QUERY};
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        let leaves = *subject.kind == MEMORY && !is_deleting(subject.object);
-        return if leaves { usage::deleted(subject, state) } else { Vec::new() };
+        let deletes_memory = *subject.kind == MEMORY && !is_deleting(subject.object);
+        return if deletes_memory { usage::deleted(subject, state) } else { Vec::new() };
     }
     let mut findings = Vec::new();
     if *subject.kind == MEMORY {
@@ -42,10 +42,10 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         findings.extend(config::findings(subject.object));
     }
     // Where a rule speaks of a place, its words are better than those of the schema.
-    let places: BTreeSet<Pointer> = findings.iter().map(|finding| finding.pointer.clone()).collect();
+    let reported: BTreeSet<Pointer> = findings.iter().map(|finding| finding.pointer.clone()).collect();
     let schema = schema::findings(subject.kind, subject.object).into_iter();
-    findings.extend(schema.filter(|finding| !places.contains(&finding.pointer)));
-    root::settle(subject, findings)
+    findings.extend(schema.filter(|finding| !reported.contains(&finding.pointer)));
+    ratchet::apply(subject, findings)
 }
 
 /// A finding that refuses, with its place in front: a refusal is often read without the object.

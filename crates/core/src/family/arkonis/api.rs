@@ -381,7 +381,7 @@ impl Redis<'_> {
 
     /// How many entries are kept; `None` is unlimited.
     #[must_use]
-    pub fn max(&self) -> Option<i64> {
+    pub fn entry_limit(&self) -> Option<i64> {
         positive(self.max_entries)
     }
 }

@@ -22,31 +22,31 @@ use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 /// What the pod lacks; `None` when it is no agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
-    let named = recognise::recognise(pod)?;
+    let agent_label = recognise::recognise(pod)?;
     if pod.spec.as_ref().is_none_or(|spec| spec.containers.is_none()) {
         return Some(Injection::nothing(Reason::Malformed));
     }
-    Some(fill(pod, &named, namespace, state).unwrap_or_else(|unmet| *unmet))
+    Some(try_inject(pod, &agent_label, namespace, state).unwrap_or_else(|unmet| *unmet))
 }
 
 /// The agent of the pod, or else what made the pod.
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
-    let named = recognise::recognise(pod)?;
-    let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == named.label).find_map(|dialect| {
-        let agent = state.peek(&dialect.agent, namespace, named.agent)?;
+    let agent_label = recognise::recognise(pod)?;
+    let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key).find_map(|dialect| {
+        let agent = state.peek(&dialect.agent, namespace, agent_label.agent)?;
         Some(InvolvedObject::of(&dialect.agent, agent))
     });
     agent.or_else(|| controller_of(pod, namespace))
 }
 
-fn fill(
+fn try_inject(
     pod: &Pod<'_>,
-    named: &recognise::Named<'_>,
+    agent_label: &recognise::AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Result<Injection, Unmet> {
-    let found = find::find(named, namespace, state)?;
+    let found = find::find(agent_label, namespace, state)?;
     let agent = container_named(pod, AGENT_CONTAINER).ok_or_else(|| {
         let message = format!("no container named \"{AGENT_CONTAINER}\"");
         unmet(Reason::NoContainer, &POD_NO_AGENT_CONTAINER, Pointer::new("/spec/containers"), message)

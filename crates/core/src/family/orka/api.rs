@@ -6,7 +6,7 @@ use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
 /// The annotations of memgate for this family start with this.
-pub const ANNOTATIONS: &str = "memgate.dev/orka-";
+pub const ANNOTATION_PREFIX: &str = "memgate.dev/orka-";
 
 /// The switch of the passive memory section, as an annotation.
 pub const ENABLED_ANNOTATION: &str = "memgate.dev/orka-memory-context";
@@ -20,7 +20,7 @@ pub const TASK_LABEL: &str = "orka.ai/task";
 /// The label of a pod with the type of its Task.
 pub const TASK_TYPE_LABEL: &str = "orka.ai/task-type";
 /// What all labels of Orka start with.
-pub const LABELS: &str = "orka.ai/";
+pub const LABEL_PREFIX: &str = "orka.ai/";
 /// The label of a Task that a schedule made.
 pub const SCHEDULED_LABEL: &str = "orka.ai/scheduled-run";
 /// The label of a Task that another Task made.
@@ -29,10 +29,10 @@ pub const PARENT_LABEL: &str = "orka.ai/parent-task";
 pub const PARENT_ANNOTATION: &str = "orka.ai/parent-task-name";
 
 /// The type of the Tasks whose worker reads memory.
-pub const AI: &str = "ai";
+pub const TASK_TYPE_AI: &str = "ai";
 
 /// The container of an AI worker.
-pub const WORKER: &str = "worker";
+pub const WORKER_CONTAINER: &str = "worker";
 
 /// The tools that read and write memory, in the order in which the nearest one is proposed.
 pub const MEMORY_TOOLS: [&str; 4] = ["recall_memory", "remember", "propose_memory", "search_transcript"];
@@ -159,14 +159,14 @@ pub static MEMORY_BACKEND: Kind = kind(
 );
 
 /// An Agent in the state: its annotations and nothing else.
-pub static KNOWN_AGENT: Kind = kind(
+pub static STATE_AGENT: Kind = kind(
     "Agent",
     "agents",
     Schema::Open(&[Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED]))]),
 );
 
 /// A Task in the state. Its variables are left out: some hold what nobody should keep.
-pub static KNOWN_TASK: Kind = kind(
+pub static STATE_TASK: Kind = kind(
     "Task",
     "tasks",
     Schema::Open(&[
@@ -205,10 +205,10 @@ pub static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadat
 pub static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
 
 /// The kinds that are judged only where the key of an annotation starts so.
-pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATIONS)];
+pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
 
 /// The kinds that decisions look up, all of whose objects are watched in a cluster.
-pub static WATCHED: [&Kind; 4] = [&KNOWN_AGENT, &KNOWN_TASK, &TOOL, &NAMESPACE];
+pub static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
 
 /// The kinds that decisions look up one by one.
 pub static FETCHED: [&Kind; 0] = [];
@@ -221,12 +221,12 @@ pub static MEMORIES: [&Kind; 0] = [];
 
 /// How agent pods are told from all others.
 pub static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
-    without: Some(POOL_LABELS),
-    ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[AI])])
+    without: Some(POOL_LABEL_PREFIX),
+    ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[TASK_TYPE_AI])])
 }];
 
 /// The labels of pods in a pool of runtimes start with this; any change to one recycles the pool.
-pub const POOL_LABELS: &str = "orka.ai/runtime-pool";
+pub const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
 
 const NAME: Field = Field::new("name", Schema::Text);
 const NAMESPACE_NAME: Field = Field::new("namespace", Schema::Text);

@@ -47,7 +47,7 @@ fn namespace(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 /// A message with its place in front.
-fn at(pointer: &Pointer, message: &str) -> String {
+fn with_field(pointer: &Pointer, message: &str) -> String {
     let field = quoted(&pointer.field());
     format!("{}: {message}", field.trim_matches('"'))
 }

@@ -39,19 +39,19 @@ pub const OPENAI_URL: &str = "https://api.openai.com/v1";
 pub const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
 /// The memory resource.
-pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SHAPE);
+pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
 
 /// The referrer, as decisions look it up.
-pub static AGENT: Kind = kind("Agent", "agents", AGENT_SHAPE);
+pub static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
 
 /// The referrer with all its fields, as it is judged itself.
-pub static AGENT_IN_FULL: Kind = kind("Agent", "agents", AGENT_IN_FULL_SHAPE);
+pub static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
 /// Who makes a Memory's embeddings.
-pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SHAPE);
+pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
 /// The kinds that the family judges.
-pub static VALIDATED: [&Kind; 3] = [&MEMORY, &AGENT_IN_FULL, &MODEL_ENDPOINT];
+pub static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
 
 /// The kinds that decisions look up, all of whose objects are watched in a cluster.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
@@ -91,7 +91,7 @@ const STATUS: Field = Field::new("status", Schema::Open(&[Field::new("phase", Sc
 const AUTH: Field = Field::new("auth", Schema::Object(&[Field::new("secretRef", Schema::Text)]))
     .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
 
-const MEMORY_SHAPE: Schema = Schema::Open(&[
+const MEMORY_SCHEMA: Schema = Schema::Open(&[
     METADATA,
     Field::new(
         "spec",
@@ -112,18 +112,18 @@ const CLAIM: Field = Field::new(
     "memory",
     Schema::Object(&[
         Field::new("ref", Schema::Text),
-        Field::new("allow", TEXTS),
+        Field::new("allow", STRINGS),
         Field::new("type", Schema::Text),
         Field::new("provider", Schema::Text),
     ]),
 )
 .aliases(&[("memory_ref", "memory.ref"), ("memoryRef", "memory.ref")]);
 
-const AGENT_SHAPE: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema::Open(&[CLAIM]))]);
+const AGENT_SCHEMA: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema::Open(&[CLAIM]))]);
 
-const TEXTS: Schema = Schema::List(&Schema::Text);
+const STRINGS: Schema = Schema::List(&Schema::Text);
 
-const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
+const VALIDATED_AGENT_SCHEMA: Schema = Schema::Open(&[
     METADATA,
     Field::new(
         "spec",
@@ -131,10 +131,10 @@ const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
             Field::new("prompt", Schema::Text),
             Field::new("model_ref", Schema::Text),
             CLAIM,
-            Field::new("tools", TEXTS),
-            Field::new("allowed_tools", TEXTS),
-            Field::new("roles", TEXTS),
-            Field::new("fallback_model_refs", TEXTS),
+            Field::new("tools", STRINGS),
+            Field::new("allowed_tools", STRINGS),
+            Field::new("roles", STRINGS),
+            Field::new("fallback_model_refs", STRINGS),
             Field::new(
                 "limits",
                 Schema::Object(&[
@@ -148,7 +148,7 @@ const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
     .guarded(),
 ]);
 
-const MODEL_ENDPOINT_SHAPE: Schema = Schema::Open(&[
+const MODEL_ENDPOINT_SCHEMA: Schema = Schema::Open(&[
     METADATA,
     Field::new(
         "spec",
@@ -178,7 +178,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    fn of(name: Option<&str>) -> Self {
+    fn parse(name: Option<&str>) -> Self {
         match name.map(str::to_lowercase).as_deref() {
             None | Some("in-memory" | "memory") => Self::InMemory,
             Some("pgvector") => Self::Pgvector,
@@ -223,10 +223,10 @@ impl<'t> Memory<'t> {
     #[must_use]
     pub fn read(object: &'t Tree) -> Self {
         let spec = |field| text(object, &["spec", field]);
-        let given = object.at(&["spec", "provider"]);
-        let readable = given.is_none_or(|provider| provider.text().is_some());
+        let provider = object.at(&["spec", "provider"]);
+        let is_string = provider.is_none_or(|provider| provider.text().is_some());
         Memory {
-            provider: readable.then(|| Provider::of(spec("provider"))),
+            provider: is_string.then(|| Provider::parse(spec("provider"))),
             provider_text: spec("provider"),
             purpose: spec("type"),
             endpoint: spec("endpoint"),
@@ -238,13 +238,13 @@ impl<'t> Memory<'t> {
 
     /// Whether the provider is this one.
     #[must_use]
-    pub fn is(&self, provider: &Provider) -> bool {
+    pub fn has_provider(&self, provider: &Provider) -> bool {
         self.provider.as_ref() == Some(provider)
     }
 
     /// The endpoint, where it is the one that counts: a Secret with the endpoint wins.
     #[must_use]
-    pub fn live_endpoint(&self) -> Option<&'t str> {
+    pub fn effective_endpoint(&self) -> Option<&'t str> {
         self.endpoint.filter(|_| self.endpoint_secret_ref.is_none())
     }
 }

@@ -31,13 +31,13 @@ fn starts_with_scheme(text: &str) -> bool {
 
 /// Why Orloj's dialer refuses an address, in its own word, and the address.
 /// Source: OrlojHQ/orloj, runtime/safenet.go.
-pub(super) fn refused(endpoint: &str) -> Option<(&'static str, String)> {
+pub(super) fn blocked_address(endpoint: &str) -> Option<(&'static str, String)> {
     let host = Endpoint::parse(endpoint).host;
     if is_localhost(host) {
         return Some(("loopback", host.to_owned()));
     }
     let address = address(endpoint)?;
-    Some((class(address)?, address.to_string()))
+    Some((address_class(address)?, address.to_string()))
 }
 
 /// Whether the host is the machine itself.
@@ -62,7 +62,7 @@ fn address(endpoint: &str) -> Option<IpAddr> {
     }
 }
 
-fn class(address: IpAddr) -> Option<&'static str> {
+fn address_class(address: IpAddr) -> Option<&'static str> {
     /// Where EC2 answers instances over IPv6.
     const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     let metadata = match address {
@@ -108,7 +108,7 @@ pub(super) fn is_plain_http(endpoint: &str) -> bool {
 ///
 /// A password in a Postgres URL is found even where a `/` in it, which should be written `%2F`,
 /// makes another URL of it.
-pub(super) fn holds_password(endpoint: &str) -> bool {
+pub(super) fn contains_password(endpoint: &str) -> bool {
     let Some((_, rest)) = endpoint.split_once("://") else { return endpoint.contains(PASSWORD_KEY) };
     let ends: &[char] = if is_postgres(endpoint) { &['?', '#'] } else { &['/', '?', '#'] };
     let userinfo = rest.split(ends).next().and_then(|authority| authority.rsplit_once('@'));
@@ -122,7 +122,7 @@ const PASSWORD_KEY: &str = "password=";
 /// Where a password goes into a connection string: right before the first `@`. `None` when Orloj
 /// would not put one in.
 /// Source: OrlojHQ/orloj, controllers/memory_controller.go.
-pub(super) fn password_goes_before(endpoint: &str) -> Option<usize> {
+pub(super) fn password_position(endpoint: &str) -> Option<usize> {
     if !is_postgres(endpoint) || endpoint.contains(PASSWORD_KEY) {
         return None;
     }
@@ -177,7 +177,7 @@ mod tests {
             ("http://localhost.", None),
         ] {
             let expected = expected.map(|(class, host)| (class, host.to_owned()));
-            assert_eq!(refused(endpoint), expected, "{endpoint}");
+            assert_eq!(blocked_address(endpoint), expected, "{endpoint}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
             ("https://h:80/path@x", false),
             ("host=h user=u", false),
         ] {
-            assert_eq!(holds_password(endpoint), holds, "{endpoint}");
+            assert_eq!(contains_password(endpoint), holds, "{endpoint}");
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             ("postgres://u@h?password=p", None),
             ("host=h user=u@x", None),
         ] {
-            assert_eq!(password_goes_before(endpoint), at, "{endpoint}");
+            assert_eq!(password_position(endpoint), at, "{endpoint}");
         }
     }
 

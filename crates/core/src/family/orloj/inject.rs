@@ -28,19 +28,19 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     if pod.label(COMPONENT_LABEL) != Some(AGENT_JOB) {
         return None;
     }
-    Some(fill(pod, namespace, state).unwrap_or_else(|unmet| *unmet))
+    Some(try_inject(pod, namespace, state).unwrap_or_else(|unmet| *unmet))
 }
 
-fn fill(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
+fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
     let (index, container) = agent_container(pod)?;
-    let finder = Finder { here: env::pointer(index), identity: Identity::read(pod, container, namespace) };
+    let finder = Finder { pointer: env::pointer(index), identity: Identity::read(pod, container, namespace) };
     let found = finder.find(namespace, state)?;
-    let (wanted, withheld) = want::want((index, container), &found, namespace, state);
+    let (wanted, omitted) = want::want((index, container), &found, namespace, state);
     let mut injection = merge(wanted, |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
         Finding::warn(&POD_ENV_KEPT, conflict.list.clone(), message)
     });
-    injection.warnings.extend(withheld);
+    injection.warnings.extend(omitted);
     Ok(injection)
 }
 
@@ -55,7 +55,7 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
                 return None;
             }
             let agents = state.all(&AGENT, namespace);
-            agents.into_iter().find(|agent| identity.is(&agent.name))
+            agents.into_iter().find(|agent| identity.matches(&agent.name))
         }
         Err(_) => None,
     };

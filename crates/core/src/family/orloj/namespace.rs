@@ -17,7 +17,7 @@ use super::api::{SECRET_KEY, TARGET_NAMESPACE};
 pub(super) const DEFAULT: &str = "default";
 
 /// The Orloj namespace that an object's annotation names; `None` without one.
-pub(super) fn target(object: &Tree) -> Option<&str> {
+pub(super) fn annotated(object: &Tree) -> Option<&str> {
     let text = annotation(object).filter(|text| !text.is_empty())?;
     Some(or_default(text.trim()))
 }
@@ -28,13 +28,13 @@ pub(super) fn annotation(object: &Tree) -> Option<&str> {
 }
 
 /// The Orloj namespace of an object that lives in this Kubernetes namespace.
-pub(super) fn of<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
-    target(object).unwrap_or_else(|| or_default(kubernetes))
+pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
+    annotated(object).unwrap_or_else(|| or_default(kubernetes))
 }
 
 /// The Orloj namespace of an object of the state.
-pub(super) fn of_object(object: &Object) -> &str {
-    of(&object.tree, &object.namespace)
+pub(super) fn object_namespace(object: &Object) -> &str {
+    effective(&object.tree, &object.namespace)
 }
 
 /// The object of this name in an Orloj namespace. Of several, the one without the annotation, or
@@ -47,8 +47,8 @@ pub(super) fn find<'s>(
 ) -> Lookup<'s> {
     let at_home = state.get(kind, namespace, name);
     let mut here = state.named(kind, name);
-    here.retain(|object| of_object(object) == namespace);
-    let first = here.into_iter().min_by_key(|object| (target(&object.tree).is_some(), &object.namespace));
+    here.retain(|object| object_namespace(object) == namespace);
+    let first = here.into_iter().min_by_key(|object| (annotated(&object.tree).is_some(), &object.namespace));
     match (first, at_home) {
         (Some(object), _) => Lookup::Found(object),
         (None, Lookup::Unknown) => Lookup::Unknown,
@@ -58,40 +58,40 @@ pub(super) fn find<'s>(
 
 /// What may have been meant by a name that does not exist: a similar one of the Orloj namespace, or the
 /// same one elsewhere.
-pub(super) fn meant(
+pub(super) fn suggestion(
     kind: &'static Kind,
     namespace: &str,
     name: &str,
     state: &mut StateReader<'_>,
 ) -> Option<String> {
-    let here = state.everywhere(kind).filter(|object| of_object(object) == namespace);
-    if let Some(near) = nearest(name, here.map(|object| object.name.as_str())) {
-        return Some(format!("did you mean \"{near}\"?"));
+    let here = state.everywhere(kind).filter(|object| object_namespace(object) == namespace);
+    if let Some(candidate) = nearest(name, here.map(|object| object.name.as_str())) {
+        return Some(format!("did you mean \"{candidate}\"?"));
     }
-    let elsewhere = state.named(kind, name).into_iter().map(of_object).min()?;
+    let elsewhere = state.named(kind, name).into_iter().map(object_namespace).min()?;
     Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
 }
 
 /// `name` or `namespace/name`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reference<'t> {
+pub(super) struct NamespacedName<'t> {
     pub(super) namespace: &'t str,
     pub(super) name: &'t str,
 }
 
-impl<'t> Reference<'t> {
+impl<'t> NamespacedName<'t> {
     /// Reads a reference that stands in an object of the Orloj namespace `home`.
     pub(super) fn read(text: &'t str, home: &'t str) -> Self {
         match text.split_once('/') {
             Some((namespace, name)) => {
-                Reference { namespace: or_default(namespace.trim()), name: name.trim() }
+                NamespacedName { namespace: or_default(namespace.trim()), name: name.trim() }
             }
-            None => Reference { namespace: home, name: text.trim() },
+            None => NamespacedName { namespace: home, name: text.trim() },
         }
     }
 
     /// Whether such a name can exist.
-    pub(super) fn is_possible(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         !self.name.is_empty() && !self.name.contains(|c: char| c == '/' || c.is_whitespace())
     }
 }
@@ -99,7 +99,7 @@ impl<'t> Reference<'t> {
 /// A reference to a Secret, which may name a key: `[namespace/]name[:key]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SecretReference<'t> {
-    pub(super) secret: Reference<'t>,
+    pub(super) secret: NamespacedName<'t>,
     /// What stands behind the colon; `None` without one.
     written_key: Option<&'t str>,
 }
@@ -107,12 +107,12 @@ pub(super) struct SecretReference<'t> {
 impl<'t> SecretReference<'t> {
     /// Reads a reference that stands in an object of the Orloj namespace `home`.
     pub(super) fn read(text: &'t str, home: &'t str) -> Self {
-        let whole = Reference::read(text, home);
-        let (name, key) = match whole.name.split_once(':') {
+        let reference = NamespacedName::read(text, home);
+        let (name, key) = match reference.name.split_once(':') {
             Some((name, key)) => (name.trim(), Some(key.trim())),
-            None => (whole.name, None),
+            None => (reference.name, None),
         };
-        SecretReference { secret: Reference { name, ..whole }, written_key: key }
+        SecretReference { secret: NamespacedName { name, ..reference }, written_key: key }
     }
 
     /// The key that is read.
@@ -126,12 +126,15 @@ impl<'t> SecretReference<'t> {
     }
 
     /// Whether a pod can have this in a `secretKeyRef`: the apiserver takes it.
-    pub(super) fn fits_a_pod(&self) -> bool {
+    pub(super) fn is_valid_key_ref(&self) -> bool {
         /// As long as a key of a Secret can be.
-        const LONGEST: usize = 253;
+        const MAX_SECRET_KEY_BYTES: usize = 253;
         let key = self.key();
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-        let is_key = key.len() <= LONGEST && key.bytes().all(plain) && key != "." && !key.starts_with("..");
+        let is_key_char = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        let is_key = key.len() <= MAX_SECRET_KEY_BYTES
+            && key.bytes().all(is_key_char)
+            && key != "."
+            && !key.starts_with("..");
         is_key && is_dns_subdomain(self.secret.name)
     }
 }
@@ -155,9 +158,9 @@ mod tests {
             ("a/b/c", "a", "b/c", false),
             ("a b", "home", "a b", false),
         ] {
-            let reference = Reference::read(text, "home");
-            assert_eq!(reference, Reference { namespace, name }, "{text}");
-            assert_eq!(reference.is_possible(), possible, "{text}");
+            let reference = NamespacedName::read(text, "home");
+            assert_eq!(reference, NamespacedName { namespace, name }, "{text}");
+            assert_eq!(reference.is_valid(), possible, "{text}");
         }
     }
 
@@ -173,8 +176,8 @@ mod tests {
             ("A", "home", "A", "value", false),
         ] {
             let reference = SecretReference::read(text, "home");
-            assert_eq!(reference.secret, Reference { namespace, name }, "{text}");
-            assert_eq!((reference.key(), reference.fits_a_pod()), (key, fits), "{text}");
+            assert_eq!(reference.secret, NamespacedName { namespace, name }, "{text}");
+            assert_eq!((reference.key(), reference.is_valid_key_ref()), (key, fits), "{text}");
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::model::tree::Tree;
 
 use super::api::{self, AGENT, MEMORY, text};
 use super::codes::{FIELD_TYPE, NAME_RESERVED, PROVIDER_UNKNOWN, TARGET_NAMESPACE, UNKNOWN_FIELD};
+use super::message::fit_names;
 use super::namespace;
-use super::wording::fitted;
 
 const SCHEMA_CODES: Codes = Codes {
     field_type: &FIELD_TYPE,
@@ -33,7 +33,7 @@ const SCHEMA_CODES: Codes = Codes {
 
 /// Names that stand for something else in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
-const RESERVED: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
+const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 
 /// Everything that is wrong with the subject, in no particular order.
 #[must_use]
@@ -57,15 +57,16 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     }
     let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
     if let Some(old) = subject.old {
-        findings
-            .retain(|finding| finding.severity == Severity::Deny || is_news(finding, subject.object, old));
+        findings.retain(|finding| {
+            finding.severity == Severity::Deny || concerns_change(finding, subject.object, old)
+        });
     }
     findings
 }
 
 /// Whether a warning is about what an UPDATE changes. The operator updates each object right after
 /// it was made, and who made it has read the warnings.
-fn is_news(warning: &Finding, object: &Tree, old: &Tree) -> bool {
+fn concerns_change(warning: &Finding, object: &Tree, old: &Tree) -> bool {
     if *warning.code == TARGET_NAMESPACE {
         return namespace::annotation(object) != namespace::annotation(old);
     }
@@ -80,15 +81,15 @@ fn is_news(warning: &Finding, object: &Tree, old: &Tree) -> bool {
 }
 
 fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
-    let reserved = subject.operation == Operation::Create && RESERVED.contains(&subject.name);
+    let reserved = subject.operation == Operation::Create && RESERVED_NAMES.contains(&subject.name);
     let message = || format!("metadata.name {} is a reserved subresource name", quoted(subject.name));
     reserved.then(|| Finding::deny(&NAME_RESERVED, Pointer::new("/metadata/name"), message()))
 }
 
 fn target_namespace(subject: &Subject<'_>) -> Option<Finding> {
-    let target = namespace::target(subject.object).filter(|target| *target != subject.namespace)?;
+    let target = namespace::annotated(subject.object).filter(|target| *target != subject.namespace)?;
     let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
-    let message = fitted([target], |[target]| {
+    let message = fit_names([target], |[target]| {
         format!("{} writes into Orloj namespace {}", api::TARGET_NAMESPACE, quoted(target))
     });
     Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
@@ -96,7 +97,7 @@ fn target_namespace(subject: &Subject<'_>) -> Option<Finding> {
 
 fn unknown_field(field: &str, meant: Option<&str>) -> String {
     let hint = meant.map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default();
-    fitted([field], |[field]| format!("unknown field \"{field}\"{hint}"))
+    fit_names([field], |[field]| format!("unknown field \"{field}\"{hint}"))
 }
 
 /// What a finding rests on: equal for two objects that say the same in all these places.

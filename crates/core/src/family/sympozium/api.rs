@@ -12,7 +12,7 @@
 pub mod agent;
 pub mod ensemble;
 pub mod membrane;
-mod shapes;
+mod schemas;
 
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, METADATA, Schema};
@@ -22,7 +22,7 @@ use crate::model::selector::PodSelector;
 pub const GROUP: &str = "sympozium.ai";
 
 /// The skill that turns private memory on, and the SkillPack behind it.
-pub const MEMORY: &str = "memory";
+pub const MEMORY_SKILL: &str = "memory";
 
 /// Where SkillPacks stand that every namespace can use.
 pub const SYSTEM_NAMESPACE: &str = "sympozium-system";
@@ -58,17 +58,17 @@ pub const WEB_PROXY: &str = "web-proxy";
 pub const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
 
 /// The port of every memory server.
-pub const PORT: u16 = 8080;
+pub const MEMORY_SERVER_PORT: u16 = 8080;
 
 /// What an unset `spec.sharedMemory.storageSize` means: the default of the CRD's schema.
 pub const STORAGE_SIZE_DEFAULT: &str = "1Gi";
 
 /// The longest name of an Agent whose Service `<agent>-memory` is no longer than a Service's name
 /// may be, 63 characters.
-pub const LONGEST_AGENT: usize = 56;
+pub const MAX_AGENT_NAME_BYTES: usize = 56;
 
 /// The same of an Ensemble and its Service `<ensemble>-shared-memory`.
-pub const LONGEST_ENSEMBLE: usize = 49;
+pub const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
 
 /// The names of volumes that Sympozium has for itself.
 pub const RESERVED_VOLUMES: [&str; 7] =
@@ -86,20 +86,20 @@ pub const DECAYS: [&str; 2] = ["linear", "exponential"];
 pub const EVIDENCE_KINDS: [&str; 4] =
     ["tool_result", "external_source", "llm_interpretation", "agent_opinion"];
 /// The types of relationships that the CRD's schema accepts.
-pub const RELATIONSHIPS: [&str; 4] = ["delegation", "sequential", "supervision", "stimulus"];
+pub const RELATIONSHIP_TYPES: [&str; 4] = ["delegation", "sequential", "supervision", "stimulus"];
 
 /// What asks for the memory.
-pub static AGENT: Kind = kind("Agent", "agents", shapes::AGENT);
+pub static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
 /// The name of Agent before release 0.10.
-pub static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", shapes::AGENT);
+pub static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", schemas::AGENT);
 /// What Agents are made from, with the memory that they share.
-pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", shapes::ENSEMBLE);
+pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", schemas::ENSEMBLE);
 /// The name of Ensemble before release 0.9.
-pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", shapes::ENSEMBLE);
+pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", schemas::ENSEMBLE);
 /// One invocation of an Agent.
-pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", shapes::AGENT_RUN);
+pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT_RUN);
 /// What a skill brings along.
-pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", shapes::SKILL_PACK);
+pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
 
 /// core/v1 PersistentVolumeClaim: only whether it is there.
 pub static CLAIM: Kind = Kind {

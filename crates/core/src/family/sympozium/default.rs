@@ -11,7 +11,7 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};
+use super::api::agent::{agent_ref, has_memory, inherits_skills, label, skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
 use super::lookup;
 use super::validate::is_well_formed;
@@ -52,7 +52,7 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
         Some(Tree::List(own)) if own.is_empty() => Op::Replace,
         Some(_) => return None,
     };
-    if !takes_skills(run) || !has_memory(&agent.tree) {
+    if !inherits_skills(run) || !has_memory(&agent.tree) {
         return None;
     }
     run.get("spec").filter(|spec| spec.is_object())?;

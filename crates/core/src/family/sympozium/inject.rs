@@ -23,7 +23,7 @@ use crate::model::state_reader::StateReader;
 
 use self::find::find;
 use self::recognise::{instance_label, recognise};
-use self::want::PodToFill;
+use self::want::PodContext;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, RUN_LABEL};
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
@@ -37,8 +37,8 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     let (Some(parts), Some(mounts)) = (ExistingParts::read(pod), mounts) else {
         return Some(Injection::nothing(Reason::Malformed));
     };
-    let filled = fill(pod, &parts, (agent, mounts), instance, namespace, state);
-    Some(filled.unwrap_or_else(|unmet| *unmet))
+    let injection = try_inject(pod, &parts, (agent, mounts), instance, namespace, state);
+    Some(injection.unwrap_or_else(|unmet| *unmet))
 }
 
 /// The Agent of the pod, or else its AgentRun, or else what made the pod.
@@ -51,7 +51,7 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
     objects.into_iter().find_map(known).or_else(|| controller_of(pod, namespace))
 }
 
-fn fill<'p>(
+fn try_inject<'p>(
     pod: &'p Pod<'p>,
     parts: &'p ExistingParts<'p>,
     (agent, mounts): (Option<(usize, &'p Container<'p>)>, ExistingMounts<'p>),
@@ -65,7 +65,7 @@ fn fill<'p>(
         return Err(unmet(Reason::NoContainer, &POD_NO_AGENT_CONTAINER, at, message));
     };
     let found = find(pod, instance, namespace, state)?;
-    if !found.anything() {
+    if !found.has_memory() {
         if found.unmet.is_empty() {
             let message = format!("Agent {} has no memory", quoted(instance));
             return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
@@ -73,7 +73,7 @@ fn fill<'p>(
         let nothing = Injection::nothing(Reason::ReferenceMissing);
         return Err(Box::new(Injection { unmet: found.unmet, ..nothing }));
     }
-    let pod = PodToFill { pod, parts, index, container, mounts, namespace };
+    let pod = PodContext { pod, parts, index, container, mounts, namespace };
     Ok(merge(want::want(pod, found, state)?, |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();

@@ -26,7 +26,7 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-pub use self::skills::missing_pack;
+pub use self::skills::skill_pack_missing;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
@@ -57,7 +57,9 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         Vec::new()
     });
     let denials = findings.iter_mut().filter(|finding| finding.severity == Severity::Deny);
-    denials.for_each(|finding| finding.fingerprint_path = Some(place(subject.object, &finding.pointer)));
+    denials.for_each(|finding| {
+        finding.fingerprint_path = Some(fingerprint_path(subject.object, &finding.pointer))
+    });
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
@@ -77,30 +79,30 @@ fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// A place in an object by the names of the list elements on the way, where they have one: what
 /// was moved within its list is still the same.
-fn place(object: &Tree, pointer: &Pointer) -> String {
+fn fingerprint_path(object: &Tree, pointer: &Pointer) -> String {
     const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
-    let mut place = String::new();
+    let mut path = String::new();
     let mut here = Some(object);
     for token in pointer.tokens() {
-        place.push('/');
+        path.push('/');
         here = match here {
             Some(Tree::List(elements)) => {
                 let element = token.parse::<usize>().ok().and_then(|index| elements.get(index));
                 let name = element.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
-                place.push_str(name.map_or_else(|| token.to_string(), quoted).as_str());
+                path.push_str(name.map_or_else(|| token.to_string(), quoted).as_str());
                 element
             }
             other => {
-                place.push_str(&token);
+                path.push_str(&token);
                 other.and_then(|tree| tree.get(&token))
             }
         };
     }
-    place
+    path
 }
 
 /// A finding whose message starts with its field.
-fn said(
+fn finding_at(
     finding: fn(&'static Code, Pointer, String) -> Finding,
     code: &'static Code,
     at: &Pointer,
@@ -110,11 +112,11 @@ fn said(
 }
 
 fn deny(code: &'static Code, at: &Pointer, text: &str) -> Finding {
-    said(Finding::deny, code, at, text)
+    finding_at(Finding::deny, code, at, text)
 }
 
 fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
-    said(Finding::warn, code, at, text)
+    finding_at(Finding::warn, code, at, text)
 }
 
 /// A value that is none of those that the CRD's schema accepts; the empty one stands for the
@@ -132,12 +134,12 @@ fn unsupported(
 }
 
 /// A name as messages show it where no quotes belong around it.
-fn plain(name: &str) -> String {
+fn without_quotes(name: &str) -> String {
     quoted(name).trim_matches('"').to_owned()
 }
 
 /// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` of nobody.
-fn named(kind: &str, mut users: Vec<String>) -> Option<String> {
+fn list_users(kind: &str, mut users: Vec<String>) -> Option<String> {
     /// More names than this tell a reader nothing more.
     const MAX_NAMES: usize = 5;
     users.sort();

@@ -17,14 +17,14 @@ pub(super) struct MemoryName<'a> {
 impl<'a> MemoryName<'a> {
     /// Reads `name`, `namespace/name` or nothing; `None` when it is something else.
     pub(super) fn read(text: &'a str) -> Option<Self> {
-        let text = trimmed(text);
+        let text = trim_blanks(text);
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, text),
         };
-        let good_name = is_dns_subdomain(name) || text.is_empty();
-        let good = good_name && namespace.is_none_or(is_namespace);
-        good.then_some(Self { namespace, name })
+        let valid_name = is_dns_subdomain(name) || text.is_empty();
+        let valid = valid_name && namespace.is_none_or(is_namespace);
+        valid.then_some(Self { namespace, name })
     }
 }
 
@@ -35,7 +35,7 @@ fn is_namespace(text: &str) -> bool {
 
 /// A number of seconds, written without sign and leading zeros.
 pub(super) fn seconds(text: &str) -> Option<u16> {
-    let text = trimmed(text);
+    let text = trim_blanks(text);
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     text.parse().ok().filter(|seconds| plain && *seconds <= MAX_TIMEOUT_SECONDS)
 }
@@ -43,7 +43,7 @@ pub(super) fn seconds(text: &str) -> Option<u16> {
 /// The items of a list with commas, each once; empty ones do not count.
 pub(super) fn names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    for name in text.split(',').map(trimmed) {
+    for name in text.split(',').map(trim_blanks) {
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }
@@ -51,7 +51,7 @@ pub(super) fn names(text: &str) -> Vec<&str> {
     names
 }
 
-fn trimmed(text: &str) -> &str {
+fn trim_blanks(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 

@@ -6,7 +6,7 @@ use crate::family::inject::env::{Variable, escape_references};
 use crate::family::inject::field_origin;
 use crate::model::edit::{EnvSource, Origin};
 
-use super::find::{Found, Header};
+use super::find::{Found, HeaderVariable};
 
 /// What all variables start with: most variables of a pod are told apart by it.
 pub(super) const PREFIX: &str = "ARK_MEMORY_";
@@ -17,7 +17,7 @@ pub(super) fn variables(
     memory: &Arc<str>,
     address: EnvSource,
     timeout: Option<u16>,
-    headers: Vec<Header<'_>>,
+    headers: Vec<HeaderVariable<'_>>,
 ) -> Vec<Variable<'static>> {
     let literal = |name: &'static str, text: &str, of: &'static str| {
         Variable::literal(name, escape_references(text), field_origin(memory, of))

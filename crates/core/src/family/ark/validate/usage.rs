@@ -11,7 +11,7 @@ use super::super::api::{DEFAULT, QUERY};
 use super::super::codes::MEMORY_DELETE_REFERENCED;
 
 /// More names than this say no more.
-const SHOWN: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Deleting is never refused, but whoever does it is told whose messages stay behind.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -24,8 +24,8 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
         1 => ("1 query".to_owned(), "uses", "its"),
         several => (format!("{several} queries"), "use", "their"),
     };
-    let more = if names.len() > SHOWN { ", …" } else { "" };
-    names.truncate(SHOWN);
+    let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+    names.truncate(MAX_NAMES);
     let message = format!(
         "{count} {verb} this Memory ({}{more}); {whose} messages will not be cleaned up",
         names.join(", ")

@@ -6,15 +6,15 @@ use super::super::api::DIALECTS;
 
 /// The label that makes a pod an agent's, and the agent that it names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'p> {
-    pub(super) label: &'static str,
+pub(super) struct AgentLabel<'p> {
+    pub(super) key: &'static str,
     pub(super) agent: &'p str,
 }
 
 /// The first label of the family that is not empty.
-pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<Named<'p>> {
+pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<AgentLabel<'p>> {
     DIALECTS.iter().find_map(|dialect| {
         let agent = pod.label(dialect.pod_label).filter(|name| !name.is_empty())?;
-        Some(Named { label: dialect.pod_label, agent })
+        Some(AgentLabel { key: dialect.pod_label, agent })
     })
 }

@@ -34,7 +34,7 @@ const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
 
 /// The variables that say something about memory, in their order; the last three are the
 /// successor's own.
-const NAMES: [&str; 12] = [
+const MEMORY_VARIABLES: [&str; 12] = [
     BACKEND,
     REDIS_URL,
     REDIS_TTL,
@@ -48,9 +48,9 @@ const NAMES: [&str; 12] = [
     EMBEDDING_MODEL,
     EMBEDDING_PROVIDER,
 ];
-const SUCCESSOR_NAMES: usize = 3;
+const SUCCESSOR_VARIABLE_COUNT: usize = 3;
 
-/// What all [`NAMES`] start with: most variables of a pod are told apart by it.
+/// What all [`MEMORY_VARIABLES`] start with: most variables of a pod are told apart by it.
 const PREFIX: &str = "AGENT_";
 
 /// What the agent's container shall have. A backend that came from the agent's settings gives way to the
@@ -64,12 +64,12 @@ pub(super) fn want<'s, 'p>(
     let existing = ExistingEnv::read(container, &[PREFIX]);
     let mut variables = variables(found);
     let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
-    if let Some((at, entry)) = existing.get(BACKEND)
+    if let Some((entry_index, entry)) = existing.get(BACKEND)
         && let Some(variable) = backend.filter(|variable| !variable.equals(entry))
     {
         let literal = entry.literal();
         if literal.is_none() || literal != settings_backend(found, namespace, state) {
-            return Err(other_backend(index, at, literal, variable, found));
+            return Err(backend_conflict(index, entry_index, literal, variable, found));
         }
         variable.replaces = true;
     }
@@ -83,7 +83,7 @@ pub(super) fn want<'s, 'p>(
 }
 
 /// The pod names another backend on purpose.
-fn other_backend(
+fn backend_conflict(
     container: usize,
     entry: usize,
     literal: Option<&str>,
@@ -120,8 +120,13 @@ fn unwanted(
     wanted: &[Variable<'_>],
     found: &Found<'_>,
 ) -> Vec<Finding> {
-    let own = if found.dialect.successor { NAMES.len() } else { NAMES.len() - SUCCESSOR_NAMES };
-    let unwanted = NAMES.into_iter().take(own).filter(|name| wanted.iter().all(|other| other.name != *name));
+    let own = if found.dialect.successor {
+        MEMORY_VARIABLES.len()
+    } else {
+        MEMORY_VARIABLES.len() - SUCCESSOR_VARIABLE_COUNT
+    };
+    let unwanted =
+        MEMORY_VARIABLES.into_iter().take(own).filter(|name| wanted.iter().all(|other| other.name != *name));
     let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
     let warning = |(entry, name)| {
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
@@ -131,12 +136,12 @@ fn unwanted(
 }
 
 /// Writes variables that come from fields of the memory.
-struct Writer {
+struct BackendVariables {
     memory: Arc<str>,
     variables: Vec<Variable<'static>>,
 }
 
-impl Writer {
+impl BackendVariables {
     fn literal(&mut self, name: &'static str, value: impl Into<String>, field: &'static str) {
         self.variables.push(Variable::literal(name, value, inject::field_origin(&self.memory, field)));
     }
@@ -154,46 +159,46 @@ fn variables(found: &Found<'_>) -> Vec<Variable<'static>> {
     let memory = Memory::read(found.dialect, &found.memory.tree);
     let Some(backend) = memory.backend() else { return Vec::new() };
     let resource = inject::resource_name(found.dialect.memory.kind, found.memory);
-    let mut writer = Writer { memory: resource, variables: Vec::new() };
-    writer.literal(BACKEND, backend.name(), "spec.backend");
+    let mut variables = BackendVariables { memory: resource, variables: Vec::new() };
+    variables.literal(BACKEND, backend.name(), "spec.backend");
     match (backend, &memory.redis, &memory.vector_store) {
-        (Backend::Redis, Some(redis), _) => redis_variables(redis, &mut writer),
+        (Backend::Redis, Some(redis), _) => redis_variables(redis, &mut variables),
         (Backend::VectorStore, _, Some(store)) => {
-            vector_store_variables(store, &mut writer);
+            vector_store_variables(store, &mut variables);
             if found.dialect.successor {
-                successor_variables(store, memory.embedding.as_ref(), &mut writer);
+                successor_variables(store, memory.embedding.as_ref(), &mut variables);
             }
         }
         _ => {}
     }
-    writer.variables
+    variables.variables
 }
 
-fn redis_variables(redis: &Redis<'_>, wanted: &mut Writer) {
+fn redis_variables(redis: &Redis<'_>, variables: &mut BackendVariables) {
     let secret = redis.secret_name.unwrap_or_default();
-    wanted.secret(REDIS_URL, secret, REDIS_URL_KEY, "spec.redis.secretRef.name");
+    variables.secret(REDIS_URL, secret, REDIS_URL_KEY, "spec.redis.secretRef.name");
     for (name, number, field) in [
         (REDIS_TTL, redis.ttl(), "spec.redis.ttlSeconds"),
-        (REDIS_MAX_ENTRIES, redis.max(), "spec.redis.maxEntries"),
+        (REDIS_MAX_ENTRIES, redis.entry_limit(), "spec.redis.maxEntries"),
     ] {
         if let Some(number) = number {
-            wanted.literal(name, number.to_string(), field);
+            variables.literal(name, number.to_string(), field);
         }
     }
 }
 
-fn vector_store_variables(store: &VectorStore<'_>, wanted: &mut Writer) {
-    wanted.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
-    wanted.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
-    let origin = inject::field_origin(&wanted.memory, "spec.vectorStore.collection");
+fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariables) {
+    variables.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
+    variables.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
+    let origin = inject::field_origin(&variables.memory, "spec.vectorStore.collection");
     let variable = Variable::literal(COLLECTION, collection(store), origin);
     // What the operator writes for an empty collection is as good.
-    wanted.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
+    variables.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
     if let Some(secret) = store.secret_name {
-        wanted.secret(API_KEY, secret, API_KEY_KEY, "spec.vectorStore.secretRef.name");
+        variables.secret(API_KEY, secret, API_KEY_KEY, "spec.vectorStore.secretRef.name");
     }
     if let Some(ttl) = store.ttl() {
-        wanted.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
+        variables.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
     }
 }
 
@@ -201,16 +206,20 @@ fn collection<'t>(store: &VectorStore<'t>) -> &'t str {
     store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
 }
 
-fn successor_variables(store: &VectorStore<'_>, embedding: Option<&Embedding<'_>>, wanted: &mut Writer) {
-    wanted.literal(VECTOR_URL, vector_url(store), "spec.vectorStore.endpoint");
+fn successor_variables(
+    store: &VectorStore<'_>,
+    embedding: Option<&Embedding<'_>>,
+    variables: &mut BackendVariables,
+) {
+    variables.literal(VECTOR_URL, vector_url(store), "spec.vectorStore.endpoint");
     let Some(embedding) = embedding else { return };
     let model = embedding.model.unwrap_or_default();
-    wanted.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
+    variables.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
     let provider = match embedding.provider {
         None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),
         Some(provider) => provider,
     };
-    wanted.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
+    variables.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
 }
 
 /// `provider://endpoint without its scheme/collection`; the endpoint of pgvector is a connection

@@ -20,7 +20,8 @@ use super::role;
 
 /// Where the vector databases live that ask every caller for an API key.
 /// Source: the endpoints that Pinecone, Qdrant Cloud and Weaviate Cloud hand out.
-const HOSTED: [&str; 4] = [".pinecone.io", ".cloud.qdrant.io", ".weaviate.cloud", ".weaviate.network"];
+const HOSTED_SUFFIXES: [&str; 4] =
+    [".pinecone.io", ".cloud.qdrant.io", ".weaviate.cloud", ".weaviate.network"];
 
 /// All that can be said from the object alone.
 pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
@@ -127,7 +128,8 @@ fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
 }
 
 fn hosted_without_secret(store: &VectorStore<'_>) -> Option<Finding> {
-    let hosted_endpoint = store.endpoint.is_some_and(|text| Endpoint::parse(text).host_ends_with(&HOSTED));
+    let hosted_endpoint =
+        store.endpoint.is_some_and(|text| Endpoint::parse(text).host_ends_with(&HOSTED_SUFFIXES));
     let hosted = store.provider == Some("pinecone") || hosted_endpoint;
     let message = "spec.vectorStore.secretRef is required for hosted providers";
     let pointer = Pointer::new("/spec/vectorStore/secretRef");

@@ -25,7 +25,7 @@ pub(super) fn findings(
     let agent = subject.object;
     let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES);
     findings.extend(unnamed_settings(agent));
-    let settings = settings(dialect, subject, state);
+    let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
         // A claim of the wrong type is reported as that and is a claim all the same.
         let claims = agent.at(dialect.memory_ref).is_some();
@@ -111,7 +111,7 @@ fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Findi
 }
 
 /// The settings that decide: where they are named, who they are and the backend they name.
-struct Settings<'s> {
+struct EffectiveSettings<'s> {
     pointer: Pointer,
     kind: &'static str,
     object: &'s Object,
@@ -119,23 +119,28 @@ struct Settings<'s> {
 }
 
 /// The last settings that exist.
-fn settings<'s>(
+fn effective_settings<'s>(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     state: &mut StateReader<'s>,
-) -> Option<Settings<'s>> {
+) -> Option<EffectiveSettings<'s>> {
     let names = settings_names(dialect, subject.object).into_iter().rev();
     names.into_iter().find_map(|(pointer, name)| {
         let Lookup::Found(object) = state.get(&dialect.settings, subject.namespace, name) else {
             return None;
         };
         let kind = dialect.settings.kind;
-        Some(Settings { pointer: Pointer::new(pointer), kind, object, backend: memory_backend(&object.tree) })
+        Some(EffectiveSettings {
+            pointer: Pointer::new(pointer),
+            kind,
+            object,
+            backend: memory_backend(&object.tree),
+        })
     })
 }
 
 /// The pod would get the name of a backend and no connection to it.
-fn without_memory(dialect: &Dialect, settings: Settings<'_>) -> Option<Finding> {
+fn without_memory(dialect: &Dialect, settings: EffectiveSettings<'_>) -> Option<Finding> {
     let durable = Backend::from_name(settings.backend).is_some_and(|backend| backend != Backend::InContext);
     let message = format!(
         "{} {} sets memoryBackend {} but {} is not set",
@@ -147,7 +152,7 @@ fn without_memory(dialect: &Dialect, settings: Settings<'_>) -> Option<Finding> 
     durable.then(|| Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message))
 }
 
-fn conflict(dialect: &Dialect, settings: &Settings<'_>, memory: &Object) -> Option<Finding> {
+fn conflict(dialect: &Dialect, settings: &EffectiveSettings<'_>, memory: &Object) -> Option<Finding> {
     let backend = Memory::read(dialect, &memory.tree).backend()?.name();
     let differs = settings.backend != Backend::InContext.name() && settings.backend != backend;
     let message = format!(

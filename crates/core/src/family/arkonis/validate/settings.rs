@@ -25,13 +25,13 @@ pub(super) fn findings(
     match Backend::from_name(name) {
         None => findings.push(unknown(name)),
         Some(Backend::InContext) => {}
-        Some(backend) => findings.extend(durable(dialect, subject, backend, state)),
+        Some(backend) => findings.extend(unconnected_backend(dialect, subject, backend, state)),
     }
     findings
 }
 
 /// Whether these are the settings that count for an agent: the last of those it names that exist.
-fn decides(
+fn is_effective_for(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     agent: &Object,
@@ -56,7 +56,7 @@ fn unknown(name: &str) -> Finding {
 }
 
 /// Settings carry no connection data: without a memory the agent gets a backend it cannot reach.
-fn durable(
+fn unconnected_backend(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     backend: Backend,
@@ -65,7 +65,7 @@ fn durable(
     let mut agents = state.list(&dialect.agent, subject.namespace);
     let user = agents.find(|agent| {
         let without_memory = !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none();
-        without_memory && decides(dialect, subject, agent, state)
+        without_memory && is_effective_for(dialect, subject, agent, state)
     })?;
     let message = format!(
         "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",

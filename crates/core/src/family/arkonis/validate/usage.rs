@@ -18,13 +18,15 @@ pub(super) fn changed(
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let old = subject.old?;
-    if in_use(&Memory::read(dialect, old)) == in_use(&Memory::read(dialect, subject.object)) {
+    if injected_values(&Memory::read(dialect, old)) == injected_values(&Memory::read(dialect, subject.object))
+    {
         return None;
     }
     let users = users(dialect, subject, state);
-    let (them, names) = named(dialect.agent.kind, &users)?;
+    let (pronoun, names) = user_names(dialect.agent.kind, &users)?;
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    let message = format!("{names} {verb} this {}; restart {them} to apply the change", dialect.memory.kind);
+    let message =
+        format!("{names} {verb} this {}; restart {pronoun} to apply the change", dialect.memory.kind);
     Some(Finding::warn(&IN_USE_CHANGED, Pointer::new("/spec"), message).when_allowed())
 }
 
@@ -35,7 +37,7 @@ pub(super) fn deleted(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let users = users(dialect, subject, state);
-    let Some((_, names)) = named(dialect.agent.kind, &users) else { return Vec::new() };
+    let Some((_, names)) = user_names(dialect.agent.kind, &users) else { return Vec::new() };
     let verb = if users.len() == 1 { "references" } else { "reference" };
     let message = format!("{names} still {verb} {} {}", dialect.memory.kind, quoted(subject.name));
     vec![Finding::warn(&IN_USE_DELETED, Pointer::root(), message)]
@@ -50,7 +52,7 @@ fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut State
 }
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
-fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
+fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     /// More names than this tell a reader nothing more.
     const MAX_NAMES: usize = 3;
     if let [only] = users {
@@ -62,17 +64,17 @@ fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
 
 /// All that an agent gets from a memory, defaults applied and numbers by their meaning: two memories
 /// with equal values are the same to it, and nobody has to restart anything.
-fn in_use(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
-    let own = |text: Option<&str>| text.map(str::to_owned);
+fn injected_values(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
+    let owned = |text: Option<&str>| text.map(str::to_owned);
     let number = |number: Option<i64>| number.map(|number| number.to_string());
     let values = match (memory.backend(), &memory.redis, &memory.vector_store) {
         (Some(Backend::Redis), Some(redis), _) => {
-            vec![own(redis.secret_name), number(redis.ttl()), number(redis.max())]
+            vec![owned(redis.secret_name), number(redis.ttl()), number(redis.entry_limit())]
         }
         (Some(Backend::VectorStore), _, Some(store)) => vector_store_values(store, memory),
         _ => Vec::new(),
     };
-    (own(memory.backend_name), values)
+    (owned(memory.backend_name), values)
 }
 
 fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Option<String>> {
@@ -91,14 +93,14 @@ fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Opti
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::user_names;
 
     #[test]
     fn names_three_users_at_most() {
-        assert_eq!(named("ArkAgent", &[]), None);
-        assert_eq!(named("ArkAgent", &["a"]).expect("one").1, "ArkAgent \"a\"");
-        assert_eq!(named("ArkAgent", &["a", "b"]).expect("two").1, "ArkAgents \"a\", \"b\"");
-        let five = named("ArkAgent", &["a", "b", "c", "d", "e"]).expect("five").1;
+        assert_eq!(user_names("ArkAgent", &[]), None);
+        assert_eq!(user_names("ArkAgent", &["a"]).expect("one").1, "ArkAgent \"a\"");
+        assert_eq!(user_names("ArkAgent", &["a", "b"]).expect("two").1, "ArkAgents \"a\", \"b\"");
+        let five = user_names("ArkAgent", &["a", "b", "c", "d", "e"]).expect("five").1;
         assert_eq!(five, "ArkAgents \"a\", \"b\", \"c\" and 2 more");
     }
 }

@@ -8,7 +8,7 @@ use crate::family::inject::{env, label_pointer};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pod::{Container, EnvVar, Mount, Owner, Pod, read};
 
-use super::super::api::{AI, POOL_LABELS, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
+use super::super::api::{POOL_LABEL_PREFIX, TASK_LABEL, TASK_TYPE_AI, TASK_TYPE_LABEL, WORKER_CONTAINER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
 use super::super::selector_value::selector_value;
 
@@ -35,19 +35,24 @@ pub(super) struct Worker<'p, 'a> {
 
 impl<'p, 'a> Worker<'p, 'a> {
     /// The worker of a pod that is one, as far as that can be told without comparing.
-    pub(super) fn of(pod: &'p Pod<'a>) -> Option<Self> {
-        let is_ai = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
-            && pod.label(TASK_TYPE_LABEL) == Some(AI);
-        if !is_ai || is_pooled(pod) || !is_of_a_job(pod) {
+    pub(super) fn find(pod: &'p Pod<'a>) -> Option<Self> {
+        let is_ai_worker = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
+            && pod.label(TASK_TYPE_LABEL) == Some(TASK_TYPE_AI);
+        if !is_ai_worker || is_pooled(pod) || !made_by_job(pod) {
             return None;
         }
         let mut containers = pod.containers().iter().enumerate();
         let (index, container) =
-            containers.find(|(_, container)| container.name.as_deref() == Some(WORKER))?;
+            containers.find(|(_, container)| container.name.as_deref() == Some(WORKER_CONTAINER))?;
         let literal = |name| container.variable(name).and_then(|(_, variable)| variable.literal());
-        let set = |name| literal(name).filter(|text| !text.is_empty());
-        set(CONTROLLER_URL)?;
-        Some(Self { index, container, task_name: set(TASK_NAME)?, task_namespace: set(TASK_NAMESPACE)? })
+        let non_empty = |name| literal(name).filter(|text| !text.is_empty());
+        non_empty(CONTROLLER_URL)?;
+        Some(Self {
+            index,
+            container,
+            task_name: non_empty(TASK_NAME)?,
+            task_namespace: non_empty(TASK_NAMESPACE)?,
+        })
     }
 
     /// What does not belong together in the pod; nothing is done to such a pod.
@@ -57,7 +62,7 @@ impl<'p, 'a> Worker<'p, 'a> {
             let message =
                 format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
             let list = env::pointer(self.index);
-            let pointer = match self.last(TASK_NAMESPACE) {
+            let pointer = match self.variable(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
                 None => list,
             };
@@ -76,13 +81,13 @@ impl<'p, 'a> Worker<'p, 'a> {
     }
 
     /// The last variable of this name, which is the one that counts.
-    pub(super) fn last(&self, name: &str) -> Option<(usize, &'p EnvVar<'a>)> {
+    pub(super) fn variable(&self, name: &str) -> Option<(usize, &'p EnvVar<'a>)> {
         self.container.variable(name)
     }
 
     /// The Agent that the pod names by itself.
     pub(super) fn agent_name(&self) -> Option<&'p str> {
-        self.last(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
+        self.variable(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
     }
 
     /// Whether there may be a token besides the one that every pod gets.
@@ -92,18 +97,18 @@ impl<'p, 'a> Worker<'p, 'a> {
             mount.path.as_deref().is_some_and(|path| path.trim_end_matches('/') == TOKEN_PATH)
         };
         let sources: Vec<&RawValue> = read(self.container.env_from).unwrap_or_default();
-        self.last(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
+        self.variable(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
     }
 }
 
 fn is_pooled(pod: &Pod<'_>) -> bool {
     let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
-    let pooled = |key: &str| key.starts_with(POOL_LABELS);
+    let pooled = |key: &str| key.starts_with(POOL_LABEL_PREFIX);
     pod.label(APP_LABEL.0) == Some(APP_LABEL.1) || labels.is_some_and(|labels| labels.keys().any(pooled))
 }
 
 /// A pod that the Job controller makes; one without owners stands in a file.
-fn is_of_a_job(pod: &Pod<'_>) -> bool {
+fn made_by_job(pod: &Pod<'_>) -> bool {
     let Some(owners) = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references) else {
         return true;
     };

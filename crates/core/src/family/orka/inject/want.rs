@@ -9,8 +9,8 @@ use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
 
 use super::super::codes::POD_NO_TOKEN;
-use super::super::setting::{Setting, Value};
-use super::find::{Chain, Resolved};
+use super::super::setting::{Setting, SettingValue};
+use super::find::{ResolvedSetting, SettingSources};
 use super::recognise::Worker;
 
 /// What all variables start with: most variables of a pod are told apart by it.
@@ -20,22 +20,23 @@ const PREFIX: &str = "ORKA_";
 pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,
-    mut chain: Chain<'s>,
+    mut sources: SettingSources<'s>,
 ) -> (Option<Wanted<'p>>, Vec<Finding>) {
-    let enabled = chain.resolve(Setting::Enabled);
-    let stays_off = match worker.last(Setting::Enabled.variable()) {
-        Some((_, existing)) => {
-            existing.literal().is_some_and(|text| Setting::Enabled.of_literal(text) == Value::Switch(false))
-        }
-        None => enabled.as_ref().is_some_and(|enabled| enabled.value == Value::Switch(false)),
+    let enabled = sources.resolve(Setting::Enabled);
+    let disabled = match worker.variable(Setting::Enabled.variable()) {
+        Some((_, existing)) => existing
+            .literal()
+            .is_some_and(|text| Setting::Enabled.read_literal(text) == SettingValue::Switch(false)),
+        None => enabled.as_ref().is_some_and(|enabled| enabled.value == SettingValue::Switch(false)),
     };
     let mut resolved = vec![(Setting::Enabled, enabled)];
     let mut warnings = Vec::new();
-    if !stays_off {
-        resolved.extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, chain.resolve(setting))));
+    if !disabled {
+        resolved
+            .extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, sources.resolve(setting))));
         warnings.extend(no_token(pod, worker));
     }
-    warnings.extend(chain.warnings);
+    warnings.extend(sources.warnings);
     warnings.extend(literal_problems(worker));
     let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
     let resolved: Vec<_> = resolved.collect();
@@ -57,19 +58,19 @@ pub(super) fn want<'p, 's: 'p>(
 }
 
 /// A literal that the worker reads as the same value is as good; one that the kubelet expands is not known.
-fn variable(setting: Setting, resolved: &Resolved<'_>) -> Variable<'static> {
+fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
     let origin = field_origin(&Arc::from(resolved.source.title()), key);
     let value = resolved.value;
     Variable::literal(setting.variable(), value.to_string(), origin)
-        .equal_if(move |text| !text.contains("$(") && setting.of_literal(text) == value)
+        .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)
 }
 
 /// What is wrong with the literals that are there already.
 fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
     let problem = |(index, variable): (usize, &pod::EnvVar<'_>)| {
         let (code, message) =
-            Setting::of_variable(variable.name.as_deref()?)?.problem(variable.literal()?)?;
+            Setting::from_variable(variable.name.as_deref()?)?.literal_problem(variable.literal()?)?;
         let pointer = env::pointer(worker.index).index(index).key("value");
         let message = format!("{}: {message}", pointer.field());
         Some(Finding::warn(code, pointer, message))

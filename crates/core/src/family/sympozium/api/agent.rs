@@ -2,7 +2,7 @@
 
 use crate::model::tree::Tree;
 
-use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
+use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
 
 /// The value of a label; `None` when it is absent or empty.
 #[must_use]
@@ -31,7 +31,7 @@ pub fn skills(object: &Tree) -> &[Tree] {
 /// The index of the skill that turns private memory on.
 #[must_use]
 pub fn memory_skill(skills: &[Tree]) -> Option<usize> {
-    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY))
+    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY_SKILL))
 }
 
 /// Whether private memory is on.
@@ -62,7 +62,7 @@ pub fn agent_ref(run: &Tree) -> Option<&str> {
 
 /// Whether an AgentRun without skills takes those of its Agent.
 #[must_use]
-pub fn takes_skills(run: &Tree) -> bool {
+pub fn inherits_skills(run: &Tree) -> bool {
     label(run, SOURCE_LABEL) != Some(WEB_PROXY)
 }
 

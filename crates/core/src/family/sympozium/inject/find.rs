@@ -11,7 +11,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{
-    agent_ref, config_name, ensemble_name, has_legacy_memory, memory_skill, skills, takes_skills,
+    agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
 };
 use super::super::api::ensemble::Ensemble;
 use super::super::api::{AGENT_RUN, RUN_LABEL};
@@ -41,7 +41,7 @@ pub(super) struct Found<'s> {
 
 impl Found<'_> {
     /// Whether there is any memory to be had.
-    pub(super) const fn anything(&self) -> bool {
+    pub(super) const fn has_memory(&self) -> bool {
         self.private.is_some() || self.legacy || self.shared
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn find<'s>(
     let agent = match lookup::agent(namespace, instance, state) {
         Lookup::Found(agent) => Some(agent),
         Lookup::Absent => None,
-        Lookup::Unknown => return Err(not_known("Agent", instance, instance_label())),
+        Lookup::Unknown => return Err(lookup_failed("Agent", instance, instance_label())),
     };
     let mut found = Found {
         instance: instance.to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn find<'s>(
     };
     match agent {
         Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
-        None => found.without_agent(),
+        None => found.add_missing_agent(),
     }
     Ok(found)
 }
@@ -87,7 +87,7 @@ fn find_run<'s>(
     let run = match state.get(&AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),
-        Lookup::Unknown => return Err(not_known("AgentRun", name, at)),
+        Lookup::Unknown => return Err(lookup_failed("AgentRun", name, at)),
     };
     match agent_ref(&run.tree) {
         Some(agent) if agent != instance => {
@@ -106,8 +106,8 @@ fn find_run<'s>(
 /// The run's own skills count; without any it takes its agent's.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
     let own = run.filter(|run| !skills(&run.tree).is_empty());
-    let takes = run.is_none_or(|run| takes_skills(&run.tree));
-    let object = own.or_else(|| agent.filter(|_| takes))?;
+    let inherits = run.is_none_or(|run| inherits_skills(&run.tree));
+    let object = own.or_else(|| agent.filter(|_| inherits))?;
     let index = memory_skill(skills(&object.tree))?;
     Some((object, format!("spec.skills[{index}].skillPackRef")))
 }
@@ -123,7 +123,7 @@ fn find_ensemble<'s>(
     let Some(name) = ensemble_name(Some(&agent.tree), run) else { return };
     match lookup::ensemble(namespace, name, state) {
         Lookup::Found(ensemble) => {
-            found.shared = Ensemble::read(&ensemble.tree).shares();
+            found.shared = Ensemble::read(&ensemble.tree).shares_memory();
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
@@ -139,7 +139,7 @@ fn find_ensemble<'s>(
 
 impl Found<'_> {
     /// A name that no object can have makes no names of Services and claims either.
-    fn without_agent(&mut self) {
+    fn add_missing_agent(&mut self) {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
         }
@@ -149,7 +149,7 @@ impl Found<'_> {
 }
 
 /// An object that could not be looked up decides nothing.
-pub(super) fn not_known(kind: &str, name: &str, at: Pointer) -> Unmet {
+pub(super) fn lookup_failed(kind: &str, name: &str, at: Pointer) -> Unmet {
     let message = format!("{kind} {} could not be looked up", quoted(name));
     unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, message)
 }

@@ -20,7 +20,7 @@ use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use self::mode::{Mode, mode};
+use self::mode::{Mode, private_mode};
 use super::super::api::CONFIG_LABEL;
 use super::super::api::agent::auto_store_off;
 use super::super::api::ensemble::Ensemble;
@@ -33,7 +33,7 @@ use super::recognise::instance_label;
 const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
 
 /// A pod, and the container of the agent in it.
-pub(super) struct PodToFill<'p> {
+pub(super) struct PodContext<'p> {
     pub(super) pod: &'p Pod<'p>,
     pub(super) parts: &'p ExistingParts<'p>,
     /// Which of the containers is the agent's.
@@ -45,20 +45,20 @@ pub(super) struct PodToFill<'p> {
 
 /// What the pod shall have.
 pub(super) fn want<'p, 's>(
-    pod: PodToFill<'p>,
+    pod: PodContext<'p>,
     found: Found<'s>,
     state: &mut StateReader<'s>,
 ) -> Result<Wanted<'p>, Unmet> {
-    let mut wants = Wants::new(pod, found, &state.settings().sympozium);
-    wants.legacy();
-    wants.private(state)?;
-    wants.shared();
-    Ok(wants.wanted())
+    let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
+    builder.legacy();
+    builder.private(state)?;
+    builder.shared();
+    Ok(builder.wanted())
 }
 
 /// What is wanted so far.
-struct Wants<'p, 's> {
-    pod: PodToFill<'p>,
+struct WantedBuilder<'p, 's> {
+    pod: PodContext<'p>,
     existing: ExistingEnv<'p>,
     found: Found<'s>,
     /// Whether the agent gets its private memory: nothing stands in its way.
@@ -75,8 +75,8 @@ struct Wants<'p, 's> {
     memory_image: String,
 }
 
-impl<'p, 's> Wants<'p, 's> {
-    fn new(pod: PodToFill<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
+impl<'p, 's> WantedBuilder<'p, 's> {
+    fn new(pod: PodContext<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
@@ -96,10 +96,10 @@ impl<'p, 's> Wants<'p, 's> {
 
     /// All of it. Whatever is missing refuses a pod that requires its memory.
     fn wanted(mut self) -> Wanted<'p> {
-        let memory = self.memories();
+        let memory = self.memory_names();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
-        let PodToFill { parts, index, container, mounts, .. } = self.pod;
+        let PodContext { parts, index, container, mounts, .. } = self.pod;
         let mounts = (self.mounts, mounts);
         let position = Position::Front;
         let agent = WantedInContainer { index, container, existing: self.existing, env, position, mounts };
@@ -124,7 +124,7 @@ impl<'p, 's> Wants<'p, 's> {
         Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).only_with_others())
     }
 
-    fn memories(&self) -> Vec<String> {
+    fn memory_names(&self) -> Vec<String> {
         let has_own = self.found.private.is_some() || self.found.legacy;
         let agent = has_own.then(|| format!("Agent/{}", self.found.instance));
         let ensemble = self.found.ensemble.filter(|_| self.found.shared);
@@ -135,7 +135,7 @@ impl<'p, 's> Wants<'p, 's> {
     fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
         let origin = self.private_origin(object, &field);
-        match mode(self, state)? {
+        match private_mode(self, state)? {
             Mode::Service => self.private_service(&origin),
             Mode::SidecarPresent => self.private_sidecar_url(&origin),
             Mode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
@@ -162,7 +162,7 @@ impl<'p, 's> Wants<'p, 's> {
             self.variables.extend(self.auto_store());
             return;
         };
-        self.variables.extend(variables::shared(ensemble, self.pod.namespace, self.found.config));
+        self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
         self.variables.extend(self.auto_store());
         let rules = Ensemble::read(&ensemble.tree).shared.is_some_and(|shared| !shared.rules.is_empty());
         if rules && self.found.config.is_none() {
@@ -174,7 +174,7 @@ impl<'p, 's> Wants<'p, 's> {
         self.shared_service(ensemble);
     }
 
-    fn want(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
+    fn add_variable(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
         self.variables.push(Variable::literal(name, value, origin.clone()));
     }
 

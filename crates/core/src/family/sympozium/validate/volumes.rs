@@ -10,14 +10,14 @@ use super::super::codes::RESERVED_VOLUME;
 use super::warn;
 
 /// What upstream's own webhook says of a reserved name, to the letter.
-const RESERVED: &str =
+const RESERVED_MESSAGE: &str =
     "name is reserved by Sympozium (reserved: workspace, ipc, skills, tmp, memory, mcp-config)";
 
 /// Upstream's own webhook refuses such a run.
-pub(super) fn of_run(run: &Tree) -> Vec<Finding> {
+pub(super) fn run_findings(run: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = reserved(run, &["spec", "volumes"])
         .map(|(at, name)| {
-            let message = format!("AgentRun.spec.volumes[{}]: {RESERVED}", quoted(name));
+            let message = format!("AgentRun.spec.volumes[{}]: {RESERVED_MESSAGE}", quoted(name));
             Finding::deny(&RESERVED_VOLUME, at, message).fingerprint_value(name)
         })
         .collect();
@@ -35,9 +35,10 @@ pub(super) fn warnings(object: &Tree) -> Vec<Finding> {
 }
 
 /// Of a SkillPack: it is taken, and the runs that use it are refused.
-pub(super) fn of_pack(pack: &Tree, name: &str) -> Vec<Finding> {
+pub(super) fn pack_findings(pack: &Tree, name: &str) -> Vec<Finding> {
     let finding = |(at, volume): (Pointer, &str)| {
-        let message = format!("SkillPack {} sidecar volume {}: {RESERVED}", quoted(name), quoted(volume));
+        let message =
+            format!("SkillPack {} sidecar volume {}: {RESERVED_MESSAGE}", quoted(name), quoted(volume));
         Finding::warn(&RESERVED_VOLUME, at, message)
     };
     reserved(pack, &["spec", "sidecar", "volumes"]).map(finding).collect()

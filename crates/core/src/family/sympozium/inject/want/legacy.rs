@@ -8,22 +8,22 @@ use crate::model::pointer::Pointer;
 
 use super::super::super::codes::POD_VOLUME_CONFLICT;
 use super::super::super::variables::LEGACY;
-use super::Wants;
+use super::WantedBuilder;
 use crate::family::inject::parts::{WantedPart, mounts_pointer};
 
 const VOLUME: &str = "memory";
 const PATH: &str = "/memory";
 
-impl Wants<'_, '_> {
+impl WantedBuilder<'_, '_> {
     pub(super) fn legacy(&mut self) {
         let Some(agent) = self.found.agent.filter(|_| self.found.legacy) else { return };
         let config_map = format!("{}-memory", self.found.instance);
-        if let Some(conflict) = self.other_memory(&config_map) {
+        if let Some(conflict) = self.volume_conflict(&config_map) {
             self.warnings.push(conflict);
             return;
         }
         let origin = field_origin(&resource_name("Agent", agent), "spec.memory.enabled");
-        self.want(LEGACY, "true", &origin);
+        self.add_variable(LEGACY, "true", &origin);
         if self.pod.parts.volume(VOLUME).is_none() {
             let tree = json!({"name": VOLUME, "configMap": {"name": config_map, "optional": true}});
             self.parts.volumes.push(WantedPart { name: VOLUME.to_owned(), tree, origin: origin.clone() });
@@ -35,10 +35,10 @@ impl Wants<'_, '_> {
     }
 
     /// Something else in the place of the ConfigMap.
-    fn other_memory(&self, config_map: &str) -> Option<Finding> {
+    fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
         if let Some((index, volume)) = self.pod.parts.volume(VOLUME) {
-            let theirs = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
-            if theirs != Some(config_map) {
+            let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
+            if config_map_name != Some(config_map) {
                 let message =
                     format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(config_map));
                 let at = Pointer::new("/spec/volumes").index(index);

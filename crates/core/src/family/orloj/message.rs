@@ -2,37 +2,37 @@
 
 /// How long a warning should be, in characters: what kubectl users see in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
-const LONGEST: usize = 120;
+const MAX_MESSAGE_CHARS: usize = 120;
 
 /// A longer name than any object can have is cut in any case.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_CHARS: usize = 256;
 
 /// A message with names in it, which are cut as far as its length asks for.
-pub(super) fn fitted<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
-    fitted_to(|limit| {
-        let cut = names.map(|name| cut(name, limit));
-        message(cut.each_ref().map(String::as_str))
+pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fit_message(|limit| {
+        let names = names.map(|name| truncate(name, limit));
+        message(names.each_ref().map(String::as_str))
     })
 }
 
 /// The message for the longest limit of a name at which it is no longer than a warning should be.
-pub(super) fn fitted_to(message: impl Fn(usize) -> String) -> String {
+pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
     /// Names are not cut shorter than this; they would say nothing.
-    const SHORTEST: usize = 8;
-    let mut limit = LONGEST_NAME;
+    const MIN_NAME_CHARS: usize = 8;
+    let mut limit = MAX_NAME_CHARS;
     loop {
         let text = message(limit);
-        let over = text.chars().count().saturating_sub(LONGEST);
-        if over == 0 || limit <= SHORTEST {
+        let excess = text.chars().count().saturating_sub(MAX_MESSAGE_CHARS);
+        if excess == 0 || limit <= MIN_NAME_CHARS {
             return text;
         }
-        limit = (limit - 1).max(SHORTEST);
+        limit = (limit - 1).max(MIN_NAME_CHARS);
     }
 }
 
 /// The first characters of a name, and an ellipsis where there were more; control characters as
 /// spaces.
-pub(super) fn cut(name: &str, limit: usize) -> String {
+pub(super) fn truncate(name: &str, limit: usize) -> String {
     let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
     if name.chars().nth(limit).is_none() {
         return plain.collect();
@@ -48,10 +48,10 @@ mod tests {
     fn cuts_names_and_not_the_text() {
         let long = "n".repeat(300);
         let message =
-            fitted([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
-        assert_eq!(message.chars().count(), LONGEST);
+            fit_names([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
+        assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
         assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
-        assert_eq!(fitted(["a\nb"], |[name]| name.to_owned()), "a b");
-        assert_eq!(fitted(["a"], |[a]| format!("only {a}")), "only a");
+        assert_eq!(fit_names(["a\nb"], |[name]| name.to_owned()), "a b");
+        assert_eq!(fit_names(["a"], |[a]| format!("only {a}")), "only a");
     }
 }
