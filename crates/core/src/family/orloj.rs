@@ -1,9 +1,9 @@
 //! Memory, Agent and ModelEndpoint of orloj.dev.
 //!
-//! A Memory says where an agent's memory lives, a ModelEndpoint who makes its embeddings; an Agent
-//! names the Memory and the operations that it may use; the container `agent` of the agent's Job gets
-//! environment variables. Orloj has namespaces of its own, which an annotation can point elsewhere;
-//! every reference is one within these (`namespace`).
+//! A Memory says where an agent's memory is, and a ModelEndpoint serves its embeddings. An Agent refers to
+//! the Memory and lists the operations that it may use. The container `agent` of the agent's Job gets
+//! environment variables. Orloj has its own namespaces, which an annotation can override, and every
+//! reference is resolved in these (`namespace`).
 
 pub mod api;
 pub mod cel_rules;

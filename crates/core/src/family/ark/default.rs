@@ -1,8 +1,8 @@
-//! The default Memory of a Query, and the name of a port where a number was given.
+//! The default Memory of a Query, and the name of a port that was given as a number.
 //!
-//! A Query without a reference uses the Memory `default` of its namespace when it runs; written down,
-//! everybody can see which one it was. The platform looks ports up by name, but its own documents
-//! show a number.
+//! A Query without a reference uses the Memory `default` of its namespace when it runs. Writing the default
+//! makes that visible in the Query. The platform looks ports up by name, but its own documents show a
+//! number.
 
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
@@ -28,24 +28,24 @@ pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> 
     }
 }
 
-/// The Memory of a Query that names none.
+/// The default Memory of a namespace.
 #[derive(Debug, PartialEq)]
 pub enum DefaultMemory {
-    /// This one, chosen for this reason.
+    /// This Memory.
     Memory {
         /// Its name.
         name: String,
-        /// Who chose it.
+        /// What chose it.
         origin: Origin,
     },
-    /// There is none.
+    /// The namespace has none.
     None,
-    /// Nobody knows yet.
+    /// Not known yet.
     Unknown,
 }
 
-/// The Memory that a Query of this namespace gets: the one of the ArkConfig, if it can be used, else
-/// the one named `default`.
+/// The Memory that a Query of this namespace gets: the one of the ArkConfig if it is usable, or else
+/// `default`.
 #[must_use]
 pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
     let config = state.get(&ARK_CONFIG, "", DEFAULT);
@@ -80,13 +80,13 @@ fn configured(config: Lookup<'_>) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Outside a cluster nothing has a status.
+/// Objects from files have no status, so there a Memory without one is usable.
 fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
     let unseen = !state.in_cluster(&MEMORY) && status(&memory.tree).is_none();
     !memory.deleting() && (unseen || resolved_address(&memory.tree).is_some())
 }
 
-/// Only when the Query is made: one that has run without a Memory is not stamped afterwards.
+/// Only on CREATE: a Query that already ran without a Memory did not use the default.
 fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let spec = subject.object.get("spec").filter(|spec| spec.is_object())?;
     if subject.operation != Operation::Create || spec.get("memory").is_some() {

@@ -1,8 +1,7 @@
-//! What a pod lacks to have its memory.
+//! Injects the variables of a Memory into pods that ask for them.
 //!
-//! The platform makes no pod for an agent, and no label tells which pods talk to a Memory: they opt
-//! in by annotation. The way to the memory: the annotation names the Memory, the Memory says where
-//! its service is. What the pod already says wins.
+//! The platform creates no pods for agents, so pods that talk to a Memory have no common label and opt in
+//! by annotation. The annotation names the Memory, and the Memory says where its service is.
 
 mod find;
 mod recognise;
@@ -29,10 +28,10 @@ use super::codes::{
     POD_TIMEOUT_INVALID,
 };
 
-/// The label that tells what a pod is.
+/// The label with the name of a pod's application.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// What the pod lacks; `None` when it is no pod of this family.
+/// What to add to the pod; `None` if it did not opt in.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let wanted = pod.annotation(MEMORY_ANNOTATION)?;
@@ -57,7 +56,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     Some(merge_variables(pod, &containers, &found, &variables, injection.warnings))
 }
 
-/// What made the pod: no object of the platform stands for it.
+/// The pod's controller, since the platform has no object for a pod.
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
@@ -70,7 +69,7 @@ fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, mes
     injection.unmet.push(Finding::warn(code, annotation_pointer(MEMORY_ANNOTATION), message));
 }
 
-/// The seconds of the timeout, if there is one that can be used.
+/// The timeout in seconds, if it is valid.
 fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
     let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
@@ -81,7 +80,7 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
     seconds
 }
 
-/// The indexes of the containers that get the memory: those that are named, or all.
+/// The indexes of the containers that get the memory: the named ones, or all.
 fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
     let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
     let has_name = |index: &usize, name: &str| {
@@ -109,7 +108,7 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
     all.filter(|index| named.iter().any(|name| has_name(index, name))).collect()
 }
 
-/// The Memory that the annotation names, and what of it the pod may have.
+/// The Memory that the annotation names.
 fn find<'s>(
     wanted: &str,
     namespace: &str,
@@ -144,7 +143,8 @@ fn find<'s>(
                 let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
                 add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
             } else {
-                // Files without any Memory say nothing of this one. Only a pod that insists is told.
+                // Files without any Memory do not show that this one is missing, so only a pod that requires
+                // its memory gets the finding.
                 injection.quiet = injection.unmet.is_empty();
                 add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
             }
@@ -157,7 +157,7 @@ fn missing(name: &str, home: &str) -> String {
     format!("Memory {} not found in namespace {}; nothing injected", quoted(name), quoted(home))
 }
 
-/// All variables of the memory, in their order; none when it has no address.
+/// All variables of the Memory, in order; empty if it has no usable address.
 fn variables(
     found: &Found<'_>,
     memory: &Arc<str>,
@@ -181,7 +181,7 @@ fn variables(
     want::variables(found, memory, address, timeout, headers)
 }
 
-/// The same variables for each of these containers.
+/// Merges the same variables into each of these containers.
 fn merge_variables(
     pod: &Pod<'_>,
     containers: &[usize],

@@ -1,4 +1,4 @@
-//! What a `serviceRef` leads to: a Service, one of its ports, a URL.
+//! Resolves a `serviceRef`: to a Service, one of its ports, and a URL.
 
 use crate::model::object::Lookup;
 use crate::model::state_reader::StateReader;
@@ -14,9 +14,9 @@ pub struct ServiceRef<'t> {
     pub name: &'t str,
     /// Its namespace: that of the Memory unless the reference names one.
     pub namespace: &'t str,
-    /// The port as it is given, of any type; an empty string is none.
+    /// The port, of any type; `None` if it is absent or an empty string.
     pub port: Option<&'t Tree>,
-    /// The path as it is given.
+    /// The path.
     pub path: Option<&'t str>,
 }
 
@@ -30,17 +30,17 @@ pub struct Port<'s> {
     target: Option<i64>,
 }
 
-/// What becomes of a number where the platform wants the name of a port.
+/// How a port number is corrected where the platform expects the name of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PortFix {
-    /// The name of the port that was meant, or the digits when nobody knows it.
+    /// Replaced by the name of the port, or by the digits as a string if the name is not known.
     Replace(String),
-    /// Nothing: the port that was meant has no name, and is the only one.
+    /// Removed: the port has no name, so it is the only one.
     Remove,
 }
 
 impl<'t> ServiceRef<'t> {
-    /// Reads a `serviceRef` of a Memory in this namespace; `None` without a name.
+    /// Reads a `serviceRef` of a Memory in this namespace; `None` if it has no name.
     #[must_use]
     pub fn read(source: &ValueSource<'t>, namespace: &'t str) -> Option<Self> {
         Some(Self {
@@ -82,8 +82,8 @@ pub fn port_by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s>> {
     ports.iter().find(|port| port.name == name).copied()
 }
 
-/// The port that somebody means by a number: the one of that number, else the first that leads to
-/// that number in the pod, else the only one.
+/// The port that a number refers to: the port of that number, else the first with that target port, else
+/// the only port.
 #[must_use]
 pub fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
     let exact = ports.iter().find(|port| port.number == number);
@@ -92,8 +92,8 @@ pub fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
     exact.or_else(target).or_else(only).copied()
 }
 
-/// What becomes of a number in the place of a port's name. Source: the platform looks a port up by
-/// its name, and takes the first one where none is given.
+/// How to correct a port number. The platform looks a port up by its name, and uses the first port if the
+/// reference has none.
 #[must_use]
 pub fn fix_port(number: i64, service: Lookup<'_>) -> PortFix {
     let meant = match service {
@@ -109,7 +109,7 @@ pub fn fix_port(number: i64, service: Lookup<'_>) -> PortFix {
     }
 }
 
-/// A path with one leading slash and without empty parts, `.` and `..`; as Go's `path.Clean` has it.
+/// Cleans a path as Go's `path.Clean` does: one leading slash, and no empty parts, `.` or `..`.
 fn clean_path(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {

@@ -1,23 +1,23 @@
-//! Which of the values that a Memory gives for one thing the platform takes.
+//! Which of several values the platform uses.
 //!
-//! An address and the value of a header are a literal (`value`) or come from somewhere else
-//! (`valueFrom`). Where several are given the platform takes one without a word, so the others do
-//! not matter. An empty literal is none.
+//! An address and the value of a header are either a literal (`value`) or come from a source (`valueFrom`).
+//! If an object has several, the platform silently uses one and ignores the others. An empty literal
+//! counts as absent.
 
 use crate::model::tree::Tree;
 
 use super::api::{ADDRESS_SOURCES, HEADER_SOURCES};
 
-/// What stands in an address, or in the value of a header.
+/// An address, or the value of a header.
 #[derive(Debug)]
 pub struct ValueOrSource<'t> {
-    /// `value`, unless it is empty; of any type.
+    /// `value`, of any type, unless it is empty.
     pub literal: Option<&'t Tree>,
     /// `valueFrom`, of any type.
     pub value_from: Option<&'t Tree>,
-    /// The sources in `valueFrom`, the one that the platform takes first.
+    /// The sources in `valueFrom`; the platform uses the first.
     pub sources: Vec<ValueSource<'t>>,
-    /// Whether the first source wins over the literal.
+    /// Whether the first source overrides the literal.
     source_overrides_literal: bool,
 }
 
@@ -26,18 +26,18 @@ pub struct ValueOrSource<'t> {
 pub struct ValueSource<'t> {
     /// The name of its field.
     pub field: &'static str,
-    /// What stands there, of any type.
+    /// Its value, of any type.
     pub tree: &'t Tree,
 }
 
-/// What the platform takes.
+/// The value that the platform uses.
 #[derive(Debug, Clone, Copy)]
 pub enum EffectiveValue<'t> {
     /// The literal.
     Literal(&'t Tree),
     /// A source.
     Source(ValueSource<'t>),
-    /// There is nothing to take.
+    /// Neither is set.
     Nothing,
 }
 
@@ -68,7 +68,7 @@ impl<'t> ValueOrSource<'t> {
         }
     }
 
-    /// What the platform takes.
+    /// The value that the platform uses.
     #[must_use]
     pub fn effective(&self) -> EffectiveValue<'t> {
         match (self.literal, self.sources.first()) {
@@ -81,13 +81,13 @@ impl<'t> ValueOrSource<'t> {
 }
 
 impl<'t> ValueSource<'t> {
-    /// A field of the source that is a string and not empty.
+    /// A field of the source, if it is a string that is not empty.
     #[must_use]
     pub fn text(&self, field: &str) -> Option<&'t str> {
         self.tree.get(field).and_then(Tree::text).filter(|text| !text.is_empty())
     }
 
-    /// Whether a field is missing or empty; one of another type is neither.
+    /// Whether a field is absent or an empty string.
     #[must_use]
     pub fn lacks(&self, field: &str) -> bool {
         self.tree.is_object() && self.tree.get(field).is_none_or(|value| value.text() == Some(""))

@@ -1,7 +1,6 @@
-//! What an agent pod lacks to have its memory.
+//! Injects the variables of an agent's memory into its pods.
 //!
-//! The way from a pod to its memory: the pod's label names the agent, the agent's `memoryRef`
-//! names the memory, all in one namespace. What the pod already says wins.
+//! The pod's label names the agent, and the agent's `memoryRef` names the memory, all in one namespace.
 
 mod find;
 mod recognise;
@@ -19,7 +18,7 @@ use crate::model::state_reader::StateReader;
 use super::api::{AGENT_CONTAINER, DIALECTS};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
-/// What the pod lacks; `None` when it is no agent pod of this family.
+/// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let agent_label = recognise::recognise(pod)?;
@@ -29,7 +28,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     Some(try_inject(pod, &agent_label, namespace, state).unwrap_or_else(|unmet| *unmet))
 }
 
-/// The agent of the pod, or else what made the pod.
+/// The agent of the pod, or else the pod's controller.
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent_label = recognise::recognise(pod)?;

@@ -1,7 +1,7 @@
-//! What the worker of an AI Task lacks to have its memory settings.
+//! Injects memory settings into the worker of an AI Task.
 //!
-//! Up to three plain variables at the head of the worker's `env`, and nothing else: no label,
-//! volume or container. What the pod already says wins. No pod is ever refused.
+//! The injection adds up to three plain variables at the front of the worker's `env`, and never refuses a
+//! pod.
 
 mod find;
 mod recognise;
@@ -20,7 +20,7 @@ use self::recognise::Worker;
 use super::api::{LABEL_PREFIX, STATE_TASK, TASK_LABEL};
 use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT};
 
-/// What the pod lacks; `None` when it is no AI worker.
+/// What to add to the pod; `None` if it is not an AI worker.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let worker = Worker::find(pod)?;
@@ -30,7 +30,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     }
     Some(match SettingSources::look_up(&worker, namespace, state) {
         Ok(sources) => merge_settings(pod, &worker, sources),
-        // Half of what is said about a Task is worse than nothing: an Agent's opt-out is final.
+        // Settings from some of the objects could override the opt-out of an Agent, which is final.
         Err(unknown) => {
             let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
             *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
@@ -49,7 +49,7 @@ fn merge_settings(pod: &Pod<'_>, worker: &Worker<'_, '_>, sources: SettingSource
     injection
 }
 
-/// The Task of the worker, or else what made the pod.
+/// The Task of the worker, or else the pod's controller.
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let worker = Worker::find(pod).filter(|worker| worker.task_namespace == namespace)?;
@@ -57,13 +57,13 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
     task.map(|task| InvolvedObject::of(&STATE_TASK, task)).or_else(|| controller_of(pod, namespace))
 }
 
-/// The namespace that an AI worker says it belongs to.
+/// The namespace that an AI worker declares in its variables.
 #[must_use]
 pub fn declared_namespace<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     Worker::find(pod).map(|worker| worker.task_namespace)
 }
 
-/// Whether a pod is any of Orka's: it is left alone then, whatever else its labels ask for.
+/// Whether a pod belongs to Orka, worker or not. Such a pod is left alone, whatever its other labels ask for.
 #[must_use]
 pub fn is_orka_pod(pod: &Pod<'_>) -> bool {
     let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());

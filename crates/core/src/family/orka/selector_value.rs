@@ -1,4 +1,4 @@
-//! How Orka makes a label value of any name.
+//! Turns a name into a label value, as Orka does.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 /// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
 const MAX_LABEL_BYTES: usize = 63;
 
-/// How much of a longer name is kept, in front of a part of its hash.
+/// How much of a longer name is kept, followed by a part of its hash.
 const NAME_PREFIX_BYTES: usize = 50;
 
 /// How many bytes of the hash are kept, two digits each.

@@ -11,16 +11,16 @@ use super::codes::{
     ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ENV_ENABLED, ENV_LIMIT, ENV_MAX_CHARS,
 };
 
-/// The bytes of the heading above the memories; with no more room than that there is no section.
+/// The size of the heading above the memories. A section of at most this size would hold no memory.
 pub const SECTION_HEADER_BYTES: i64 = 165;
 
-/// What is said of so little room.
+/// The message about a size that only fits the heading.
 pub const NO_ROOM_MESSAGE: &str = "leaves no room for any memory (the section header alone is 165 bytes)";
 
 /// One of the three settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
-    /// Whether there is a section at all.
+    /// Whether the prompt has a memory section.
     Enabled,
     /// How many memories it holds at most.
     Limit,
@@ -28,7 +28,7 @@ pub enum Setting {
     MaxChars,
 }
 
-/// What a setting is set to.
+/// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingValue {
     /// On or off.
@@ -82,7 +82,7 @@ impl Setting {
         Self::ALL.into_iter().find(|setting| setting.variable() == name)
     }
 
-    /// The code for an annotation whose value means nothing.
+    /// The code for an annotation with an invalid value.
     #[must_use]
     pub const fn annotation_code(self) -> &'static Code {
         match self {
@@ -92,10 +92,10 @@ impl Setting {
         }
     }
 
-    /// What the value of an annotation means.
+    /// Parses the value of an annotation.
     ///
     /// # Errors
-    /// What the value must be, and what it is.
+    /// A message with the expected and the actual value.
     pub fn parse_annotation(self, text: &str) -> Result<SettingValue, String> {
         let value = match self {
             Self::Enabled => parse_bool(text).map(SettingValue::Switch),
@@ -109,8 +109,8 @@ impl Setting {
         })
     }
 
-    /// What the worker makes of a literal: anything but `false` is on, and a bound that is none
-    /// is replaced by its default or its cap.
+    /// Reads a literal as the worker does: anything but `false` is on, and a bad bound is replaced by the default
+    /// or the maximum.
     #[must_use]
     pub fn read_literal(self, literal: &str) -> SettingValue {
         match self {
@@ -122,7 +122,7 @@ impl Setting {
         }
     }
 
-    /// What is wrong with a literal of the variable, if anything is.
+    /// The code and message about a bad literal of the variable.
     #[must_use]
     pub fn literal_problem(self, literal: &str) -> Option<(&'static Code, String)> {
         if literal.is_empty() || literal.contains("$(") {
@@ -147,7 +147,7 @@ impl Setting {
         Some((code, text))
     }
 
-    /// The cap in the worker; a switch has none.
+    /// The maximum in the worker; not used for a switch.
     const fn max(self) -> i64 {
         match self {
             Self::Enabled => 0,
@@ -156,7 +156,7 @@ impl Setting {
         }
     }
 
-    /// What the worker uses when nothing is set; a switch is on.
+    /// The default in the worker; not used for a switch.
     const fn default(self) -> i64 {
         match self {
             Self::Enabled => 0,
@@ -166,7 +166,7 @@ impl Setting {
     }
 }
 
-/// Whether an Agent opts out, which no Task can undo.
+/// Whether an Agent opts out. A Task cannot override this.
 #[must_use]
 pub fn opts_out(agent: &Tree) -> bool {
     annotation(agent, ENABLED_ANNOTATION).and_then(parse_bool) == Some(false)

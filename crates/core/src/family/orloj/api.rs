@@ -1,4 +1,4 @@
-//! The kinds of the family and what is read of them; nothing else.
+//! The family's kinds, and the fields that memgate reads of them.
 
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, Schema, UID};
@@ -23,18 +23,18 @@ pub const NAMESPACE_LABEL: &str = "orloj.dev/namespace";
 /// The container of an agent pod that gets the memory.
 pub const AGENT_CONTAINER: &str = "agent";
 
-/// The key of a Secret that is read where a reference names none.
+/// The default key of a Secret.
 pub const SECRET_KEY: &str = "value";
 
 /// The operations on memory that an Agent can be granted; each also as `memory.<operation>`.
 /// Source: OrlojHQ/orloj, resources/memory_ops.go.
 pub const OPERATIONS: [&str; 5] = ["read", "write", "search", "list", "ingest"];
 
-/// Where embeddings are made when neither an endpoint nor a provider says so.
+/// The default address of the embeddings API.
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
 pub const OPENAI_URL: &str = "https://api.openai.com/v1";
 
-/// Where an ollama of its own is expected.
+/// The default address of ollama.
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
 pub const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
@@ -44,29 +44,28 @@ pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
 /// The referrer, as decisions look it up.
 pub static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
 
-/// The referrer with all its fields, as it is judged itself.
+/// The referrer with all fields, as it is validated.
 pub static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
-/// Who makes a Memory's embeddings.
+/// What serves a Memory's embeddings.
 pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
-/// The kinds that the family judges.
+/// The kinds that the family validates.
 pub static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
 
-/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+/// The kinds that decisions look up and the server watches.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
 
-/// The kinds that decisions look up one by one.
+/// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 0] = [];
 
-/// The kinds for which defaults are written: none. An absent provider means `in-memory`, but written
-/// down it would only show up as drift.
+/// The kinds for which defaults are written: none. A written default would show up as drift.
 pub static DEFAULTED: [&Kind; 0] = [];
 
 /// The memory resources, and what a Memory cannot do without.
 pub static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
 
-/// How agent pods are told from all others.
+/// Selects agent pods.
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("orloj", &[(COMPONENT_LABEL, &[AGENT_JOB])])];
 
@@ -164,16 +163,16 @@ const MODEL_ENDPOINT_SCHEMA: Schema = Schema::Open(&[
     .guarded(),
 ]);
 
-/// Where a Memory keeps what it remembers.
+/// Where a Memory is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Provider {
-    /// In the process; also what a Memory without a provider means.
+    /// In the process; the default.
     InMemory,
     /// In Postgres.
     Pgvector,
     /// Behind an adapter.
     Http,
-    /// One that a build of Orloj's users has registered, in lower case.
+    /// A provider that a custom build of Orloj registered, in lower case.
     Custom(String),
 }
 
@@ -206,7 +205,7 @@ pub struct Memory<'t> {
     pub provider: Option<Provider>,
     /// The provider as it is written.
     pub provider_text: Option<&'t str>,
-    /// What it is for; never read by anybody.
+    /// The purpose. The platform ignores it.
     pub purpose: Option<&'t str>,
     /// The URL or connection string.
     pub endpoint: Option<&'t str>,
@@ -242,7 +241,7 @@ impl<'t> Memory<'t> {
         self.provider.as_ref() == Some(provider)
     }
 
-    /// The endpoint, where it is the one that counts: a Secret with the endpoint wins.
+    /// The endpoint, unless a Secret with an endpoint overrides it.
     #[must_use]
     pub fn effective_endpoint(&self) -> Option<&'t str> {
         self.endpoint.filter(|_| self.endpoint_secret_ref.is_none())

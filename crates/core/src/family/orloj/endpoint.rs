@@ -1,4 +1,4 @@
-//! What can be told from the endpoint of a Memory or ModelEndpoint. Nothing is ever dialled.
+//! Reads the endpoint of a Memory or ModelEndpoint. memgate never connects to one.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -29,7 +29,7 @@ fn starts_with_scheme(text: &str) -> bool {
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// Why Orloj's dialer refuses an address, in its own word, and the address.
+/// The class of an address that Orloj's dialer refuses, in its own word, with the address.
 /// Source: OrlojHQ/orloj, runtime/safenet.go.
 pub(super) fn blocked_address(endpoint: &str) -> Option<(&'static str, String)> {
     let host = Endpoint::parse(endpoint).host;
@@ -63,7 +63,7 @@ fn address(endpoint: &str) -> Option<IpAddr> {
 }
 
 fn address_class(address: IpAddr) -> Option<&'static str> {
-    /// Where EC2 answers instances over IPv6.
+    /// The metadata service of EC2, over IPv6.
     const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     let metadata = match address {
         IpAddr::V4(address) => address.octets() == [169, 254, 169, 254],
@@ -119,8 +119,8 @@ pub(super) fn contains_password(endpoint: &str) -> bool {
 /// How a password stands in a connection string, and in the query of a URL.
 const PASSWORD_KEY: &str = "password=";
 
-/// Where a password goes into a connection string: right before the first `@`. `None` when Orloj
-/// would not put one in.
+/// The position at which Orloj inserts a password into a connection string, right before the first `@`;
+/// `None` if it inserts none.
 /// Source: OrlojHQ/orloj, controllers/memory_controller.go.
 pub(super) fn password_position(endpoint: &str) -> Option<usize> {
     if !is_postgres(endpoint) || endpoint.contains(PASSWORD_KEY) {

@@ -1,8 +1,8 @@
-//! What an agent pod lacks to have its memory.
+//! Injects the variables of an agent's memory into its pods.
 //!
-//! The way from a pod to its memory: the arguments of its container name the task and the agent, the
-//! task's prefix is the Orloj namespace, and there the Agent names the Memory. Arguments and labels
-//! are free text, so a pod gets what is of another namespace only where Orloj runs its Jobs.
+//! The arguments of the pod's container name the task and the agent. The prefix of the task is the Orloj
+//! namespace, and the Agent there names the Memory. Users can write any arguments and labels, so a pod
+//! gets memory of another namespace only where Orloj runs its Jobs.
 
 mod find;
 mod recognise;
@@ -22,7 +22,7 @@ use self::recognise::Identity;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 
-/// What the pod lacks; `None` when it is no agent pod of this family.
+/// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     if pod.label(COMPONENT_LABEL) != Some(AGENT_JOB) {
@@ -44,8 +44,7 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
     Ok(injection)
 }
 
-/// The Agent of the pod, or else what made the pod. Nothing where the task is of an Orloj namespace of
-/// another name than the pod's.
+/// The Agent of the pod, or else the pod's controller. `None` if the task belongs to another namespace.
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {

@@ -1,13 +1,13 @@
-//! Messages that keep within the length of a warning.
+//! Keeps messages within the length of a warning.
 
-/// How long a warning should be, in characters: what kubectl users see in one piece.
+/// The length up to which users of kubectl see a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
 const MAX_MESSAGE_CHARS: usize = 120;
 
-/// A longer name than any object can have is cut in any case.
+/// Longer names cannot exist and are always truncated.
 const MAX_NAME_CHARS: usize = 256;
 
-/// A message with names in it, which are cut as far as its length asks for.
+/// Builds a message with these names, truncated as far as needed.
 pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
     fit_message(|limit| {
         let names = names.map(|name| truncate(name, limit));
@@ -15,9 +15,9 @@ pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str
     })
 }
 
-/// The message for the longest limit of a name at which it is no longer than a warning should be.
+/// Builds a message with the largest limit for its names at which the message fits.
 pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
-    /// Names are not cut shorter than this; they would say nothing.
+    /// Shorter names would not be recognisable.
     const MIN_NAME_CHARS: usize = 8;
     let mut limit = MAX_NAME_CHARS;
     loop {

@@ -1,7 +1,7 @@
 //! Orloj's own namespaces: which one an object is in, and how references lead from one to another.
 //!
-//! Orloj keeps its resources in a store with namespaces of its own. That of an object is the one of
-//! its annotation, or else the Kubernetes namespace; two objects can claim one place.
+//! Orloj keeps its resources in a store with its own namespaces. The annotation of an object names its Orloj
+//! namespace; without one it is the Kubernetes namespace. So two objects can have the same name there.
 
 use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
@@ -13,7 +13,7 @@ use crate::model::tree::Tree;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
 
-/// The Orloj namespace of a name that says none.
+/// The Orloj namespace of a name without one.
 pub(super) const DEFAULT: &str = "default";
 
 /// The Orloj namespace that an object's annotation names; `None` without one.
@@ -56,8 +56,8 @@ pub(super) fn find<'s>(
     }
 }
 
-/// What may have been meant by a name that does not exist: a similar one of the Orloj namespace, or the
-/// same one elsewhere.
+/// A suggestion for a name that does not exist: a similar name in the Orloj namespace, or the same name in
+/// another one.
 pub(super) fn suggestion(
     kind: &'static Kind,
     namespace: &str,
@@ -100,7 +100,7 @@ impl<'t> NamespacedName<'t> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SecretReference<'t> {
     pub(super) secret: NamespacedName<'t>,
-    /// What stands behind the colon; `None` without one.
+    /// The text after the colon, if there is one.
     written_key: Option<&'t str>,
 }
 
@@ -127,7 +127,7 @@ impl<'t> SecretReference<'t> {
 
     /// Whether a pod can have this in a `secretKeyRef`: the apiserver takes it.
     pub(super) fn is_valid_key_ref(&self) -> bool {
-        /// As long as a key of a Secret can be.
+        /// The longest key of a Secret.
         const MAX_SECRET_KEY_BYTES: usize = 253;
         let key = self.key();
         let is_key_char = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');

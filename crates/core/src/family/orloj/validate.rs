@@ -1,8 +1,7 @@
-//! What is wrong with a Memory, an Agent or a ModelEndpoint.
+//! Validates a Memory, an Agent or a ModelEndpoint.
 //!
-//! The CRDs take almost anything, and the platform reports later and without a reason; so these
-//! rules are the only place where a user learns why. Rules on one field stand in the module of its
-//! kind; what is said of all kinds stands here.
+//! The CRDs accept almost anything, and the platform reports faults later and without a reason. So users
+//! learn the reason only here. Each kind has a module; rules for all kinds are in this one.
 
 mod advice;
 mod agent;
@@ -35,11 +34,11 @@ const SCHEMA_CODES: Codes = Codes {
 /// Source: OrlojHQ/orloj, the API's check of names.
 const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 
-/// Everything that is wrong with the subject, in no particular order.
+/// All findings about the subject, in any order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        // Who deletes it again has read the warning.
+        // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
     }
     let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
@@ -64,8 +63,8 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     findings
 }
 
-/// Whether a warning is about what an UPDATE changes. The operator updates each object right after
-/// it was made, and who made it has read the warnings.
+/// Whether a warning concerns what an UPDATE changes. The operator updates each object right after its
+/// creation, and warnings about unchanged fields were already given then.
 fn concerns_change(warning: &Finding, object: &Tree, old: &Tree) -> bool {
     if *warning.code == TARGET_NAMESPACE {
         return namespace::annotation(object) != namespace::annotation(old);
@@ -100,7 +99,7 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
     fit_names([field], |[field]| format!("unknown field \"{field}\"{hint}"))
 }
 
-/// What a finding rests on: equal for two objects that say the same in all these places.
+/// A fingerprint value: equal for two objects in which all these values are equal.
 fn fingerprint_value(values: &[Option<&str>]) -> String {
     format!("{values:?}")
 }

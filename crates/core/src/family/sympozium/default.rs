@@ -17,7 +17,7 @@ use super::lookup;
 use super::validate::is_well_formed;
 use crate::family::inject::resource_name;
 
-/// The skills and the Ensemble of the run's Agent, where the run is new and says nothing itself.
+/// The skills and the Ensemble of the run's Agent, for a new run without its own.
 #[must_use]
 pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     let run = subject.object;
@@ -45,7 +45,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     Some(Edit { op: Op::Add, pointer, value, origins })
 }
 
-/// Only where memory is among them: nobody else misses the others.
+/// Only if memory is among them: upstream's controller handles the other skills.
 fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     let op = match run.at(&["spec", "skills"]) {
         None => Op::Add,

@@ -1,11 +1,11 @@
-//! What a pod lacks to have its memory.
+//! Injects the memories of an agent into its pods.
 //!
 //! ```text
 //! pod ──find──▶ what is on: private, legacy, shared ──want──▶ variables, containers, volumes
 //! ```
 //!
-//! Private memory is a service of its own or a native sidecar, shared memory always a service, and
-//! the older memory in a ConfigMap a volume.
+//! Private memory is a separate service or a native sidecar, shared memory is always a service, and the
+//! older memory in a ConfigMap is a volume.
 
 mod find;
 mod recognise;
@@ -27,7 +27,7 @@ use self::want::PodContext;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, RUN_LABEL};
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
-/// What the pod lacks; `None` when it is no agent pod of this family.
+/// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let instance = recognise(pod)?;
@@ -41,7 +41,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     Some(injection.unwrap_or_else(|unmet| *unmet))
 }
 
-/// The Agent of the pod, or else its AgentRun, or else what made the pod.
+/// The Agent of the pod, or else its AgentRun, or else the pod's controller.
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = recognise(pod)?;

@@ -1,7 +1,7 @@
-//! What is wrong with an Ensemble, an Agent, an AgentRun or a SkillPack.
+//! Validates an Ensemble, an Agent, an AgentRun or a SkillPack.
 //!
-//! Refused is what breaks a documented format and what the platform refuses itself or can never
-//! run. What it tolerates (ignores, clamps, overrides) warns, however odd.
+//! Rules deny what breaks a documented format, and what the platform refuses itself or can never run. They
+//! warn about what the platform ignores, clamps or overrides.
 
 mod access;
 mod agent;
@@ -39,7 +39,7 @@ const SCHEMA_CODES: Codes = Codes {
     },
 };
 
-/// Everything that is wrong with the subject, in no particular order.
+/// All findings about the subject, in any order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
@@ -63,14 +63,13 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
-/// Whether each field that is read has its type. What has not is refused in the end, so nothing is
-/// made of it.
+/// Whether every field has the right type. Other objects are denied, so they get no defaults.
 #[must_use]
 pub fn is_well_formed(subject: &Subject<'_>) -> bool {
     schema_rules(subject).iter().all(|finding| finding.severity == Severity::Warn)
 }
 
-/// What the fields' own types say. The status is nobody's to write but the controller's.
+/// Violations of the schema. The status is skipped, since only the controller writes it.
 fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
     let findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
     let status = Pointer::new("/status");
@@ -119,8 +118,7 @@ fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
     finding_at(Finding::warn, code, at, text)
 }
 
-/// A value that is none of those that the CRD's schema accepts; the empty one stands for the
-/// default.
+/// Denies a value that the CRD's schema does not accept; the empty one stands for the default.
 fn unsupported(
     code: &'static Code,
     at: &Pointer,
@@ -133,14 +131,14 @@ fn unsupported(
     Some(deny(code, at, &text).fingerprint_value(value))
 }
 
-/// A name as messages show it where no quotes belong around it.
+/// A name for a message, without quotes.
 fn without_quotes(name: &str) -> String {
     quoted(name).trim_matches('"').to_owned()
 }
 
-/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` of nobody.
+/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` for an empty list.
 fn list_users(kind: &str, mut users: Vec<String>) -> Option<String> {
-    /// More names than this tell a reader nothing more.
+    /// How many users a message names.
     const MAX_NAMES: usize = 5;
     users.sort();
     users.dedup();

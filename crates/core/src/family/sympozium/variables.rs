@@ -52,7 +52,7 @@ pub fn shared_variable_names(ensemble: &Object, config: Option<&str>) -> Vec<Cow
     shared_variables(ensemble, "", config).into_iter().map(|variable| variable.name).collect()
 }
 
-/// Nobody's config reads only, as soon as there are rules: it could be the one that must not write.
+/// With rules, an agent whose config is not known may only read: a rule could forbid it to write.
 fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
         Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),

@@ -1,7 +1,7 @@
-//! What of a Memory a pod may have: where its service is, and the headers to send there.
+//! What a pod gets from a Memory: the address of its service, and the headers to send there.
 //!
-//! What comes from a Secret stays a reference to it. A Memory of another namespace gives its address
-//! only: else whoever can make pods could read what its headers say.
+//! A value from a Secret stays a reference. A pod of another namespace gets the address only: otherwise
+//! everyone who can create pods could read the headers of all namespaces.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ use super::super::service::{ServiceRef, port_by_name, port_by_number, ports};
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::family::inject::env::escape_references;
 
-/// A Memory as a pod sees it.
+/// The Memory of a pod.
 #[derive(Debug)]
 pub(super) struct Found<'s> {
     pub(super) memory: &'s Object,
-    /// Its namespace; for one that nobody has placed, where it was looked for.
+    /// Its namespace; for a Memory of a file without one, the namespace that was searched.
     pub(super) namespace: String,
-    /// Whether it is in another namespace than the pod.
+    /// Whether its namespace differs from that of the pod.
     pub(super) cross_namespace: bool,
 }
 
-/// A header that a variable can carry.
+/// A header that is injected as a variable.
 #[derive(Debug)]
 pub(super) struct HeaderVariable<'s> {
     pub(super) name: &'s str,
@@ -36,7 +36,7 @@ pub(super) struct HeaderVariable<'s> {
     pub(super) index: usize,
 }
 
-/// A header that none can carry.
+/// A header that cannot be injected.
 #[derive(Debug)]
 pub(super) struct SkippedHeader<'s> {
     pub(super) name: &'s str,
@@ -45,7 +45,7 @@ pub(super) struct SkippedHeader<'s> {
 }
 
 impl<'s> Found<'s> {
-    /// Where the service is; `None` when nobody can tell.
+    /// The address of the service, if it can be determined.
     pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let address = ValueOrSource::read_address(self.memory.tree.at(&["spec", "address"])?);
         match address.effective() {
@@ -61,14 +61,14 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// An address as it stands there, but for one slash at its end.
+    /// A literal address, without one trailing slash.
     fn literal(&self, text: &str) -> Option<EnvSource> {
         let shared = || Address::parse(text).is_some_and(|address| !address.userinfo);
         let usable = !self.cross_namespace || shared();
         usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
     }
 
-    /// The address that the platform has found.
+    /// The address in the status, which the platform resolved.
     fn resolved(&self) -> Option<EnvSource> {
         self.literal(resolved_address(&self.memory.tree)?)
     }
@@ -86,7 +86,7 @@ impl<'s> Found<'s> {
         self.resolved().or_else(by_given_number)
     }
 
-    /// The headers that variables can carry, and those that they cannot.
+    /// The headers that can be injected, and those that cannot.
     pub(super) fn headers(&self) -> (Vec<HeaderVariable<'s>>, Vec<SkippedHeader<'s>>) {
         let headers = self.memory.tree.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
@@ -132,7 +132,7 @@ impl<'s> Found<'s> {
     }
 }
 
-/// The variable that carries a header.
+/// The name of the variable for a header.
 fn header_variable_name(header: &str) -> String {
     let to_variable_char = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("ARK_MEMORY_HEADER_{}", header.chars().map(to_variable_char).collect::<String>())
@@ -158,7 +158,7 @@ fn key_ref(source: &ValueSource<'_>) -> Option<KeyRef> {
     })
 }
 
-/// The number of the port that a reference means on a Service.
+/// The number of the port of a Service that a reference means.
 fn port(reference: &ServiceRef<'_>, service: &Object) -> Option<i64> {
     let ports = ports(&service.tree);
     let meant = match reference.port {
@@ -171,7 +171,7 @@ fn port(reference: &ServiceRef<'_>, service: &Object) -> Option<i64> {
     meant.map(|port| port.number)
 }
 
-/// A port that is a number, whether in quotes or not.
+/// A port given as a number, quoted or not.
 fn port_number(port: &Tree) -> Option<i64> {
     match port {
         Tree::Integer(number) => Some(*number).filter(|number| (1..=65535).contains(number)),

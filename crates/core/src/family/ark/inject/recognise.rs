@@ -1,21 +1,21 @@
-//! What the annotations of a pod ask for. Blanks around values do not count.
+//! Reads the annotations of a pod. Blanks around values are ignored.
 
 use crate::model::name::is_dns_subdomain;
 
 /// The longest timeout, in seconds.
 const MAX_TIMEOUT_SECONDS: u16 = 3600;
 
-/// The Memory that an annotation names.
+/// The reference to a Memory in an annotation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MemoryName<'a> {
-    /// `None` is that of the pod.
+    /// `None` is the namespace of the pod.
     pub(super) namespace: Option<&'a str>,
-    /// Empty is the default one.
+    /// Empty for the default Memory.
     pub(super) name: &'a str,
 }
 
 impl<'a> MemoryName<'a> {
-    /// Reads `name`, `namespace/name` or nothing; `None` when it is something else.
+    /// Reads `name`, `namespace/name` or an empty text; `None` for anything else.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let text = trim_blanks(text);
         let (namespace, name) = match text.split_once('/') {
@@ -28,7 +28,7 @@ impl<'a> MemoryName<'a> {
     }
 }
 
-/// A DNS-1123 label: no dots, and no more than 63 characters.
+/// A DNS-1123 label: without dots, at most 63 characters.
 fn is_namespace(text: &str) -> bool {
     is_dns_subdomain(text) && !text.contains('.') && text.len() <= 63
 }
@@ -40,7 +40,7 @@ pub(super) fn seconds(text: &str) -> Option<u16> {
     text.parse().ok().filter(|seconds| plain && *seconds <= MAX_TIMEOUT_SECONDS)
 }
 
-/// The items of a list with commas, each once; empty ones do not count.
+/// The items of a comma-separated list, without duplicates and empty items.
 pub(super) fn names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for name in text.split(',').map(trim_blanks) {

@@ -1,4 +1,4 @@
-//! The variables that a container is to have, in their order.
+//! The variables that a container should have.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::model::edit::{EnvSource, Origin};
 
 use super::find::{Found, HeaderVariable};
 
-/// What all variables start with: most variables of a pod are told apart by it.
+/// The prefix of all variables; others in the pod are skipped by it.
 pub(super) const PREFIX: &str = "ARK_MEMORY_";
 
-/// All variables, in their order. `memory` is the Memory as origins name it.
+/// All variables, in order. `memory` is the name of the Memory in origins.
 pub(super) fn variables(
     found: &Found<'_>,
     memory: &Arc<str>,

@@ -1,4 +1,4 @@
-//! What is wrong with the address of a Memory.
+//! Validates the address of a Memory.
 
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
@@ -51,7 +51,7 @@ fn required() -> Finding {
     denial(&MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
 }
 
-/// Whether exactly one thing is given.
+/// Checks that the address has exactly one value.
 fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
     let Some(value_from) = value.value_from else {
         return value.literal.is_none().then(required);
@@ -130,7 +130,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     value.map(finding).collect()
 }
 
-/// Whether there are headers, and they leave the cluster as plain text.
+/// Whether the Memory has headers that would leave the cluster as plain text.
 fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
     let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
     if address.encrypted || headers.is_empty() || address.is_inside() {

@@ -1,4 +1,4 @@
-//! What is wrong with the headers of a Memory. The value of a header is never shown.
+//! Validates the headers of a Memory. Findings never show the value of a header.
 
 use std::collections::BTreeSet;
 
@@ -23,17 +23,17 @@ const CREDENTIAL_HEADERS: [&str; 5] =
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
 const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 
-/// The characters besides letters and digits that a header name can have. Source: RFC 9110, 5.6.2.
+/// The characters, besides letters and digits, that a header name can contain. Source: RFC 9110, 5.6.2.
 const HEADER_NAME_MARKS: &str = "!#$%&'*+-.^_`|~";
 
-/// One header under judgement.
+/// The header that is being validated.
 #[derive(Clone, Copy)]
 struct CheckedHeader<'t> {
-    /// The name; empty when there is none, or it is no string.
+    /// The name; empty if it is absent or not a string.
     name: &'t str,
     tree: &'t Tree,
     pointer: &'t Pointer,
-    /// What messages begin with.
+    /// The start of messages.
     prefix: &'t str,
 }
 
@@ -98,7 +98,7 @@ fn required(header: CheckedHeader<'_>, pointer: Pointer) -> Finding {
     denial(&HEADER_VALUE_REQUIRED, pointer, &message)
 }
 
-/// Whether exactly one thing is given.
+/// Checks that the header has exactly one value.
 fn exactly_one(header: CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option<Finding> {
     let pointer = header.pointer.key("value");
     let Some(value_from) = choice.value_from else {

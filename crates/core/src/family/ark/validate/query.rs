@@ -1,4 +1,4 @@
-//! What is wrong with a Query's claim to memory. The rest of a Query is checked by the platform.
+//! Validates a Query's claim to memory. The platform checks the rest of a Query.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -79,7 +79,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
     findings
 }
 
-/// A Memory without a status is one that the platform has not seen yet.
+/// A Memory without a status has not been processed by the platform yet.
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
     let status = status(&memory.tree)?;
     let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
@@ -93,7 +93,7 @@ fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Findi
     Some(Finding::warn(&QUERY_MEMORY_NOT_READY, pointer, message))
 }
 
-/// The conversation is dropped without a word.
+/// Without a Memory the platform silently drops the conversation.
 fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let spec = subject.object.get("spec")?;
     spec.get("conversationId").and_then(Tree::text).filter(|id| !id.is_empty())?;
@@ -110,7 +110,7 @@ fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
     }
 }
 
-/// The Query has talked to the old Memory already.
+/// A Query that has started already wrote to the old Memory.
 fn changed_after_start(object: &Tree, old: &Tree) -> bool {
     let phase = old.at(&["status", "phase"]).and_then(Tree::text).unwrap_or_default();
     let started = !phase.is_empty() && phase != "pending";

@@ -1,5 +1,5 @@
-//! The part of an object that a rule rests on. A fault that is stored already only warns, as long as
-//! nothing in that part changes; advice that was given already is not given again.
+//! The ratchet by parts of an object. Each rule depends on a part, such as the address. While an update leaves
+//! that part unchanged, its denials only warn and its warnings are not repeated.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -12,7 +12,7 @@ use crate::model::tree::Tree;
 use super::super::api::{ADDRESS, HEADER, MEMORY_REF};
 use super::super::codes::{MEMORY_ADDRESS_PLAIN_HTTP, QUERY_MEMORY_CHANGED, UNKNOWN_FIELD};
 
-/// A part that rules rest on.
+/// A part of an object that rules depend on.
 struct ObjectPart {
     path: [&'static str; 2],
     schema: Schema,
@@ -25,8 +25,8 @@ const PARTS: [ObjectPart; 4] = [
     ObjectPart { path: ["spec", "defaultMemory"], schema: MEMORY_REF },
 ];
 
-/// Gives each finding the part it rests on as its fingerprint value, and takes out the advice about
-/// parts that an update leaves alone.
+/// Sets the fingerprint value of each finding to its part, and removes warnings about parts that an update
+/// leaves unchanged.
 pub(super) fn apply(subject: &Subject<'_>, findings: Vec<Finding>) -> Vec<Finding> {
     let new = PartHashes::new(subject.object);
     let with_fingerprints = findings.into_iter().map(|finding| {
@@ -40,8 +40,8 @@ pub(super) fn apply(subject: &Subject<'_>, findings: Vec<Finding>) -> Vec<Findin
         .collect()
 }
 
-/// A part that is left alone only warns, also where an empty one stands for none: not every rule
-/// finds both of them wrong.
+/// Turns the denial of an unchanged part into a warning. An empty part equals an absent one here, although
+/// some rules deny only one of the two.
 fn warn_if_unchanged(finding: Finding, old: &PartHashes<'_>) -> Finding {
     let same = old.fingerprint_value(&finding) == finding.fingerprint_value;
     let severity = if same { Severity::Warn } else { finding.severity };
@@ -55,14 +55,13 @@ fn concerns_change(finding: &Finding, old: &PartHashes<'_>) -> bool {
         || old.fingerprint_value(finding) != finding.fingerprint_value
 }
 
-/// Whether the reference to a Memory is the same in two Queries.
+/// Whether two Queries refer to the same Memory.
 pub(super) fn is_same_memory_ref(a: &Tree, b: &Tree) -> bool {
-    let hash_part =
-        |object: &Tree| object.at(&["spec", "memory"]).and_then(|tree| hash_part(tree, &MEMORY_REF));
-    hash_part(a) == hash_part(b)
+    let hash = |object: &Tree| object.at(&["spec", "memory"]).and_then(|tree| hash_part(tree, &MEMORY_REF));
+    hash(a) == hash(b)
 }
 
-/// What the parts of one object come to, each as a number: parts can be long, and have many
+/// A hash of each part of an object. Hashes are cheap to compare although parts can be long and have many
 /// findings.
 struct PartHashes<'t> {
     object: &'t Tree,
@@ -76,15 +75,15 @@ impl<'t> PartHashes<'t> {
     }
 
     fn fingerprint_value(&self, finding: &Finding) -> String {
-        // Whether something travels in clear text depends on the headers too.
+        // Whether headers are sent in plain text depends on the address and the headers.
         let all_parts = *finding.code == MEMORY_ADDRESS_PLAIN_HTTP;
         let holds = |part: &ObjectPart| all_parts || pointer(part).holds(&finding.pointer);
         let related = PARTS.iter().zip(self.hashes).filter(|(part, _)| holds(part));
-        let hashes: Vec<Option<u64>> = related.map(|(_, hash_part)| hash_part).collect();
+        let hashes: Vec<Option<u64>> = related.map(|(_, hash)| hash).collect();
         if hashes.is_empty() { self.value_at(&finding.pointer) } else { format!("{hashes:?}") }
     }
 
-    /// What stands at a place outside of all roots.
+    /// The value at a pointer outside all parts.
     fn value_at(&self, pointer: &Pointer) -> String {
         let tokens: Vec<_> = pointer.tokens().collect();
         let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
@@ -97,7 +96,7 @@ fn pointer(part: &ObjectPart) -> Pointer {
     part.path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
-/// A part as a number; `None` for `{}` as for what is not there, which typed clients write so.
+/// The hash of a part; `None` for `{}`, which typed clients write for an absent part.
 fn hash_part(tree: &Tree, schema: &Schema) -> Option<u64> {
     let is_empty_object =
         tree.is_object() && schema.fields().iter().all(|field| tree.get(field.name).is_none());
@@ -106,7 +105,7 @@ fn hash_part(tree: &Tree, schema: &Schema) -> Option<u64> {
     (!is_empty_object).then(|| hasher.finish())
 }
 
-/// Does not depend on the order of fields.
+/// Independent of the order of fields.
 fn hash_tree(tree: &Tree, schema: &Schema, hasher: &mut DefaultHasher) {
     tree.type_name().hash(hasher);
     match (tree, schema) {

@@ -1,5 +1,4 @@
-//! What is wrong with a reference to a Secret, a ConfigMap or anything else by name, in an address
-//! or in a header.
+//! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::SECRET;
@@ -16,11 +15,11 @@ use super::super::codes::{
 use super::super::value::ValueSource;
 use super::denial;
 
-/// Where a reference stands.
+/// The place of a reference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReferenceLocation<'p> {
     pub(super) pointer: &'p Pointer,
-    /// What a refusal begins with.
+    /// The start of a denial.
     pub(super) prefix: &'p str,
     /// The namespace of the Memory.
     pub(super) namespace: &'p str,
@@ -32,7 +31,7 @@ impl ReferenceLocation<'_> {
     }
 }
 
-/// What can be said of a reference that the platform takes, whatever it is for.
+/// Findings about a reference that the platform uses, of any kind.
 pub(super) fn findings(
     source: &ValueSource<'_>,
     location: ReferenceLocation<'_>,
@@ -117,7 +116,7 @@ fn key_missing(
     Finding::warn(code, location.pointer.key("key"), message)
 }
 
-/// The platform takes the value for an address as it is, a line end and all.
+/// The platform uses the value as the address without trimming it.
 pub(super) fn config_map_value(
     source: &ValueSource<'_>,
     location: ReferenceLocation<'_>,
@@ -131,7 +130,7 @@ pub(super) fn config_map_value(
     (!clean).then(|| Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.pointer.clone(), message))
 }
 
-/// A name from user input without quotes around it: control characters as spaces, not too long.
+/// A name from user input for a message that has its own quotes: sanitized and shortened as `quoted` does.
 pub(super) fn without_quotes(name: &str) -> String {
     let quoted = quoted(name);
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

@@ -1,5 +1,5 @@
-//! What the schemas of the kinds refuse by themselves. In a cluster the apiserver has done so before
-//! a webhook is called; outside, these rules stand in for it.
+//! The rules of the CRDs' schemas. In a cluster the apiserver enforces them before it calls a webhook; for
+//! files these rules replace it.
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
@@ -16,10 +16,10 @@ use super::denial;
 /// The phases of a Memory.
 const PHASES: [&str; 3] = ["running", "ready", "error"];
 
-/// All that the schema of a kind refuses, and likely misspellings.
+/// Violations of the schema of a kind, and likely misspellings.
 pub(super) fn findings(kind: &Kind, object: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Of a Query only what concerns memory is judged, so not the form of its spec.
+    // Of a Query only the fields about memory are validated, so the type of its spec is not.
     let checked_fields = kind.schema.fields().iter().filter(|field| match field.name {
         "metadata" => false,
         "status" => *kind == MEMORY,
@@ -48,7 +48,7 @@ fn schema_denial(pointer: Pointer, message: &str) -> Finding {
 
 fn check_value(tree: &Tree, schema: &Schema, here: &Pointer, findings: &mut Vec<Finding>) {
     if let Some(expected) = schema.type_name().filter(|expected| *expected != tree.type_name()) {
-        // The rules about ports know better what to say of a port.
+        // The rules about ports have better messages.
         if !here.as_str().ends_with("/serviceRef/port") {
             findings.push(schema_denial(here.clone(), &format!("must be of type {expected}")));
         }
@@ -101,7 +101,7 @@ fn memory(object: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What the schema wants in a source, whether the platform takes it or another one.
+/// A field that the schema requires in a source, whether the platform uses the source or not.
 fn required(source: &ValueSource<'_>, here: &Pointer) -> Option<Finding> {
     let field = match source.field {
         "secretKeyRef" | "configMapKeyRef" => "key",

@@ -1,4 +1,4 @@
-//! What is wrong with the Service that a Memory names, and with the port on it.
+//! Validates the Service and the port that a Memory refers to.
 
 use crate::model::finding::Finding;
 use crate::model::object::{Lookup, Object};
@@ -15,7 +15,7 @@ use super::super::value::ValueSource;
 use super::denial;
 use super::reference::{ReferenceLocation, without_quotes};
 
-/// What can be said of a `serviceRef` that the platform takes.
+/// Findings about a `serviceRef` that the platform uses.
 pub(super) fn findings(
     source: &ValueSource<'_>,
     location: ReferenceLocation<'_>,
@@ -43,7 +43,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Nobody knows whether objects that have not been placed are in one namespace.
+/// Objects from files without namespaces may well be in the same one, so these do not count.
 fn crosses_namespaces(
     reference: &ServiceRef<'_>,
     location: ReferenceLocation<'_>,
@@ -81,7 +81,7 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
     }
 }
 
-/// The name of the port that was meant by a text that is none.
+/// The name of the port that a wrong name most likely means.
 fn meant<'s>(text: &str, ports: &[Port<'s>]) -> Option<&'s str> {
     let number = text.parse().ok();
     let numbered = ports.iter().find(|port| Some(port.number) == number);
@@ -89,8 +89,8 @@ fn meant<'s>(text: &str, ports: &[Port<'s>]) -> Option<&'s str> {
     numbered.or(only).map(|port| port.name).filter(|name| !name.is_empty())
 }
 
-/// What can be said of a port that is no string, whether the platform takes the `serviceRef` or
-/// something else: the schema wants a string anyway.
+/// Findings about a port of another type than string. The schema requires a string even if the platform uses
+/// another source.
 pub(super) fn port_type(
     source: &ValueSource<'_>,
     namespace: &str,

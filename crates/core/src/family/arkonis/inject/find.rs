@@ -1,4 +1,4 @@
-//! Which memory a pod gets: that of its agent.
+//! Finds the memory of a pod: its agent's.
 
 use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
 use crate::model::finding::{Code, quoted};
@@ -28,7 +28,7 @@ impl Found<'_> {
     }
 }
 
-/// The memory of the agent that a pod names; it is one that would be admitted today.
+/// The memory of the agent that a pod names, if the memory is valid.
 pub(super) fn find<'s>(
     agent_label: &AgentLabel<'_>,
     namespace: &str,
@@ -58,7 +58,7 @@ pub(super) fn find<'s>(
     }
 }
 
-/// The agent under any of the names that a label stands for, the newest first.
+/// The agent in any dialect that uses the label, the newest first.
 fn find_agent<'s>(
     agent_label: &AgentLabel<'_>,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! What a memory wants in its agent's container.
+//! The variables that an agent's container should have.
 
 use std::sync::Arc;
 
@@ -32,8 +32,7 @@ const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
 const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
 const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
 
-/// The variables that say something about memory, in their order; the last three are the
-/// successor's own.
+/// The variables about memory, in order; only the successor has the last three.
 const MEMORY_VARIABLES: [&str; 12] = [
     BACKEND,
     REDIS_URL,
@@ -50,11 +49,11 @@ const MEMORY_VARIABLES: [&str; 12] = [
 ];
 const SUCCESSOR_VARIABLE_COUNT: usize = 3;
 
-/// What all [`MEMORY_VARIABLES`] start with: most variables of a pod are told apart by it.
+/// The prefix of all [`MEMORY_VARIABLES`]; others in the pod are skipped by it.
 const PREFIX: &str = "AGENT_";
 
-/// What the agent's container shall have. A backend that came from the agent's settings gives way to the
-/// memory's; with any other one nothing is added, since half a set of variables would mix two.
+/// What the agent's container should have. The memory's backend replaces one that came from the agent's
+/// settings. With any other backend nothing is added, since the variables of two backends would mix.
 pub(super) fn want<'s, 'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &Found<'s>,
@@ -82,7 +81,7 @@ pub(super) fn want<'s, 'p>(
     Ok(Wanted { memory, containers, warnings, conflict, ..Wanted::default() })
 }
 
-/// The pod names another backend on purpose.
+/// The pod sets another backend on purpose.
 fn backend_conflict(
     container: usize,
     entry: usize,
@@ -100,8 +99,8 @@ fn backend_conflict(
     Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
 }
 
-/// The backend that the agent's settings name, if these are known: the last ones that exist count.
-/// An empty one is none: no operator writes a variable for it.
+/// The backend in the agent's settings, if they are known; the last existing settings count. An empty
+/// backend counts as absent, since operators write no variable for it.
 fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
     let names = settings_names(found.dialect, &found.agent.tree).into_iter().rev();
     names
@@ -113,7 +112,7 @@ fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateRea
         .filter(|backend| !backend.is_empty())
 }
 
-/// Variables about memory that this memory does not want.
+/// Warnings about variables that this memory does not use.
 fn unwanted(
     container: usize,
     existing: &ExistingEnv<'_>,
@@ -135,7 +134,7 @@ fn unwanted(
     there.map(warning).collect()
 }
 
-/// Writes variables that come from fields of the memory.
+/// Collects variables that come from fields of the memory.
 struct BackendVariables {
     memory: Arc<str>,
     variables: Vec<Variable<'static>>,
@@ -154,7 +153,7 @@ impl BackendVariables {
     }
 }
 
-/// The variables that a valid memory wants, in their order.
+/// The variables of a valid memory, in order.
 fn variables(found: &Found<'_>) -> Vec<Variable<'static>> {
     let memory = Memory::read(found.dialect, &found.memory.tree);
     let Some(backend) = memory.backend() else { return Vec::new() };
@@ -192,7 +191,7 @@ fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariab
     variables.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
     let origin = inject::field_origin(&variables.memory, "spec.vectorStore.collection");
     let variable = Variable::literal(COLLECTION, collection(store), origin);
-    // What the operator writes for an empty collection is as good.
+    // The operator writes an empty variable for an empty collection.
     variables.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
     if let Some(secret) = store.secret_name {
         variables.secret(API_KEY, secret, API_KEY_KEY, "spec.vectorStore.secretRef.name");

@@ -1,4 +1,4 @@
-//! What is wrong with an agent's claim to memory.
+//! Validates an agent's claim to memory.
 
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
@@ -27,7 +27,7 @@ pub(super) fn findings(
     findings.extend(unnamed_settings(agent));
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
-        // A claim of the wrong type is reported as that and is a claim all the same.
+        // A claim of the wrong type has its own finding and still counts as a claim.
         let claims = agent.at(dialect.memory_ref).is_some();
         findings.extend(settings.filter(|_| !claims).and_then(|settings| without_memory(dialect, settings)));
         return findings;
@@ -48,7 +48,7 @@ pub(super) fn findings(
     findings
 }
 
-/// The schema asks for a name wherever settings are referred to.
+/// The schema requires a name in a reference to settings.
 fn unnamed_settings(agent: &Tree) -> Option<Finding> {
     let config = agent.at(&["spec", "configRef"]).filter(|config| config.is_object())?;
     let pointer = Pointer::new("/spec/configRef/name");
@@ -62,7 +62,7 @@ fn reference_pointer(dialect: &Dialect) -> Pointer {
     dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
-/// A name that names nothing: the agent starts, but without memory.
+/// With a name that cannot exist the agent starts without memory.
 fn unusable_name(dialect: &Dialect, agent: &Tree, name: &str, pointer: &Pointer) -> Option<Finding> {
     let field = pointer.field();
     let absent = memory_ref(dialect, agent).is_some_and(|reference| reference.get("name").is_none());
@@ -110,7 +110,7 @@ fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Findi
     Some(Finding::warn(&MEMORY_INVALID, pointer, message))
 }
 
-/// The settings that decide: where they are named, who they are and the backend they name.
+/// The settings that apply to an agent: the pointer to their name, the object and its backend.
 struct EffectiveSettings<'s> {
     pointer: Pointer,
     kind: &'static str,
@@ -118,7 +118,7 @@ struct EffectiveSettings<'s> {
     backend: &'s str,
 }
 
-/// The last settings that exist.
+/// The last existing settings.
 fn effective_settings<'s>(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
@@ -139,7 +139,7 @@ fn effective_settings<'s>(
     })
 }
 
-/// The pod would get the name of a backend and no connection to it.
+/// The pod would get the name of a backend without connection data.
 fn without_memory(dialect: &Dialect, settings: EffectiveSettings<'_>) -> Option<Finding> {
     let durable = Backend::from_name(settings.backend).is_some_and(|backend| backend != Backend::InContext);
     let message = format!(

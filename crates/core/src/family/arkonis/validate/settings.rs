@@ -1,4 +1,4 @@
-//! What is wrong with settings that name a memory backend.
+//! Validates settings that set a memory backend.
 
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
@@ -30,7 +30,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Whether these are the settings that count for an agent: the last of those it names that exist.
+/// Whether these settings apply to an agent: they are the last existing ones that it names.
 fn is_effective_for(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
@@ -55,7 +55,7 @@ fn unknown(name: &str) -> Finding {
         .fingerprint_value(name)
 }
 
-/// Settings carry no connection data: without a memory the agent gets a backend it cannot reach.
+/// Settings have no connection data: an agent without a memory gets a backend that it cannot reach.
 fn unconnected_backend(
     dialect: &'static Dialect,
     subject: &Subject<'_>,

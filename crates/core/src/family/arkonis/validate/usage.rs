@@ -1,4 +1,4 @@
-//! Warnings about a memory resource that agents use: it changes under them, or it goes.
+//! Warnings about the change or DELETE of a memory resource that agents use.
 
 use crate::family::naming::and_more;
 use crate::model::family::Subject;
@@ -30,7 +30,7 @@ pub(super) fn changed(
     Some(Finding::warn(&IN_USE_CHANGED, Pointer::new("/spec"), message).when_allowed())
 }
 
-/// Deleting is never refused, but whoever does it is told who will miss the memory.
+/// A DELETE is never refused; the warning lists the agents that use the memory.
 pub(super) fn deleted(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
@@ -43,7 +43,7 @@ pub(super) fn deleted(
     vec![Finding::warn(&IN_USE_DELETED, Pointer::root(), message)]
 }
 
-/// The names of the agents of this namespace that claim the memory and are there to stay.
+/// The names of the agents of this namespace that claim the memory and are not being deleted.
 fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
     let agents = state.list(&dialect.agent, subject.namespace);
     let users =
@@ -53,7 +53,7 @@ fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut State
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
 fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
-    /// More names than this tell a reader nothing more.
+    /// How many agents a message names.
     const MAX_NAMES: usize = 3;
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
@@ -62,8 +62,8 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", and_more(&names, MAX_NAMES))))
 }
 
-/// All that an agent gets from a memory, defaults applied and numbers by their meaning: two memories
-/// with equal values are the same to it, and nobody has to restart anything.
+/// Everything that an agent gets from a memory, with defaults applied and numbers by their meaning. If the
+/// values of two versions are equal, agents need no restart.
 fn injected_values(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let number = |number: Option<i64>| number.map(|number| number.to_string());

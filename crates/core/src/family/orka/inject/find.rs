@@ -1,4 +1,4 @@
-//! Which objects count for a pod: from its worker to those whose annotations count, and what they say.
+//! Finds the objects whose annotations apply to a worker, and resolves the settings in them.
 
 use crate::family::inject::label_pointer;
 use crate::model::finding::{Finding, quoted};
@@ -14,14 +14,14 @@ use super::super::codes::AGENT_MISSING;
 use super::super::setting::{Setting, SettingValue};
 use super::recognise::Worker;
 
-/// The objects that may say something about the memory of a pod.
+/// The objects whose annotations can set the memory of a pod.
 pub(super) struct SettingSources<'s> {
     task: Option<AnnotatedObject<'s>>,
-    /// Only of a Task that a schedule made: Orka copies the spec to it, but no annotation.
+    /// Only for a Task that a schedule created: Orka copies the spec to it, but not the annotations.
     parent: Option<AnnotatedObject<'s>>,
     agent: Option<AnnotatedObject<'s>>,
     namespace: Option<AnnotatedObject<'s>>,
-    /// What was found wrong on the way.
+    /// Warnings about these objects.
     pub(super) warnings: Vec<Finding>,
 }
 
@@ -38,19 +38,19 @@ pub(super) struct AnnotatedObject<'s> {
     object: &'s Object,
 }
 
-/// What a setting is set to, and by whom.
+/// The value of a setting, and the object that sets it.
 pub(super) struct ResolvedSetting<'s> {
     pub(super) value: SettingValue,
     pub(super) source: AnnotatedObject<'s>,
 }
 
 impl AnnotatedObject<'_> {
-    /// As messages and diffs call it.
+    /// Its name in messages and diffs.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.kind, self.namespaced_name())
     }
 
-    /// As the annotation on the pod calls it.
+    /// Its name in the marker annotation.
     pub(super) fn path(&self) -> String {
         format!("{}/{}", self.kind, self.namespaced_name())
     }
@@ -65,8 +65,7 @@ impl<'s> SettingSources<'s> {
     /// Follows the references from a worker of this namespace.
     ///
     /// # Errors
-    /// The first object that could not be looked up. A namespace of which nothing is known says
-    /// nothing.
+    /// The first object that could not be looked up. An unknown namespace is skipped.
     pub(super) fn look_up(
         worker: &Worker<'_, '_>,
         namespace: &str,
@@ -93,7 +92,7 @@ impl<'s> SettingSources<'s> {
         Ok(sources)
     }
 
-    /// The first valid value. What an Agent turns off stays off.
+    /// The first valid value. An Agent's opt-out is final.
     pub(super) fn resolve(&mut self, setting: Setting) -> Option<ResolvedSetting<'s>> {
         let Self { task, parent, agent, namespace, .. } = *self;
         match setting {
@@ -115,7 +114,7 @@ impl<'s> SettingSources<'s> {
         }
     }
 
-    /// What one object says; a value that means nothing is warned of and counts as none.
+    /// The value that one object sets. An invalid value adds a warning and counts as absent.
     fn read(&mut self, setting: Setting, source: Option<AnnotatedObject<'s>>) -> Option<ResolvedSetting<'s>> {
         let source = source?;
         let key = setting.annotation();
@@ -134,7 +133,7 @@ impl<'s> SettingSources<'s> {
     }
 }
 
-/// The object, or `None` where there is none.
+/// The object, or `None` if it does not exist.
 fn get<'s>(
     kind: &'static Kind,
     namespace: &str,
@@ -148,7 +147,7 @@ fn get<'s>(
     }
 }
 
-/// The name of the Task whose schedule made this one.
+/// The name of the Task whose schedule created this one.
 fn scheduled_parent(task: AnnotatedObject<'_>) -> Option<&str> {
     let task = &task.object.tree;
     if label(task, SCHEDULED_LABEL) != Some("true") {
@@ -158,8 +157,8 @@ fn scheduled_parent(task: AnnotatedObject<'_>) -> Option<&str> {
     full_name.or_else(|| label(task, PARENT_LABEL)).filter(|name| !name.is_empty())
 }
 
-/// The Agent that the Task names. Without a Task the pod's own word counts; with one it may be the
-/// user's own.
+/// The Agent that the Task names. The pod's variable counts only without a Task, since users can set it
+/// themselves.
 fn agent_reference<'n>(
     task: Option<AnnotatedObject<'n>>,
     worker: &Worker<'n, '_>,

@@ -1,6 +1,6 @@
-//! The worker of an AI Task: how a pod is known as one, and what is read of it.
+//! Recognises the worker of an AI Task, and reads it.
 //!
-//! Never by image or service account, since both are choices of whoever installed the platform.
+//! Image and service account are not considered, since each installation chooses its own.
 
 use serde_json::value::RawValue;
 
@@ -21,12 +21,12 @@ const TOKEN: &str = "ORKA_SA_TOKEN";
 /// Where the kubelet mounts the token of a service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The label that says what a pod is, and its value on another sort of pool pods.
+/// The label and value of another kind of pool pods.
 const APP_LABEL: (&str, &str) = ("app.kubernetes.io/name", "orka-acp-runtime");
 
 /// The container of an AI worker.
 pub(super) struct Worker<'p, 'a> {
-    /// Which of the pod's containers it is.
+    /// Its index among the pod's containers.
     pub(super) index: usize,
     pub(super) container: &'p Container<'a>,
     pub(super) task_name: &'p str,
@@ -34,7 +34,7 @@ pub(super) struct Worker<'p, 'a> {
 }
 
 impl<'p, 'a> Worker<'p, 'a> {
-    /// The worker of a pod that is one, as far as that can be told without comparing.
+    /// Finds the worker of a pod, before its fields are compared with each other.
     pub(super) fn find(pod: &'p Pod<'a>) -> Option<Self> {
         let is_ai_worker = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
             && pod.label(TASK_TYPE_LABEL) == Some(TASK_TYPE_AI);
@@ -55,7 +55,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         })
     }
 
-    /// What does not belong together in the pod; nothing is done to such a pod.
+    /// Contradictions in the pod. A pod with any is left alone.
     pub(super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {
@@ -85,12 +85,12 @@ impl<'p, 'a> Worker<'p, 'a> {
         self.container.variable(name)
     }
 
-    /// The Agent that the pod names by itself.
+    /// The Agent that the pod's variable names.
     pub(super) fn agent_name(&self) -> Option<&'p str> {
         self.variable(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
     }
 
-    /// Whether there may be a token besides the one that every pod gets.
+    /// Whether the container may have a token besides the automounted one.
     pub(super) fn has_token(&self) -> bool {
         let mounts: Vec<Mount<'_>> = read(self.container.volume_mounts).unwrap_or_default();
         let mounted = |mount: &Mount<'_>| {
@@ -107,7 +107,7 @@ fn is_pooled(pod: &Pod<'_>) -> bool {
     pod.label(APP_LABEL.0) == Some(APP_LABEL.1) || labels.is_some_and(|labels| labels.keys().any(pooled))
 }
 
-/// A pod that the Job controller makes; one without owners stands in a file.
+/// Whether a Job owns the pod. A pod without owners comes from a file and passes.
 fn made_by_job(pod: &Pod<'_>) -> bool {
     let Some(owners) = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references) else {
         return true;

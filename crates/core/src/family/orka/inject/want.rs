@@ -1,4 +1,4 @@
-//! What the annotations want in the worker, and what is worth a warning about it.
+//! The variables that the worker should have, and warnings about it.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::super::setting::{Setting, SettingValue};
 use super::find::{ResolvedSetting, SettingSources};
 use super::recognise::Worker;
 
-/// What all variables start with: most variables of a pod are told apart by it.
+/// The prefix of all variables; others in the pod are skipped by it.
 const PREFIX: &str = "ORKA_";
 
-/// What the worker shall have, `None` where no setting is set, and what is to be said of the pod.
+/// What the worker should have, `None` without any setting, and warnings about the pod.
 pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,
@@ -57,7 +57,7 @@ pub(super) fn want<'p, 's: 'p>(
     (Some(Wanted { memory, containers, ..Wanted::default() }), warnings)
 }
 
-/// A literal that the worker reads as the same value is as good; one that the kubelet expands is not known.
+/// Accepts a literal that the worker reads as the same value. One that the kubelet expands is not known.
 fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
     let origin = field_origin(&Arc::from(resolved.source.title()), key);
@@ -66,7 +66,7 @@ fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'stati
         .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)
 }
 
-/// What is wrong with the literals that are there already.
+/// Warnings about existing literals.
 fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
     let problem = |(index, variable): (usize, &pod::EnvVar<'_>)| {
         let (code, message) =

@@ -1,4 +1,4 @@
-//! What is wrong with an Agent.
+//! Validates an Agent.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -53,7 +53,7 @@ fn approvals(subject: &Subject<'_>) -> Vec<Finding> {
     texts.filter(|(_, text)| is_memory_tool(text.trim())).map(finding).collect()
 }
 
-/// The name, or the start of the one that the apiserver will make.
+/// The name, or the prefix from which the apiserver will generate it.
 fn name<'t>(subject: &Subject<'t>) -> &'t str {
     let generate_name = || subject.object.at(&["metadata", "generateName"]).and_then(Tree::text);
     match subject.name {

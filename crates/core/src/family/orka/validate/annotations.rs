@@ -1,4 +1,4 @@
-//! The annotations of memgate on an Agent, a Task or a Namespace.
+//! Validates memgate's annotations on an Agent, a Task or a Namespace.
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Finding;
@@ -10,7 +10,7 @@ use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOT
 use super::super::setting::{NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue};
 use super::with_field;
 
-/// What is wrong with them; `in_vain` on an object whose worker has no memory section.
+/// All findings about them; `no_effect` for an object whose worker has no memory section.
 pub(super) fn findings(object: &Tree, no_effect: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
@@ -28,7 +28,7 @@ pub(super) fn findings(object: &Tree, no_effect: bool) -> Vec<Finding> {
     findings
 }
 
-/// Where an annotation stands.
+/// The pointer to an annotation.
 pub(super) fn pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }

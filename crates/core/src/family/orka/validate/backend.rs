@@ -1,7 +1,7 @@
-//! What is wrong with a MemoryBackend.
+//! Validates a MemoryBackend.
 //!
-//! The kind is in no release of the platform and may change, so all of it only warns. Where its
-//! definition is installed, the schema refuses most of it by itself. Secrets are not looked at.
+//! The kind is not released yet and may change, so findings only warn. Where its CRD is installed, the
+//! schema refuses most of these faults itself. Secrets are not checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +17,7 @@ use super::super::codes::{
 };
 use super::with_field;
 
-/// How many characters an endpoint has. Source: the definition in the platform's pull request 331.
+/// The allowed length of an endpoint, in characters. Source: the definition in the platform's pull request 331.
 const ENDPOINT_CHARS: std::ops::RangeInclusive<usize> = 9..=2048;
 
 /// Names that mean this machine or this cluster.

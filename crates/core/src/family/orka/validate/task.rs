@@ -1,4 +1,4 @@
-//! What is wrong with a Task.
+//! Validates a Task.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
@@ -30,7 +30,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// What the Agent of the Task means for it.
+/// Findings that depend on the Task's Agent.
 fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReader<'_>) -> Vec<Finding> {
     let Some((namespace, name)) = agent_ref(subject.object) else { return Vec::new() };
     let home = namespace.unwrap_or(subject.namespace);
@@ -49,7 +49,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     findings
 }
 
-/// The last variable counts; what Orka itself made is not refused, since nobody could mend it.
+/// The last variable counts. A Task that Orka created is never refused, since users cannot correct it.
 fn turned_on_by_env(task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
     let last = env.iter().rev().find(|variable| variable.name == Setting::Enabled.variable())?;
     let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;

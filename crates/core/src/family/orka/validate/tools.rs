@@ -9,13 +9,13 @@ use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
 use super::super::codes::TOOL_TYPO;
 use super::with_field;
 
-/// Whether a trimmed name is that of a memory tool.
+/// Whether a trimmed name is a memory tool.
 pub(super) fn is_memory_tool(name: &str) -> bool {
     MEMORY_TOOLS.contains(&name)
 }
 
-/// A trimmed name that nothing has and that is almost a memory tool's. The platform drops it
-/// without a word.
+/// Warns about a trimmed name that does not exist and is close to that of a memory tool. The platform
+/// silently drops it.
 pub(super) fn misspelled_memory_tool(
     name: &str,
     pointer: Pointer,
@@ -36,10 +36,10 @@ pub(super) fn misspelled_memory_tool(
     }
 }
 
-/// The memory tool that is at most two slips of the pen away, the first of the nearest.
+/// The nearest memory tool, at most two edits away.
 fn nearest_memory_tool(name: &str) -> Option<&'static str> {
     const MAX_EDITS: usize = 2;
-    /// One that is longer than this is no slip away from any of them.
+    /// Longer names are too far from all of them.
     const MAX_NAME_BYTES: usize = 32;
     if name.len() > MAX_NAME_BYTES {
         return None;

@@ -47,13 +47,13 @@ impl<'t> TaskVariable<'t> {
         list.iter().enumerate().filter_map(variable).collect()
     }
 
-    /// The literal as far as it is known before the pod runs.
+    /// The literal, if it is known before the pod runs.
     pub(super) fn literal(&self) -> Option<&'t str> {
         let literal = self.value.unwrap_or_default();
         (!self.has_source && !literal.contains("$(")).then_some(literal)
     }
 
-    /// Where the value stands, or what holds it.
+    /// The pointer to the value, or else to the variable.
     pub(super) fn value_pointer(&self) -> Pointer {
         if self.value.is_some() { self.pointer.key("value") } else { self.pointer.clone() }
     }
@@ -71,7 +71,7 @@ impl<'t> TaskVariable<'t> {
     }
 }
 
-/// What is wrong with the variables, whatever the Agent says.
+/// All findings about the variables that do not depend on the Agent.
 pub(super) fn findings(
     variables: &[TaskVariable<'_>],
     task_type: Option<TaskType>,
@@ -111,7 +111,7 @@ fn check_setting(
     }
 }
 
-/// Variables that the controller answers for.
+/// Warns about variables that the controller sets itself.
 fn set_by_controller(
     variable: &TaskVariable<'_>,
     task_type: Option<TaskType>,

@@ -1,4 +1,4 @@
-//! Which memory a pod gets: its arguments or labels lead to an Agent, and that names the Memory.
+//! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
 use crate::model::finding::{Code, Finding, quoted};
@@ -24,7 +24,7 @@ pub(super) struct Found<'s> {
     pub(super) memory: &'s Object,
 }
 
-/// Finds the memory of what a pod says it runs.
+/// Finds the memory for the identity of a pod.
 pub(super) struct Finder<'p> {
     /// Where findings point.
     pub(super) pointer: Pointer,
@@ -71,7 +71,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The only Agent of the Orloj namespace whose name is sanitized to this.
+    /// The only Agent of the Orloj namespace with this sanitized name.
     fn find_sanitized<'s>(
         &self,
         sanitized: &str,
@@ -103,8 +103,8 @@ impl Finder<'_> {
         }
     }
 
-    /// What the Agent may do. Grants are explicit: none mean no memory, and an Agent with a bad one
-    /// never reaches Orloj.
+    /// The operations of the Agent. Without any it has no memory, and with an invalid one Orloj never sees
+    /// the Agent.
     fn operations(&self, agent: &Object, claim: &Claim<'_>) -> Result<Vec<&'static str>, Unmet> {
         let granted: Option<Vec<_>> = claim.allow.iter().map(|entry| operation(entry)).collect();
         let Some(granted) = granted else {
@@ -130,7 +130,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A pod of another namespace gets nothing, unless that is one where Orloj runs its Jobs.
+    /// Refuses a pod of another namespace, unless Orloj runs its Jobs there.
     fn check_namespace(&self, pod_namespace: &str, state: &StateReader<'_>) -> Result<(), Unmet> {
         let home = self.identity.namespace.as_ref();
         let jobs = &state.settings().orloj.job_namespaces;

@@ -16,7 +16,7 @@ const AGENT_FLAG: &str = "agent-name";
 /// The flag with the task, behind its Orloj namespace where that is not `default`.
 const TASK_FLAG: &str = "task-id";
 
-/// Whom a pod says it runs.
+/// The agent that a pod runs, by its own arguments or labels.
 #[derive(Debug)]
 pub(super) struct Identity<'p> {
     /// The Orloj namespace of the task.
@@ -27,11 +27,11 @@ pub(super) struct Identity<'p> {
 /// How a pod names its agent.
 #[derive(Debug)]
 pub(super) enum AgentName<'p> {
-    /// As it is.
+    /// The exact name.
     Exact(Cow<'p, str>),
-    /// As a label can hold it.
+    /// The name as sanitized for a label.
     Sanitized(&'p str),
-    /// Not at all.
+    /// The pod names no agent.
     None,
 }
 
@@ -52,7 +52,7 @@ impl<'p> Identity<'p> {
         Self { namespace, name }
     }
 
-    /// Whether an Agent of this name may be meant.
+    /// Whether this can be the name of the Agent.
     pub(super) fn matches(&self, agent: &str) -> bool {
         match &self.name {
             AgentName::Exact(name) => name == agent,
@@ -62,7 +62,7 @@ impl<'p> Identity<'p> {
     }
 }
 
-/// The words of a command line; none when it is no list of strings.
+/// The arguments of a command line; empty if it is not a list of strings.
 fn arguments(raw: Option<&RawValue>) -> Vec<Text<'_>> {
     read(raw).unwrap_or_default()
 }

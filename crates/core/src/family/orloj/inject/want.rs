@@ -1,4 +1,4 @@
-//! What a Memory wants in its agent's container.
+//! The variables that an agent's container should have.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
-/// What all names start with: most variables of a pod are told apart by it.
+/// The prefix of all variables; others in the pod are skipped by it.
 const PREFIX: &str = "ORLOJ_MEMORY_";
 
-/// What the agent's container shall have, and what is to be said of what it does not get.
+/// What the agent's container should have, and warnings about what is omitted.
 pub(super) fn want<'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &Found<'_>,
@@ -42,7 +42,7 @@ pub(super) fn want<'p>(
     state: &mut StateReader<'_>,
 ) -> (Wanted<'p>, Vec<Finding>) {
     let memory = Memory::read(&found.memory.tree);
-    // A provider of the wrong type is none that could be reached.
+    // A provider of the wrong type cannot be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
     let existing = ExistingEnv::read(container, &[PREFIX]);
     let mut variables = MemoryVariables::new(found.memory, pod_namespace, env::pointer(index));
@@ -58,7 +58,7 @@ pub(super) fn want<'p>(
     (Wanted { memory, containers, ..Wanted::default() }, variables.omitted)
 }
 
-/// Writes variables that come from one object.
+/// Collects variables that come from one object at a time.
 struct MemoryVariables<'p> {
     pod_namespace: &'p str,
     /// Where findings point.
@@ -173,8 +173,8 @@ impl<'p> MemoryVariables<'p> {
         }
     }
 
-    /// A row that refers to a Secret, if the pod can reach it: Kubernetes knows no way to one of
-    /// another namespace. Says whether there is such a row.
+    /// Adds a reference to a Secret and returns true, if the pod can have it: Kubernetes has no references
+    /// to Secrets of another namespace.
     fn add_secret(&mut self, name: &'static str, text: &str, home: &str, field: &'static str) -> bool {
         let reference = SecretReference::read(text, home);
         let secret = reference.secret;
@@ -201,7 +201,7 @@ impl<'p> MemoryVariables<'p> {
     }
 }
 
-/// Where embeddings are made, if that can be told; never with a password.
+/// The URL of the embeddings API, if it is known and contains no password.
 fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>) -> Option<&'t str> {
     let url = match (endpoint.base_url, endpoint.provider.as_str()) {
         (Some(url), _) => url,

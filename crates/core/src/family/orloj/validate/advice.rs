@@ -1,4 +1,4 @@
-//! Warnings about a Memory that is stored as it is, but hardly works as it is meant.
+//! Warnings about a Memory that is valid, but probably does not work as intended.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
@@ -54,7 +54,7 @@ fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
 
 /// The provider that a wrong name most likely stands for.
 fn intended_provider(name: &str) -> Option<&'static str> {
-    /// How many slips of the pen are forgiven.
+    /// The largest edit distance of a suggestion.
     const MAX_EDITS: usize = 2;
     const PROVIDER_NAMES: [(&str, &str); 4] =
         [("in-memory", "in-memory"), ("memory", "in-memory"), ("pgvector", "pgvector"), ("http", "http")];
@@ -64,7 +64,7 @@ fn intended_provider(name: &str) -> Option<&'static str> {
         }
         "inmemory" | "in_memory" | "mem" | "local" => return Some("in-memory"),
         "https" | "rest" => return Some("http"),
-        // Measuring costs more the longer a name is, and a long one is near none of these.
+        // Comparing long names is expensive, and a long name cannot be near any of these.
         long if long.len() > 64 => return None,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an Agent, above all with its claim to memory.
+//! Validates an Agent, above all its claim to memory.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {
     (!claim.allow.is_empty()).then(finding)
 }
 
-/// What is wrong with the Memory that is named, and with a claim that asks nothing of it.
+/// Findings about the named Memory, and about a claim without operations.
 fn claimed(
     name: &str,
     claim: &Claim<'_>,
@@ -86,7 +86,7 @@ fn ref_invalid(name: &str) -> Option<Finding> {
     impossible.then(|| finding().fingerprint_value(fingerprint_value(&[Some(name)])))
 }
 
-/// The Memory may live in Orloj's store only, so its absence is no reason to refuse.
+/// A missing Memory only warns, since it may exist in Orloj's store alone.
 fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let home = namespace::effective(subject.object, subject.namespace);
     let pointer = Pointer::new(REF);

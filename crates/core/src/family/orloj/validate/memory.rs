@@ -1,4 +1,4 @@
-//! The rules for which a Memory is refused.
+//! The rules that deny a Memory.
 
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
@@ -24,13 +24,13 @@ pub(super) fn findings(object: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether a reference can be looked up: what cannot is reported as that.
+/// Whether a reference can be looked up; other findings cover invalid ones.
 pub(super) fn is_valid_reference(text: &str) -> bool {
     NamespacedName::read(text, DEFAULT).is_valid()
 }
 
 fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
-    // A reference of the wrong type is reported as that, and stands for an endpoint all the same.
+    // A reference of the wrong type has its own finding and still counts as an endpoint.
     let reference = object.at(&["spec", "endpoint_secret_ref"]);
     let has_reference =
         reference.is_some_and(|reference| reference.text().is_none_or(|text| !text.trim().is_empty()));
@@ -108,12 +108,12 @@ fn invalid_references(memory: &Memory<'_>) -> Vec<Finding> {
     references.into_iter().filter(|(.., possible)| !possible).map(finding).collect()
 }
 
-/// A finding that is there because of the provider.
+/// Relates a finding to the provider that causes it.
 fn for_provider(finding: Finding) -> Finding {
     finding.related(Pointer::new("/spec/provider"), "because of this provider")
 }
 
-/// What the rules on an endpoint rest on.
+/// The fingerprint value of findings about the endpoint.
 fn endpoint_fingerprint_value(memory: &Memory<'_>) -> String {
     fingerprint_value(&[memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
 }

@@ -1,6 +1,6 @@
-//! Warnings about a Memory or ModelEndpoint that goes while others use it.
+//! Warns about the DELETE of a Memory or ModelEndpoint that is in use.
 //!
-//! Deleting is never refused, but whoever does it is told who will miss what.
+//! A DELETE is never refused; the warning lists the users.
 
 use std::collections::BTreeSet;
 
@@ -55,9 +55,9 @@ fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<Stri
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }
 
-/// `a, b, c, d, e and 2 more`, each name cut at `limit`.
+/// `a, b, c, d, e and 2 more`, each name truncated at `limit`.
 fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
-    /// More names than this tell a reader nothing more.
+    /// How many users a message names.
     const MAX_NAMES: usize = 5;
     let names: Vec<String> = users.iter().map(|name| truncate(name, limit)).collect();
     and_more(&names, MAX_NAMES)

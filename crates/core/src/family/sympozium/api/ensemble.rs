@@ -16,7 +16,7 @@ pub struct Ensemble<'t> {
     pub configs: Vec<AgentConfig<'t>>,
     /// The names of configs that are left out.
     pub excluded: Vec<&'t str>,
-    /// Who works with whom.
+    /// The relationships between its agents.
     pub relationships: Vec<Relationship<'t>>,
     /// The name of the stimulus.
     pub stimulus: Option<&'t str>,
@@ -55,9 +55,9 @@ pub struct SharedMemory<'t> {
     pub enabled: bool,
     /// The size of its volume, the default applied.
     pub storage_size: &'t str,
-    /// Who may do what.
+    /// The access rules.
     pub rules: Vec<AccessRule<'t>>,
-    /// What is let through.
+    /// The membrane.
     pub membrane: Option<Membrane<'t>>,
 }
 
@@ -66,22 +66,22 @@ pub struct SharedMemory<'t> {
 pub struct AccessRule<'t> {
     /// Its place in the list.
     pub index: usize,
-    /// Whom it is for.
+    /// The config that it applies to.
     pub agent_config: Option<&'t str>,
     /// The same under its old name.
     pub persona: Option<&'t str>,
-    /// What is allowed, as it stands there.
+    /// The access, unparsed.
     pub access: Option<&'t str>,
 }
 
 /// `spec.sharedMemory.membrane`.
 #[derive(Debug)]
 pub struct Membrane<'t> {
-    /// What entries are when nothing else is said.
+    /// The default visibility of entries.
     pub default_visibility: Option<&'t str>,
-    /// What is said for single configs.
+    /// The rules for single configs.
     pub permeability: Vec<PermeabilityRule<'t>>,
-    /// Who trusts whom.
+    /// The trust groups.
     pub groups: Vec<TrustGroup<'t>>,
     /// All of it.
     pub tree: &'t Tree,
@@ -92,7 +92,7 @@ pub struct Membrane<'t> {
 pub struct PermeabilityRule<'t> {
     /// Its place in the list.
     pub index: usize,
-    /// Whom it is for.
+    /// The config that it applies to.
     pub config: Option<&'t str>,
     /// What its entries are.
     pub visibility: Option<&'t str>,
@@ -170,7 +170,7 @@ impl<'t> AgentConfig<'t> {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
     }
 
-    /// What it shall remember from the start, blank seeds left out.
+    /// Its first memories, without blank ones.
     pub fn seeds(&self) -> impl Iterator<Item = &'t str> {
         texts(self.tree, &["memory", "seeds"]).into_iter().filter(|seed| !seed.trim().is_empty())
     }
@@ -199,15 +199,15 @@ impl<'t> SharedMemory<'t> {
 }
 
 impl<'t> AccessRule<'t> {
-    /// Whom it is for: today's field counts more than the old one. `None` when both are absent or
-    /// empty.
+    /// The config that it applies to; the current field overrides the old one. `None` if both are absent
+    /// or empty.
     #[must_use]
     pub fn config(&self) -> Option<&'t str> {
         let non_empty = |name: &&str| !name.is_empty();
         self.agent_config.filter(non_empty).or_else(|| self.persona.filter(non_empty))
     }
 
-    /// What is allowed, the default applied.
+    /// The access, with the default applied.
     #[must_use]
     pub fn access(&self) -> &'t str {
         self.access.filter(|access| !access.is_empty()).unwrap_or(ACCESSES[0])

@@ -1,4 +1,4 @@
-//! What the membrane means for one agent: rules, relationships and defaults taken together.
+//! What the membrane means for one agent: rules, relationships and defaults combined.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub struct EffectivePermeability<'t> {
     pub expose_tags: Vec<&'t str>,
 }
 
-/// What holds for the agent of a config; for one of which the config is not known only the default.
+/// The permeability for the agent of a config; only the default if the config is not known.
 #[must_use]
 pub fn effective_permeability<'t>(
     ensemble: &Ensemble<'t>,

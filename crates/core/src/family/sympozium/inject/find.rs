@@ -1,4 +1,4 @@
-//! Which memory a pod gets: what belongs to it is its AgentRun, its Agent and its Ensemble, all in its own namespace.
+//! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
 use crate::family::inject::{Unmet, label_pointer, unmet};
 use crate::model::finding::{Finding, quoted};
@@ -19,7 +19,7 @@ use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND,
 use super::super::lookup;
 use super::recognise::instance_label;
 
-/// What belongs to a pod, and which memory is on.
+/// The objects of a pod, and the memories that are on.
 pub(super) struct Found<'s> {
     /// The name of the agent.
     pub(super) instance: String,
@@ -40,7 +40,7 @@ pub(super) struct Found<'s> {
 }
 
 impl Found<'_> {
-    /// Whether there is any memory to be had.
+    /// Whether any memory is on.
     pub(super) const fn has_memory(&self) -> bool {
         self.private.is_some() || self.legacy || self.shared
     }
@@ -138,7 +138,7 @@ fn find_ensemble<'s>(
 }
 
 impl Found<'_> {
-    /// A name that no object can have makes no names of Services and claims either.
+    /// Reports the missing Agent. Private memory needs a valid name for its Service and claim.
     fn add_missing_agent(&mut self) {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
@@ -148,7 +148,7 @@ impl Found<'_> {
     }
 }
 
-/// An object that could not be looked up decides nothing.
+/// The result for an object that could not be looked up.
 pub(super) fn lookup_failed(kind: &str, name: &str, at: Pointer) -> Unmet {
     let message = format!("{kind} {} could not be looked up", quoted(name));
     unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, message)

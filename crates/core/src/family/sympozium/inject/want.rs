@@ -1,4 +1,4 @@
-//! What the memories of a pod want in it.
+//! What a pod should have for its memories.
 //!
 //! Private memory is a service of its own ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
 //! says; shared memory is always a service; the older memory in a ConfigMap is a volume ([`legacy`]).
@@ -29,21 +29,21 @@ use super::super::variables::{self, AUTO_STORE, INSTANCE};
 use super::find::Found;
 use super::recognise::instance_label;
 
-/// What the names of all variables start with.
+/// The prefixes of all variables.
 const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {
     pub(super) pod: &'p Pod<'p>,
     pub(super) parts: &'p ExistingParts<'p>,
-    /// Which of the containers is the agent's.
+    /// The index of the agent's container.
     pub(super) index: usize,
     pub(super) container: &'p Container<'p>,
     pub(super) mounts: ExistingMounts<'p>,
     pub(super) namespace: &'p str,
 }
 
-/// What the pod shall have.
+/// What the pod should have.
 pub(super) fn want<'p, 's>(
     pod: PodContext<'p>,
     found: Found<'s>,

@@ -1,4 +1,4 @@
-//! What is wrong with the rules of access to shared memory.
+//! Validates the access rules of shared memory.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;

@@ -1,4 +1,4 @@
-//! What is wrong with an Agent.
+//! Validates an Agent.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -29,7 +29,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// What goes with an Agent.
+/// What is deleted with an Agent.
 pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     if !has_memory(subject.object) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What is wrong with the list of configs.
+//! Validates the list of configs.
 
 use std::collections::BTreeMap;
 

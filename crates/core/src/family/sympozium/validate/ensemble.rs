@@ -1,5 +1,5 @@
-//! What is wrong with an Ensemble: its shared memory as a whole, and what a change of it does. Its
-//! parts have modules of their own.
+//! Validates an Ensemble: its shared memory as a whole, and the effects of a change. Its parts have their
+//! own modules.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -44,7 +44,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What goes with an Ensemble, and who will miss it.
+/// What is deleted with an Ensemble, and the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if !Ensemble::read(subject.object).shares_memory() {
         return Vec::new();
@@ -70,7 +70,7 @@ fn data_loss(name: &str, at: Pointer) -> Finding {
     Finding::warn(&SHARED_MEMORY_DATA_LOSS, at, message)
 }
 
-/// Told once: whoever renames one field will rename them all.
+/// Reported once, since users who rename one field rename them all.
 fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> {
     if *subject.kind == ENSEMBLE_OLD {
         return None;

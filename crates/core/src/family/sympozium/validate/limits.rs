@@ -1,4 +1,4 @@
-//! What is wrong with the numbers and durations of the membrane.
+//! Validates the numbers and durations of the membrane.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;

@@ -1,4 +1,4 @@
-//! What is wrong with the membrane: who sees what of whom.
+//! Validates the membrane, which controls which entries agents see of each other.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;

@@ -1,4 +1,4 @@
-//! Names that leave no room for those of the Services behind them.
+//! Validates names from which Services are named.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -49,7 +49,7 @@ pub(super) fn ensemble(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
     findings
 }
 
-/// Names never change, so a stored one is only spoken of.
+/// Names never change, so a stored one only warns.
 fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str) -> Option<Finding> {
     if subject.name.len() <= max_bytes {
         return None;

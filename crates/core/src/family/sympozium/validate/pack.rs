@@ -1,4 +1,4 @@
-//! What is wrong with a SkillPack.
+//! Validates a SkillPack.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -60,7 +60,7 @@ fn tools(pack: &Tree, name: &str) -> Vec<Finding> {
     tools.iter().enumerate().filter_map(finding).collect()
 }
 
-/// Who will miss the memory's pack.
+/// The Agents that use the memory's SkillPack.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.name != MEMORY_SKILL {
         return Vec::new();

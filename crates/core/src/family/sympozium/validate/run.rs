@@ -1,4 +1,4 @@
-//! What is wrong with an AgentRun.
+//! Validates an AgentRun.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};

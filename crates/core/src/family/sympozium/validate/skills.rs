@@ -1,4 +1,4 @@
-//! What is wrong with the skills of an Agent or AgentRun.
+//! Validates the skills of an Agent or AgentRun.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -44,13 +44,13 @@ fn is_near_miss(name: &str) -> bool {
     name != MEMORY_SKILL && plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY_SKILL
 }
 
-/// Upstream's memory works without the pack, and manifests without any pack are no reason to speak.
+/// Upstream's memory works without the pack, so files without any SkillPack give no warning.
 fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -> Option<Finding> {
     let absent = lookup::memory_pack(namespace, state) == Lookup::Absent;
     (absent && state.holds_any(&SKILL_PACK)).then(|| skill_pack_missing(namespace, skill.key("skillPackRef")))
 }
 
-/// The warning that nobody has the SkillPack of the memory.
+/// The warning that the SkillPack of the memory is missing.
 #[must_use]
 pub fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
     let message =

@@ -1,4 +1,4 @@
-//! Volumes with names that Sympozium has for itself.
+//! Validates the names of volumes that Sympozium reserves.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;

@@ -10,7 +10,7 @@ use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
 /// Source: upstream, issue 49.
 pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
 
-/// An init container that ends well as soon as a memory server answers.
+/// An init container that succeeds as soon as a memory server answers.
 pub(super) struct WaitContainer<'a> {
     pub(super) name: &'static str,
     /// What the message of a failure calls the server.
@@ -18,7 +18,7 @@ pub(super) struct WaitContainer<'a> {
     /// The URL that the agent will use.
     pub(super) url: &'a str,
     pub(super) image: &'a str,
-    /// Whether the pod says itself as whom its containers run.
+    /// Whether the pod sets the user of its containers.
     pub(super) has_user: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the private memory runs. The first that says something decides.
+//! Decides where the private memory runs: the pod's content first, then annotations, then settings.
 
 use crate::family::url::Endpoint;
 use crate::model::finding::{Finding, quoted};
@@ -87,7 +87,7 @@ fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
     builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
 }
 
-/// The mode that is asked for; what is no mode is passed over.
+/// The mode that an annotation requests; an unsupported value only warns.
 fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<MemoryMode> {
     let value = requested_mode(builder)?;
     match value {

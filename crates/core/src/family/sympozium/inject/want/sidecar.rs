@@ -70,8 +70,7 @@ impl<'s> WantedBuilder<'_, 's> {
         self.private_sidecar_url(origin);
     }
 
-    /// The claim of the database, and whether anybody knows of it: its name today, or the one that
-    /// the documentation has in another place.
+    /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names.
     fn find_claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
         let mut exists = |suffix| {
             let name = format!("{}-{suffix}", self.found.instance);
