@@ -189,14 +189,14 @@ fn init_containers(
     first: Option<WantedPart>,
     last: Option<WantedPart>,
 ) -> Vec<Edit> {
-    let list = Pointer::new("/spec/initContainers");
+    let pointer = Pointer::new("/spec/initContainers");
     let Some(existing) = existing.init_containers.as_ref().map(Vec::len) else {
-        return append(&list, None, first.into_iter().chain(last));
+        return append(&pointer, None, first.into_iter().chain(last));
     };
     // The insert at the front shifts the existing ones.
     let end = existing + usize::from(first.is_some());
-    let mut edits = insert(&list, 0, first);
-    edits.extend(insert(&list, end, last));
+    let mut edits = insert(&pointer, 0, first);
+    edits.extend(insert(&pointer, end, last));
     edits
 }
 

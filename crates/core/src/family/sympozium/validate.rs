@@ -58,7 +58,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     });
     let denials = findings.iter_mut().filter(|finding| finding.severity == Severity::Deny);
     denials.for_each(|finding| {
-        finding.fingerprint_path = Some(fingerprint_path(subject.object, &finding.pointer))
+        finding.fingerprint_path = Some(fingerprint_path(subject.object, &finding.pointer));
     });
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }

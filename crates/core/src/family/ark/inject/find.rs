@@ -96,7 +96,7 @@ impl<'s> Found<'s> {
             };
             match self.header_value(header) {
                 Ok(source) => {
-                    usable.push(HeaderVariable { name, variable: header_variable_name(name), source, index })
+                    usable.push(HeaderVariable { name, variable: header_variable_name(name), source, index });
                 }
                 Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
             }
