@@ -322,7 +322,7 @@ pub struct Embedding<'t> {
 }
 
 impl<'t> Memory<'t> {
-    /// Reads a memory resource. The successor's `secretRef` takes an absent name for an empty one.
+    /// Reads a memory resource. The successor's `secretRef` reads an absent name as an empty one.
     #[must_use]
     pub fn read(dialect: &Dialect, object: &'t Tree) -> Self {
         let secret_name = |section: &'t Tree| {

@@ -8,7 +8,7 @@ use crate::model::tree::Tree;
 /// The annotation that puts an object into another Orloj namespace.
 pub const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
 
-/// The label that says what a pod of Orloj is for.
+/// The label with the component that a pod of Orloj is.
 pub const COMPONENT_LABEL: &str = "orloj.dev/component";
 
 /// The value of [`COMPONENT_LABEL`] on the pods that run agents.
@@ -253,7 +253,7 @@ impl<'t> Memory<'t> {
 pub struct Claim<'t> {
     /// The name of the Memory; `None` when it is absent or blank.
     pub reference: Option<&'t str>,
-    /// The granted operations as they stand there, trimmed; what is no text reads as empty.
+    /// The granted operations, trimmed but unparsed; an entry that is not a string reads as empty.
     pub allow: Vec<&'t str>,
 }
 
@@ -282,7 +282,7 @@ pub fn operation(entry: &str) -> Option<&'static str> {
 pub struct ModelEndpoint<'t> {
     /// In lower case; `openai` when absent.
     pub provider: String,
-    /// Where its API is, as far as it says so itself.
+    /// The URL of its API, if it sets one.
     pub base_url: Option<&'t str>,
     /// The model for embeddings.
     pub default_model: Option<&'t str>,
@@ -304,7 +304,7 @@ impl<'t> ModelEndpoint<'t> {
     }
 }
 
-/// The trimmed text at a path; `None` when it is absent, blank or no text.
+/// The trimmed text at a path; `None` if it is absent, blank or not a string.
 #[must_use]
 pub fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
     object.at(path).and_then(Tree::text).map(str::trim).filter(|text| !text.is_empty())

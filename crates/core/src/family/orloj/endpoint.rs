@@ -50,7 +50,7 @@ fn is_localhost(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
 }
 
-/// The address that stands in the place of a host: a dotted quad, or IPv6 in brackets. An IPv4
+/// The IP address in place of a host: a dotted quad, or IPv6 in brackets. An IPv4
 /// address mapped into IPv6 counts as itself.
 fn address(endpoint: &str) -> Option<IpAddr> {
     let host = Endpoint::parse(endpoint).host;
@@ -116,7 +116,7 @@ pub(super) fn contains_password(endpoint: &str) -> bool {
     password.is_some_and(|(_, password)| !password.is_empty()) || endpoint.contains(PASSWORD_KEY)
 }
 
-/// How a password stands in a connection string, and in the query of a URL.
+/// The key of a password in a connection string, and in the query of a URL.
 const PASSWORD_KEY: &str = "password=";
 
 /// The position at which Orloj inserts a password into a connection string, right before the first `@`;

@@ -22,7 +22,7 @@ pub(super) fn annotated(object: &Tree) -> Option<&str> {
     Some(or_default(text.trim()))
 }
 
-/// The annotation as it stands there.
+/// The annotation, unparsed.
 pub(super) fn annotation(object: &Tree) -> Option<&str> {
     object.at(&["metadata", "annotations", TARGET_NAMESPACE]).and_then(Tree::text)
 }
@@ -80,7 +80,7 @@ pub(super) struct NamespacedName<'t> {
 }
 
 impl<'t> NamespacedName<'t> {
-    /// Reads a reference that stands in an object of the Orloj namespace `home`.
+    /// Reads a reference in an object of the Orloj namespace `home`.
     pub(super) fn read(text: &'t str, home: &'t str) -> Self {
         match text.split_once('/') {
             Some((namespace, name)) => {
@@ -90,7 +90,7 @@ impl<'t> NamespacedName<'t> {
         }
     }
 
-    /// Whether such a name can exist.
+    /// Whether an object can have this name.
     pub(super) fn is_valid(&self) -> bool {
         !self.name.is_empty() && !self.name.contains(|c: char| c == '/' || c.is_whitespace())
     }
@@ -105,7 +105,7 @@ pub(super) struct SecretReference<'t> {
 }
 
 impl<'t> SecretReference<'t> {
-    /// Reads a reference that stands in an object of the Orloj namespace `home`.
+    /// Reads a reference in an object of the Orloj namespace `home`.
     pub(super) fn read(text: &'t str, home: &'t str) -> Self {
         let reference = NamespacedName::read(text, home);
         let (name, key) = match reference.name.split_once(':') {
@@ -125,7 +125,7 @@ impl<'t> SecretReference<'t> {
         self.written_key.is_some()
     }
 
-    /// Whether a pod can have this in a `secretKeyRef`: the apiserver takes it.
+    /// Whether the apiserver accepts this in a `secretKeyRef` of a pod.
     pub(super) fn is_valid_key_ref(&self) -> bool {
         /// The longest key of a Secret.
         const MAX_SECRET_KEY_BYTES: usize = 253;

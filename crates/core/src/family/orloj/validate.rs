@@ -30,7 +30,7 @@ const SCHEMA_CODES: Codes = Codes {
     type_message: schema_check::expected_type_message,
 };
 
-/// Names that stand for something else in the paths of Orloj's API.
+/// Names with another meaning in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
 const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 

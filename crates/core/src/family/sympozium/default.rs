@@ -66,7 +66,7 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     Some(Edit { op, pointer: Pointer::new("/spec/skills"), value: Value::Tree(Json::Array(list)), origins })
 }
 
-/// A skill as it stands in the Agent; `None` when it is no object.
+/// A skill of the Agent as JSON; `None` if it is not an object.
 fn skill(skill: &Tree) -> Option<Json> {
     skill.is_object().then_some(())?;
     let mut fields = Map::new();

@@ -46,7 +46,7 @@ pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>
     variables.list
 }
 
-/// The names of [`shared`] alone.
+/// The names of [`shared_variables`].
 #[must_use]
 pub fn shared_variable_names(ensemble: &Object, config: Option<&str>) -> Vec<Cow<'static, str>> {
     shared_variables(ensemble, "", config).into_iter().map(|variable| variable.name).collect()

@@ -67,7 +67,7 @@ fn arguments(raw: Option<&RawValue>) -> Vec<Text<'_>> {
     read(raw).unwrap_or_default()
 }
 
-/// The value of a flag as Go's `flag` package takes it: behind one dash or two, with `=` or as the
+/// The value of a flag as Go's `flag` package reads it: after one dash or two, with `=` or as the
 /// next word. The last one counts, and a blank one counts as none.
 /// Source: Go documentation, package flag, command line flag syntax.
 fn flag_value<'w>(arguments: &'w [Text<'_>], name: &str) -> Option<&'w str> {

@@ -142,7 +142,7 @@ impl<'p> MemoryVariables<'p> {
         }
     }
 
-    /// The kubelet fills the password in; it never stands in the pod.
+    /// The kubelet inserts the password; the pod never contains it.
     fn add_dsn(&mut self, text: &str, password_position: usize) {
         let (user, host) = text.split_at(password_position);
         let value = format!("{}:$({PASSWORD}){}", escape_references(user), escape_references(host));

@@ -61,9 +61,9 @@ struct WantedBuilder<'p, 's> {
     pod: PodContext<'p>,
     existing: ExistingEnv<'p>,
     found: Found<'s>,
-    /// Whether the agent gets its private memory: nothing stands in its way.
+    /// Whether the agent gets its private memory, without any conflict.
     private_on: bool,
-    /// All variables that the memory wants, in order.
+    /// All variables for the memory, in order.
     variables: Vec<Variable<'static>>,
     parts: WantedParts,
     /// Mounts of the agent, named by their path.

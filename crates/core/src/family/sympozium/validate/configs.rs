@@ -58,7 +58,7 @@ fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A plain name is what the CRD's schema wants; an object is what people copy from Agents.
+/// The CRD's schema requires a plain name, but users copy objects from Agents.
 fn skills(config: &AgentConfig<'_>, list: &Pointer) -> Vec<Finding> {
     let skills = config.tree.get("skills").map(Tree::elements).unwrap_or_default();
     let finding = |(index, skill): (usize, &Tree)| match skill {

@@ -23,7 +23,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// One number with its unit, and what stands behind it.
+/// One number with its unit, and the rest of the text.
 fn term(text: &str) -> Option<(i128, &str)> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {

@@ -122,7 +122,7 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGr
     findings
 }
 
-/// Trusted entries of an agent without peers are seen by itself alone.
+/// Only an agent itself sees its trusted entries if it has no peers.
 fn trusted_without_peers(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
     let mut reported = Vec::new();
     let mut findings = Vec::new();

@@ -58,7 +58,7 @@ fn agent_missing(subject: &Subject<'_>, name: &str) -> Finding {
         .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
 }
 
-/// A label that is there is left alone, though the Agent's counts at run time.
+/// Warns about a label that differs from the Agent's, which counts at run time.
 fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
     let (own, agents) =
         (run.at(&["metadata", "labels"])?.entry(ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);

@@ -9,7 +9,7 @@ use super::super::api::agent::text_at;
 use super::super::codes::RESERVED_VOLUME;
 use super::warn;
 
-/// What upstream's own webhook says of a reserved name, to the letter.
+/// The message of upstream's own webhook about a reserved name, verbatim.
 const RESERVED_MESSAGE: &str =
     "name is reserved by Sympozium (reserved: workspace, ipc, skills, tmp, memory, mcp-config)";
 
@@ -51,7 +51,7 @@ fn mounts(object: &Tree) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The entries of a list with a reserved name, and where the name stands.
+/// The reserved names in a list, with their pointers.
 fn reserved<'t>(object: &'t Tree, path: &'static [&'static str]) -> impl Iterator<Item = (Pointer, &'t str)> {
     let entries = object.at(path).map(Tree::elements).unwrap_or_default();
     let list = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));

@@ -25,7 +25,7 @@ const PACK_SIDECAR: &str = "skill-memory";
 pub(super) enum Mode<'s> {
     /// In a Deployment of its own.
     Service,
-    /// In a native sidecar, with what its SkillPack says.
+    /// In a native sidecar, configured by its SkillPack.
     Sidecar(Option<&'s Object>),
     /// In a sidecar that is in the pod already.
     SidecarPresent,

@@ -26,7 +26,7 @@ const IPC: &str = "ipc";
 const IPC_PATH: &str = "/ipc";
 
 impl<'s> WantedBuilder<'_, 's> {
-    /// On its node's network the server opens no port, and is reached by files alone.
+    /// On its node's network the server opens no port; the agent reaches it through files.
     pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
         self.private_on = true;
         if !self.pod.parts.host_network {
