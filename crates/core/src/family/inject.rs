@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A platform answers the three questions, in its `inject/recognise.rs`, `inject/find.rs` and
-//! `inject/want.rs`; the engine does the rest. [`env`] compares variables, [`parts`] inserts containers,
+//! `inject/want.rs`; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers,
 //! volumes and mounts, [`containers`] holds what added containers have in common, and [`marker`] records
 //! what was added.
 //!
