@@ -40,7 +40,7 @@ pub(crate) static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: None,
     namespace_of_pod: None,
     stand_in_pods: None,

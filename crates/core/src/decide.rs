@@ -1,8 +1,8 @@
 //! The decision: one pure function that the webhook and every command call.
 //!
 //! [`decide`] takes a request and a snapshot and returns findings and edits. It has no clock, no
-//! I/O and no randomness; the same input gives the same decision everywhere. What it cannot know it
-//! lists in [`Decision::unknown`].
+//! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
+//! look up in [`Decision::unknown`].
 
 mod preview;
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::family::inject::{INJECT_LABEL, label, marker};
+use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
 use crate::family::{self, common};
 use crate::model::change::is_metadata_only_update;
 use crate::model::decision::Decision;
@@ -48,7 +48,7 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
 }
 
-/// What the inject label of a pod says.
+/// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InjectMode<'p> {
     None,
@@ -66,10 +66,11 @@ fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
     }
 }
 
-/// The namespace that a pod says it belongs to, where a manifest names none.
-fn own_word<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
+/// The namespace that a pod declares by itself, for a manifest without one.
+fn declared_namespace<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
+    // A pod's own word counts whichever families are switched on.
     let all = family::ALL.iter().chain(families);
-    all.filter_map(|family| family.namespace_of_pod).find_map(|of_pod| of_pod(pod))
+    all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
 }
 
 fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
@@ -82,7 +83,7 @@ fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
 }
 
-/// Decides about a pod that is to be in a namespace, if that is known.
+/// Decides about a new pod; an empty `namespace` means that the request has none.
 fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
     let pod = match Pod::parse(pod) {
         Ok(pod) => pod,
@@ -98,20 +99,20 @@ fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let own_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace = first_of([namespace, own_namespace.unwrap_or_default()]);
+    let metadata_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
+    let namespace = first_non_empty([namespace, metadata_namespace.unwrap_or_default()]);
     let namespace = match (namespace, &snapshot.settings.namespace) {
-        ("", None) => own_word(&pod, &snapshot.settings.families).unwrap_or_default(),
+        ("", None) => declared_namespace(&pod, &snapshot.settings.families).unwrap_or_default(),
         _ => namespace,
     };
-    let (namespace, mut state) = place(namespace, snapshot);
-    let decision = inject(namespace, &pod, &snapshot.settings.families, &mut state);
+    let (namespace, mut state) = resolve_namespace(namespace, snapshot);
+    let decision = decide_injection(namespace, &pod, &snapshot.settings.families, &mut state);
     Decision { unknown: state.into_unknown(), ..decision }
 }
 
-/// Where an object is of which request or metadata say this. What they do not say the settings may;
-/// what nobody has placed counts as being in `default`.
-fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReader<'n>) {
+/// The namespace of an object, given the one of its request or metadata. Without that the settings
+/// decide, and without settings it is `default`; the reader then knows that it is an assumption.
+fn resolve_namespace<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReader<'n>) {
     match (namespace, &snapshot.settings.namespace) {
         ("", Some(given)) => (given, StateReader::new(snapshot)),
         ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot)),
@@ -119,8 +120,8 @@ fn place<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReade
     }
 }
 
-/// The first enabled family that knows the pod decides.
-fn inject(
+/// The first enabled family that recognises the pod decides.
+fn decide_injection(
     namespace: &str,
     pod: &Pod<'_>,
     families: &[&'static Family],
@@ -128,16 +129,18 @@ fn inject(
 ) -> Decision {
     let inject_mode = inject_mode(pod);
     let required = inject_mode == InjectMode::Required;
-    let known = families.iter().find_map(|family| Some((*family, (family.inject)(pod, namespace, state)?)));
-    let Some((family, injection)) = known else {
-        let spared = families.iter().any(|family| family.knows_other_pods.is_some_and(|knows| knows(pod)));
-        let refused = required && !spared;
+    let recognised =
+        families.iter().find_map(|family| Some((*family, (family.inject)(pod, namespace, state)?)));
+    let Some((family, injection)) = recognised else {
+        let is_other_pod =
+            families.iter().any(|family| family.knows_other_pods.is_some_and(|knows| knows(pod)));
+        let refused = required && !is_other_pod;
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     };
     let required = required && family.honours_required;
-    // What a pod says of itself counts more than what its namespace says.
-    let of_namespace = if required { None } else { namespace_label(namespace, state) };
-    if of_namespace == Some("disabled") {
+    // The label of a pod overrides that of its namespace.
+    let namespace_mode = if required { None } else { namespace_label(namespace, state) };
+    if namespace_mode == Some("disabled") {
         return Decision::pass(Reason::OptedOut);
     }
     let mut edits = Vec::new();
@@ -147,11 +150,11 @@ fn inject(
         edits.push(marker);
     }
     let severity = if required { Severity::Deny } else { Severity::Warn };
-    let told = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
-    let unmet: Vec<Finding> = told.map(|finding| Finding { severity, ..finding }).collect();
+    let reported = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
+    let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
     let admitted_without = unmet.first().filter(|_| !required);
     let event = admitted_without.and_then(|finding| {
-        let regarding = regarding(family, pod, namespace, state)?;
+        let regarding = involved_object(family, pod, namespace, state)?;
         Some(PodEvent { regarding, finding: finding.clone(), partly: !edits.is_empty() })
     });
     let mut findings = injection.warnings;
@@ -159,24 +162,25 @@ fn inject(
     if let InjectMode::Other(value) = inject_mode {
         findings.push(label_unknown(family, value));
     }
-    findings.extend(of_namespace.map(|value| namespace_label_unknown(family, namespace, value)));
-    findings.sort_by(|a, b| by_pointer(&a.pointer, &b.pointer));
+    findings.extend(namespace_mode.map(|value| namespace_label_unknown(family, namespace, value)));
+    findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
     let family = Some(family);
     Decision { findings, edits, required, event, family, ..Decision::pass(injection.reason) }
 }
 
-/// The object on whose behalf the pod runs. Readers of a namespace learn nothing of another one.
-fn regarding(
+/// The object on whose behalf the pod runs. One of another namespace is dropped: an Event about it would
+/// show that namespace to readers of this one.
+fn involved_object(
     family: &'static Family,
     pod: &Pod<'_>,
     namespace: &str,
     state: &StateReader<'_>,
 ) -> Option<InvolvedObject> {
-    let referrer = (family.referrer)(pod, namespace, state);
-    referrer.filter(|referrer| referrer.namespace == namespace)
+    let object = (family.involved_object)(pod, namespace, state);
+    object.filter(|object| object.namespace == namespace)
 }
 
-/// What the inject label of a namespace says.
+/// The value of the inject label of a namespace.
 fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
     match state.get(&NAMESPACE, "", namespace) {
         Lookup::Found(object) => object.label(INJECT_LABEL),
@@ -189,7 +193,7 @@ fn label_unknown(family: &'static Family, value: &str) -> Finding {
         "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
         quoted(value)
     );
-    Finding::warn(family.inject_label_unknown, label(INJECT_LABEL), message)
+    Finding::warn(family.inject_label_unknown, label_pointer(INJECT_LABEL), message)
 }
 
 fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str) -> Finding {
@@ -203,7 +207,7 @@ fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str
 
 fn not_recognised() -> Decision {
     let message = "the pod requires its memory, but has no label by which an enabled family knows it";
-    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label(INJECT_LABEL), message)
+    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label_pointer(INJECT_LABEL), message)
         .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
     Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
 }
@@ -218,8 +222,8 @@ fn decide_resource(
         return Decision::pass(Reason::NotJudged);
     }
     let deleted = request.operation == Operation::Delete;
-    let judged = if deleted { request.old_object } else { request.object };
-    let object = match judged.map(|text| Tree::parse(text, &kind.schema)) {
+    let text = if deleted { request.old_object } else { request.object };
+    let object = match text.map(|text| Tree::parse(text, &kind.schema)) {
         Some(Ok(object)) => object,
         Some(Err(_)) => return Decision::pass(Reason::Unreadable),
         None if deleted => return Decision::pass(Reason::NotJudged),
@@ -233,22 +237,25 @@ fn decide_resource(
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse(text, &kind.schema).ok());
-    let own = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
-    let name = first_of([&request.name, own("name")]);
-    let namespace = first_of([&request.namespace, own("namespace")]);
-    let (namespace, state) =
-        if kind.namespaced { place(namespace, snapshot) } else { ("", StateReader::new(snapshot)) };
+    let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_non_empty([&request.name, metadata("name")]);
+    let namespace = first_non_empty([&request.namespace, metadata("namespace")]);
+    let (namespace, state) = if kind.namespaced {
+        resolve_namespace(namespace, snapshot)
+    } else {
+        ("", StateReader::new(snapshot))
+    };
     let operation = request.operation;
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
-    judge(family, &subject, state)
+    decide_subject(family, &subject, state)
 }
 
-/// The first text that says something: the request's word counts before the object's own.
-fn first_of<const N: usize>(texts: [&str; N]) -> &str {
+/// The first text that is not empty. Callers put the request before the object's own metadata.
+fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn judge(family: &'static Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> Decision {
+fn decide_subject(family: &'static Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> Decision {
     let mut findings = (family.validate)(subject, &mut state);
     if let Some(old) = subject.old {
         ratchet(family, subject, old, &mut findings, &mut state);
@@ -271,8 +278,8 @@ fn judge(family: &'static Family, subject: &Subject<'_>, mut state: StateReader<
     Decision { findings, edits, unknown, family, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
-/// A denial that the stored object already earned only warns: what is stored can still be labelled,
-/// annotated and freed of finalizers.
+/// Turns each denial that the stored object already deserves into a warning, so that a stored object can
+/// still be labelled, annotated and freed of its finalizers.
 /// Source: Kubernetes documentation, CRD validation ratcheting.
 fn ratchet(
     family: &'static Family,
@@ -287,17 +294,17 @@ fn ratchet(
     let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
     let old_findings = (family.validate)(&stored, state);
     let denied = old_findings.iter().filter(|old| old.severity == Severity::Deny);
-    let known: BTreeSet<_> = denied.map(Finding::fingerprint).collect();
+    let old_denials: BTreeSet<_> = denied.map(Finding::fingerprint).collect();
     for finding in findings {
-        if known.contains(&finding.fingerprint()) {
+        if old_denials.contains(&finding.fingerprint()) {
             finding.severity = Severity::Warn;
         }
     }
 }
 
-/// The order of two places in an object whose fields stand in the order of their names, as the
-/// apiserver sends them.
-fn by_pointer(a: &Pointer, b: &Pointer) -> Ordering {
+/// Orders two pointers by position, in an object whose fields are sorted by name, as the apiserver
+/// sends them.
+fn compare_pointers(a: &Pointer, b: &Pointer) -> Ordering {
     fn key(token: Cow<'_, str>) -> (usize, Cow<'_, str>) {
         (token.parse().unwrap_or(0), token)
     }

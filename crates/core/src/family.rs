@@ -1,8 +1,8 @@
 //! The platforms: one folder and one row each, and the list of the rows.
 //!
-//! A row ([`Family`]) is all that the rest of memgate knows of a platform; it stands at the head of the
-//! platform's folder. Platforms never use each other. What they share stands in [`schema_check`],
-//! [`suggest`], [`naming`], [`quantity`], [`url`] and [`inject`].
+//! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
+//! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`quantity`],
+//! [`url`] and the injection engine, [`inject`].
 
 pub mod ark;
 pub mod arkonis;
@@ -24,11 +24,11 @@ use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::settings::Settings;
 
-/// Every platform, in the order in which they are asked about a pod.
+/// Every platform. The first one that recognises a pod decides about it.
 pub static ALL: [&Family; 5] =
     [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY];
 
-/// Without a choice every platform is switched on.
+/// By default every platform is enabled.
 impl Default for Settings {
     fn default() -> Self {
         Self { families: ALL.to_vec(), namespace: None, platforms: PlatformSettings::default() }
@@ -41,12 +41,12 @@ pub fn find(name: &str) -> Option<&'static Family> {
     ALL.into_iter().find(|family| family.name == name)
 }
 
-/// Every finding code of these platforms, those of no platform first.
+/// Every finding code of these platforms, after the common ones.
 pub fn codes<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Code> + use<'f> {
     common::ALL.into_iter().chain(families.iter().flat_map(|family| family.codes).copied())
 }
 
-/// The kind under which a platform validates objects of this group and kind, if any does.
+/// The platform that validates objects of this group and kind, with its row for the kind.
 #[must_use]
 pub fn validated(
     families: &[&'static Family],
@@ -59,22 +59,22 @@ pub fn validated(
     })
 }
 
-/// What an annotation's key must start with for an object of this group and kind to be validated;
-/// `None` where no annotation is needed.
+/// The prefix that an annotation's key must have for an object of this group and kind to be validated;
+/// `None` if every object is validated.
 #[must_use]
 pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static str> {
     let mut kinds = families.iter().flat_map(|family| family.validated_if_annotated);
     kinds.find(|(known, _)| known.is(group, kind)).map(|(_, start)| *start)
 }
 
-/// The kind under which an object of this group and kind enters the state, if decisions of any of these
-/// platforms can ask for it.
+/// The kind under which an object of this group and kind enters the state; `None` if no decision of
+/// these platforms looks it up.
 #[must_use]
 pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static Kind> {
     state_kinds(families).find(|known| known.is(group, kind))
 }
 
-/// Every kind of which objects enter the state; some come more than once.
+/// Every kind whose objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
     let looked_up = |family: &&'static Family| family.watched.iter().chain(family.fetched).copied();
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])

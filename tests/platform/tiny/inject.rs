@@ -1,8 +1,9 @@
 //! What a pod lacks to have its Notebook.
 
-use memgate::family::inject::env::{Existing, Variable};
+use memgate::family::inject::env::{ExistingEnv, Variable};
 use memgate::family::inject::{
-    Conflict, Wanted, WantedInContainer, field, label, maker, merge, resource, unmet,
+    Conflict, Wanted, WantedInContainer, controller_of, field_origin, label_pointer, merge, resource_name,
+    unmet,
 };
 use memgate::model::event::InvolvedObject;
 use memgate::model::finding::Finding;
@@ -24,14 +25,19 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
         Lookup::Found(notebook) => notebook,
         Lookup::Absent | Lookup::Unknown => {
             let message = format!("Notebook \"{name}\" not found");
-            return Some(*unmet(Reason::ReferenceMissing, &NOTEBOOK_NOT_FOUND, label(LABEL), message));
+            return Some(*unmet(
+                Reason::ReferenceMissing,
+                &NOTEBOOK_NOT_FOUND,
+                label_pointer(LABEL),
+                message,
+            ));
         }
     };
     let url = notebook.tree.at(&["spec", "url"]).and_then(Tree::text)?;
-    let origin = field(&resource(NOTEBOOK.kind, notebook), "spec.url");
+    let origin = field_origin(&resource_name(NOTEBOOK.kind, notebook), "spec.url");
     let containers = pod.containers().iter().enumerate().map(|(index, container)| {
         let url = Variable::literal(URL, url, origin.clone());
-        WantedInContainer::variables(index, container, Existing::of(container, &[URL]), vec![url])
+        WantedInContainer::variables(index, container, ExistingEnv::read(container, &[URL]), vec![url])
     });
     let memory = vec![format!("Notebook/{name}")];
     let wanted = Wanted { memory, containers: containers.collect(), ..Wanted::default() };
@@ -41,7 +47,11 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     }))
 }
 
-/// What made the pod: no object of the platform stands for it.
-pub(crate) fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
-    maker(pod, namespace)
+/// The pod's controller: the platform has no object for a pod.
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    _state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
+    controller_of(pod, namespace)
 }

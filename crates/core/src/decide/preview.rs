@@ -1,8 +1,8 @@
-//! What will be said of the pods of a workload, told to whoever writes the workload: warnings about a
-//! pod reach the controller that makes it, and nobody else.
+//! Warns the author of a workload about the pods that it will make. Warnings about a pod only reach the
+//! controller that creates it.
 //!
-//! Nothing is changed and nothing refused. The findings are those of the pod that the template stands
-//! for, at their place in the workload.
+//! A preview changes nothing and refuses nothing. Its findings are those of a pod made from the template,
+//! with pointers into the workload.
 
 use crate::model::change::is_metadata_only_update;
 use crate::model::decision::Decision;
@@ -13,7 +13,7 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::workload::Workload;
 
-use super::{decide_new_pod, first_of};
+use super::{decide_new_pod, first_non_empty};
 
 pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
@@ -27,21 +27,21 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
         return Decision::pass(Reason::Deleting);
     }
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
-    let namespace = first_of([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
+    let namespace = first_non_empty([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
     let pod = decide_new_pod(template.get(), namespace, snapshot);
-    let at = Pointer::new(workload.template);
+    let template_pointer = Pointer::new(workload.template);
     Decision {
-        findings: pod.findings.into_iter().map(|finding| told(finding, &at)).collect(),
+        findings: pod.findings.into_iter().map(|finding| in_template(finding, &template_pointer)).collect(),
         unknown: pod.unknown,
         phase: Phase::Validate,
-        ..Decision::pass(reason(pod.reason))
+        ..Decision::pass(preview_reason(pod.reason))
     }
 }
 
-/// A finding about a pod as one about the template at `at`.
-fn told(finding: Finding, at: &Pointer) -> Finding {
-    let pointer = at.join(&finding.pointer);
-    // Some messages begin with their place.
+/// Moves a finding about a pod to the template at `template_pointer`.
+fn in_template(finding: Finding, template_pointer: &Pointer) -> Finding {
+    let pointer = template_pointer.join(&finding.pointer);
+    // Some messages begin with the field.
     let message = match finding.message.strip_prefix(&finding.pointer.field()) {
         Some(rest) if rest.starts_with(':') => format!("{}{rest}", pointer.field()),
         _ => finding.message,
@@ -50,20 +50,20 @@ fn told(finding: Finding, at: &Pointer) -> Finding {
         Severity::Warn => message,
         Severity::Deny => format!("its pods will be refused: {message}"),
     };
-    let related = finding.related.map(|(other, label)| (at.join(&other), label));
+    let related = finding.related.map(|(other, label)| (template_pointer.join(&other), label));
     Finding { severity: Severity::Warn, pointer, message, related, on_rewrite: false, ..finding }
 }
 
-/// What made nobody look at the pods stays the reason.
-const fn reason(of_pod: Reason) -> Reason {
-    match of_pod {
+/// A pod that was not examined passes its reason on to the workload.
+const fn preview_reason(pod_reason: Reason) -> Reason {
+    match pod_reason {
         Reason::NotOurs
         | Reason::NotJudged
         | Reason::OptedOut
         | Reason::MirrorPod
         | Reason::Deleting
-        | Reason::Malformed => of_pod,
-        // Not a word about a part of the workload that memgate has no business with.
+        | Reason::Malformed => pod_reason,
+        // Checking the form of a template is up to the apiserver.
         Reason::Unreadable => Reason::Malformed,
         Reason::NotRecognised
         | Reason::NoMemory
@@ -90,15 +90,16 @@ mod tests {
 
     #[test]
     fn moves_a_finding_into_the_workload() {
-        let at = Pointer::new("/spec/template");
+        let template_pointer = Pointer::new("/spec/template");
         let pointer = Pointer::new("/spec/hostNetwork");
         let other = Pointer::new("/spec/dnsPolicy");
         let finding = Finding::warn(&CODE, pointer.clone(), "spec.hostNetwork: is odd");
-        let moved = told(finding.related(other, "this"), &at);
+        let moved = in_template(finding.related(other, "this"), &template_pointer);
         assert_eq!(moved.pointer.as_str(), "/spec/template/spec/hostNetwork");
         assert_eq!(moved.message, "spec.template.spec.hostNetwork: is odd");
         assert_eq!(moved.related, Some((Pointer::new("/spec/template/spec/dnsPolicy"), "this")));
-        let denial = told(Finding::deny(&CODE, pointer, "spec.hostNetworks are odd"), &at);
+        let denial =
+            in_template(Finding::deny(&CODE, pointer, "spec.hostNetworks are odd"), &template_pointer);
         assert_eq!(denial.severity, Severity::Warn);
         assert_eq!(denial.message, "its pods will be refused: spec.hostNetworks are odd");
     }

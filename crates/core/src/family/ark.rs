@@ -1,7 +1,8 @@
 //! Memory and Query of ark.mckinsey.com.
 //!
-//! Beside the four faces, what they share: [`value`] says which of several given values the platform
-//! takes, [`address`] reads URLs, [`service`] finds ports.
+//! A Memory points to an HTTP service and a Query claims one. A pod opts in with an annotation and gets
+//! environment variables. The faces share [`value`] (which of several values the platform uses),
+//! [`address`] (URLs) and [`service`] (ports).
 
 pub mod address;
 pub mod api;
@@ -45,7 +46,7 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: None,
     namespace_of_pod: None,
     stand_in_pods: None,

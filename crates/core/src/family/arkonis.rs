@@ -1,8 +1,8 @@
 //! ArkMemory, ArkAgent and ArkSettings of arkonis.dev, their older names and their successor.
 //!
-//! An ArkMemory says where an agent's memory lives; an ArkAgent of the same namespace names it; the
-//! container `agent` of the agent's pods gets environment variables. There is no sidecar, volume or
-//! memory server in this family.
+//! An ArkMemory says where an agent's memory is, and an ArkAgent of the same namespace refers to it. The
+//! container `agent` of the agent's pods gets environment variables. This family has no sidecars, volumes
+//! or memory servers.
 
 pub mod api;
 pub mod cel_rules;
@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: None,
     namespace_of_pod: None,
     stand_in_pods: None,

@@ -1,4 +1,4 @@
-//! How a family writes its table of finding codes.
+//! The macro for a family's table of finding codes.
 
 /// Makes one `static` per code and the list `ALL`: `codes! { "family"; /// doc NAME = "kebab-name", Cause; }`.
 ///

@@ -1,8 +1,8 @@
-//! The finding codes of no family: they are about pods that no family knows.
+//! The finding codes about pods that do not belong to a family.
 
 use crate::family::codes::codes;
 
 codes! { "memgate";
-    /// A pod that requires its memory, and no enabled family knows it.
+    /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
 }

@@ -1,4 +1,4 @@
-//! The one injection engine: what a pod shall have, merged with what it has.
+//! The injection engine: merges what a pod should have with what it has.
 //!
 //! ```text
 //! platform:  is this pod mine? ──▶ which memory? ──▶ what does it want?
@@ -7,13 +7,13 @@
 //! ```
 //!
 //! A platform answers the three questions, in its `inject/recognise.rs`, `inject/find.rs` and
-//! `inject/want.rs`; everything behind them is here. [`env`] compares variables, [`parts`] inserts
-//! containers, volumes and mounts, [`containers`] holds what added containers have in common, and
-//! [`marker`] writes down what was added.
+//! `inject/want.rs`; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers,
+//! volumes and mounts, [`containers`] holds what added containers have in common, and [`marker`] records
+//! what was added.
 //!
-//! What a pod already says wins: nothing is reordered or removed, and replaced only where a variable
-//! says so. Edits come in an order in which each one's pointer is right when its turn comes; edits inside
-//! a list element come before inserts into that list.
+//! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
+//! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
+//! so edits inside a list element come before inserts into that list.
 
 pub mod containers;
 pub mod env;
@@ -34,54 +34,53 @@ use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::view;
 
-use self::env::{Existing, Place, Variable, compare};
-use self::parts::{Mounts, Part, PodParts, WantedParts};
+use self::env::{ExistingEnv, Position, Variable, compare};
+use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 
-/// The label by which a pod or a namespace opts out of injection, or a pod insists on it.
+/// The label by which a pod or a namespace opts out of injection, or a pod requires it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
 
-/// The annotation that says what memgate added. Informative only: nothing is decided by it.
+/// The annotation that lists what memgate added. It informs readers; no decision depends on it.
 pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";
 
-/// What a pod shall have for its memory.
+/// What a pod should have for its memory.
 #[derive(Default)]
 pub struct Wanted<'w> {
     /// The memory resources, as the marker annotation names them.
     pub memory: Vec<String>,
-    /// What containers shall have.
+    /// What its containers should have.
     pub containers: Vec<WantedInContainer<'w>>,
-    /// What else the pod shall have, beside the lists as they are. `None` where a platform adds variables
-    /// only.
-    pub parts: Option<(WantedParts, &'w PodParts<'w>)>,
-    /// What stands in the way of some of the memory; refuses a pod that requires it.
+    /// What else the pod should have, with its existing lists. `None` where a platform only adds variables.
+    pub parts: Option<(WantedParts, &'w ExistingParts<'w>)>,
+    /// Why some of the memory cannot be had; refuses a pod that requires it.
     pub unmet: Vec<Finding>,
-    /// What is worth a warning besides variables with other values.
+    /// Warnings, besides those about variables with other values.
     pub warnings: Vec<Finding>,
-    /// Whether the platform saw a conflict of its own.
+    /// Whether the platform found a conflict by itself.
     pub conflict: bool,
 }
 
-/// What one container shall have.
+/// What one container should have.
 pub struct WantedInContainer<'w> {
     /// Its index among the pod's containers.
     pub index: usize,
-    /// The container as it is.
+    /// The existing container.
     pub container: &'w Container<'w>,
-    /// Its variables that can be about memory.
-    pub existing: Existing<'w>,
+    /// The variables in it that can concern memory.
+    pub existing: ExistingEnv<'w>,
     /// The variables, in their order.
     pub env: Vec<Variable<'w>>,
-    /// Where they go.
-    pub place: Place,
-    /// The mounts, none of which is there yet, and those that are.
-    pub mounts: (Vec<Part>, Mounts<'w>),
+    /// Where they are inserted.
+    pub position: Position,
+    /// The missing mounts, and the existing ones.
+    pub mounts: (Vec<WantedPart>, ExistingMounts<'w>),
 }
 
-/// A variable that is there with another value.
+/// A variable that the container sets to another value.
 pub struct Conflict<'c> {
     /// The name of the container.
     pub container: &'c str,
-    /// What is wanted.
+    /// The variable as it is wanted.
     pub variable: &'c Variable<'c>,
     /// The container's `env`.
     pub list: Pointer,
@@ -95,14 +94,21 @@ impl<'w> WantedInContainer<'w> {
     pub fn variables(
         index: usize,
         container: &'w Container<'w>,
-        existing: Existing<'w>,
+        existing: ExistingEnv<'w>,
         env: Vec<Variable<'w>>,
     ) -> Self {
-        Self { index, container, existing, env, place: Place::Front, mounts: (Vec::new(), Mounts::default()) }
+        Self {
+            index,
+            container,
+            existing,
+            env,
+            position: Position::Front,
+            mounts: (Vec::new(), ExistingMounts::default()),
+        }
     }
 }
 
-/// Adds what is missing. `warning` is what a platform says of a variable with another value, which stays.
+/// Adds what is missing. A variable with another value stays, and `warning` makes the finding about it.
 #[must_use]
 pub fn merge(wanted: Wanted<'_>, warning: impl Fn(&Conflict<'_>) -> Finding) -> Injection {
     let mut added = Added { memory: wanted.memory, ..Added::default() };
@@ -124,7 +130,7 @@ pub fn merge(wanted: Wanted<'_>, warning: impl Fn(&Conflict<'_>) -> Finding) -> 
     Injection { unmet: wanted.unmet, warnings, edits, added, ..Injection::nothing(reason) }
 }
 
-/// Merges one container; says whether it has a variable with another value, which stays.
+/// Merges one container. Returns whether it keeps a variable with another value.
 fn merge_container(
     wanted: WantedInContainer<'_>,
     warning: &impl Fn(&Conflict<'_>) -> Finding,
@@ -132,13 +138,13 @@ fn merge_container(
     warnings: &mut Vec<Finding>,
     added: &mut Added,
 ) -> bool {
-    let WantedInContainer { index, container, existing, env, place, mounts: (mounts, mounted) } = wanted;
+    let WantedInContainer { index, container, existing, env, position, mounts: (mounts, mounted) } = wanted;
     let name = container.name.as_deref().unwrap_or_default();
     let (mut names, mut conflict) = (Vec::new(), false);
     let comparison = compare(&existing, env);
-    // A `replace` comes before the `add`s, which shift what stands behind them.
+    // A `replace` comes before the `add`s, which shift the entries behind them.
     for (at, variable) in comparison.different {
-        let list = env::list(index);
+        let list = env::pointer(index);
         let entry = list.index(at);
         if variable.replaces {
             names.push(variable.name.clone());
@@ -153,7 +159,7 @@ fn merge_container(
         added.env.push((name.to_owned(), names));
     }
     let block = comparison.missing.into_iter().map(Variable::into_entry);
-    edits.extend(env::insert(index, container.env.as_deref(), block, place));
+    edits.extend(env::insert(index, container.env.as_deref(), block, position));
     if !mounts.is_empty() {
         let paths = mounts.iter().map(|mount| mount.name.clone().into()).collect();
         added.mounts.push((name.to_owned(), paths));
@@ -162,7 +168,7 @@ fn merge_container(
     conflict
 }
 
-/// Only literals are ever replaced.
+/// Only literals are replaced.
 fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
     let (variable, origin) = variable.into_entry();
     let text = match variable.source {
@@ -172,16 +178,16 @@ fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
     Edit { op: Op::Replace, pointer: entry.key("value"), value: Value::Text(text), origins: vec![origin] }
 }
 
-/// Why a pod gets nothing at all; boxed, since it is the rare way out.
+/// Why a pod gets nothing. Boxed, since it is rare and large.
 pub type Unmet = Box<Injection>;
 
-/// Nothing is changed, because of this.
+/// Changes nothing, and reports why.
 #[must_use]
 pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection::unmet(reason, Finding::warn(code, at, message)))
 }
 
-/// The agent claims no memory: only a pod that requires memory is told.
+/// Changes nothing because the agent claims no memory. Only a pod that requires memory gets the finding.
 #[must_use]
 pub fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection { quiet: true, ..*unmet(Reason::NoMemory, code, at, message) })
@@ -194,45 +200,46 @@ pub fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize, &'p C
     containers.find(|(_, container)| container.name.as_deref() == Some(name))
 }
 
-/// `Kind namespace/name`, as origins name a resource.
+/// The name of a resource in origins: `Kind namespace/name`.
 #[must_use]
-pub fn resource(kind: &str, object: &Object) -> Arc<str> {
+pub fn resource_name(kind: &str, object: &Object) -> Arc<str> {
     format!("{kind} {}/{}", object.namespace, object.name).into()
 }
 
-/// A field of a resource as the origin of an edit.
+/// The origin of an edit that comes from a field of a resource.
 #[must_use]
-pub fn field(resource: &Arc<str>, field: impl Into<Cow<'static, str>>) -> Origin {
+pub fn field_origin(resource: &Arc<str>, field: impl Into<Cow<'static, str>>) -> Origin {
     Origin { resource: Arc::clone(resource), field: field.into(), rule: "" }
 }
 
 /// The pointer to a label of a pod.
 #[must_use]
-pub fn label(key: &str) -> Pointer {
+pub fn label_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/labels").key(key)
 }
 
 /// The pointer to an annotation of a pod.
 #[must_use]
-pub fn annotation(key: &str) -> Pointer {
+pub fn annotation_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }
 
-/// The longest text in a good owner reference: a group of 253 characters, a slash and a version of 63.
+/// The longest valid text in an owner reference: a group of 253 characters, a slash and a version of 63.
 const MAX_OWNER_FIELD_BYTES: usize = 317;
 
-/// The object that made a pod, by the pod's own word: what to look at where no object of a family is
-/// known. `None` for a pod that was made by hand.
+/// The controller that a pod's owner references name. Events regard it where no object of the family is
+/// known. `None` for a pod without a controller.
 #[must_use]
-pub fn maker(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
+pub fn controller_of(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
-    let maker = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-    // Nobody has checked the pod yet, and this is kept for a while.
+    let controller = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+    // The apiserver has not validated the pod yet, and the event queue keeps these texts: bound them.
     let text = |text: Option<view::Text<'_>>| {
         text.filter(|text| text.len() <= MAX_OWNER_FIELD_BYTES).map(|text| text.0.into_owned())
     };
-    let name = text(maker.name).filter(|name| is_dns_subdomain(name))?;
-    let (api_version, kind, uid) = (text(maker.api_version)?, text(maker.kind)?, text(maker.uid)?);
+    let name = text(controller.name).filter(|name| is_dns_subdomain(name))?;
+    let (api_version, kind, uid) =
+        (text(controller.api_version)?, text(controller.kind)?, text(controller.uid)?);
     let (kind, namespace) = (kind.into(), namespace.to_owned());
     Some(InvolvedObject { api_version, kind, namespace, name, uid, known: false })
 }

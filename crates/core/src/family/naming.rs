@@ -1,10 +1,10 @@
-//! How messages name several things.
+//! Lists of names in messages.
 
-/// These names, at most `most` of them: `a, b, c and 2 more`.
+/// Lists these names, at most `most` of them: `a, b, c and 2 more`.
 #[must_use]
-pub fn and_more(names: &[String], most: usize) -> String {
-    let shown = names.get(..most).unwrap_or(names).join(", ");
-    match names.len().saturating_sub(most) {
+pub fn and_more(names: &[String], max_names: usize) -> String {
+    let shown = names.get(..max_names).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(max_names) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

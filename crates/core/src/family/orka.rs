@@ -1,16 +1,16 @@
 //! Durable memory of the Tasks of core.orka.ai.
 //!
-//! There is no memory resource: memories are rows behind the controller's API, and the worker of a
-//! Task of type `ai` puts some of them into its prompt. Annotations on a Task, its scheduled
-//! parent, its Agent and its Namespace say whether and how many; memgate writes that as up to three
-//! plain variables into the container `worker`.
+//! Orka has no memory resource. Memories are rows behind the controller's API, and the worker of a Task of
+//! type `ai` puts some of them into its prompt. Annotations on a Task, its scheduled parent, its Agent and
+//! its Namespace set whether and how many. memgate writes these settings as up to three plain variables
+//! into the container `worker`.
 //!
 //! ```text
 //! pod ──ORKA_TASK_NAME──▶ Task ──label──▶ scheduled parent
 //!                           └──agentRef──▶ Agent, then the Namespace of the pod
 //! ```
 //!
-//! Memory is best effort there: no pod is ever refused.
+//! Memory is best effort in Orka, so pods are never refused.
 
 pub mod api;
 pub mod cel_rules;
@@ -56,8 +56,8 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
-    knows_other_pods: Some(inject::is_of_orka),
-    namespace_of_pod: Some(inject::home),
+    involved_object: inject::involved_object,
+    knows_other_pods: Some(inject::is_orka_pod),
+    namespace_of_pod: Some(inject::declared_namespace),
     stand_in_pods: None,
 };

@@ -1,9 +1,9 @@
 //! Memory, Agent and ModelEndpoint of orloj.dev.
 //!
-//! A Memory says where an agent's memory lives, a ModelEndpoint who makes its embeddings; an Agent
-//! names the Memory and the operations that it may use; the container `agent` of the agent's Job gets
-//! environment variables. Orloj has namespaces of its own, which an annotation can point elsewhere;
-//! every reference is one within these (`namespace`).
+//! A Memory says where an agent's memory is, and a ModelEndpoint serves its embeddings. An Agent refers to
+//! the Memory and lists the operations that it may use. The container `agent` of the agent's Job gets
+//! environment variables. Orloj has its own namespaces, which an annotation can override, and every
+//! reference is resolved in these (`namespace`).
 
 pub mod api;
 pub mod cel_rules;
@@ -13,8 +13,8 @@ pub mod inject;
 pub mod validate;
 
 mod endpoint;
+mod message;
 mod namespace;
-mod wording;
 
 use crate::model::family::Family;
 
@@ -48,7 +48,7 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: None,
     namespace_of_pod: None,
     stand_in_pods: None,

@@ -1,7 +1,7 @@
-//! Quantities as Kubernetes reads them, such as the size of a volume or the memory of a container.
+//! Kubernetes quantities, such as the size of a volume or the memory of a container.
 
-/// The value in billionths, rounded up, as Kubernetes rounds what is smaller; `None` when it is no
-/// quantity. What is beyond all sizes counts as the largest number.
+/// The value in billionths, rounded up as Kubernetes does; `None` if the text is not a quantity. A value
+/// that does not fit counts as the largest number.
 /// Source: k8s.io/apimachinery, `pkg/api/resource/quantity.go`.
 #[must_use]
 pub fn billionths(text: &str) -> Option<i128> {
@@ -15,20 +15,20 @@ pub fn billionths(text: &str) -> Option<i128> {
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
         return None;
     }
-    let scale = scale_of(suffix)?;
+    let scale = parse_suffix(suffix)?;
     let digits = format!("{whole}{fraction}");
     let exponent = scale.tens - i64::try_from(fraction.len()).ok()?;
     let value = scaled(digits.trim_start_matches('0'), exponent, scale.twos);
     Some(if negative { -value } else { value })
 }
 
-/// A power of ten in billionths, and one of two.
+/// The factor of a suffix: a power of ten, in billionths, times a power of two.
 struct Scale {
     tens: i64,
     twos: u32,
 }
 
-fn scale_of(suffix: &str) -> Option<Scale> {
+fn parse_suffix(suffix: &str) -> Option<Scale> {
     let tens = |tens| Scale { tens: tens + 9, twos: 0 };
     let twos = |twos| Scale { tens: 9, twos };
     Some(match suffix {

@@ -1,7 +1,7 @@
-//! What a kind's [`Schema`] says by itself: wrong JSON types and unknown fields.
+//! Checks an object against its kind's [`Schema`]: wrong JSON types and unknown fields.
 //!
-//! In a cluster the apiserver has refused the one and pruned the other before a webhook is called;
-//! outside, these checks stand in for it.
+//! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
+//! These checks replace it for files.
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Code, Finding, quoted};
@@ -9,59 +9,59 @@ use crate::model::pointer::Pointer;
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
 
-/// The codes under which a family reports.
+/// The codes and messages with which a family reports.
 #[derive(Debug, Clone, Copy)]
 pub struct Codes {
     /// A wrong JSON type; denies.
     pub field_type: &'static Code,
     /// A field that the schema does not have; warns.
     pub unknown_field: &'static Code,
-    /// The message about such a field, given the field and what was probably meant.
+    /// The message about an unknown field, given the field and the one that was probably meant.
     pub unknown_message: fn(&str, Option<&str>) -> String,
-    /// The message about a wrong type, given the field, the type that is expected and the one that is
-    /// there.
+    /// The message about a wrong type, given the field, the expected type and the actual one.
     pub type_message: fn(&str, &str, &str) -> String,
 }
 
 /// The usual message about a wrong type.
 #[must_use]
-pub fn expected(field: &str, expected: &str, got: &str) -> String {
+pub fn expected_type_message(field: &str, expected: &str, got: &str) -> String {
     format!("{field}: expected {expected}, got {got}")
 }
 
 /// The usual message about an unknown field.
 #[must_use]
-pub fn will_be_dropped(field: &str, meant: Option<&str>) -> String {
+pub fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
     format!("{field}: unknown field, it will be dropped{}", did_you_mean(meant))
 }
 
-/// Checks a whole object. Its `metadata` is left to the apiserver.
+/// Checks an object, except for its `metadata`, which the apiserver checks.
 #[must_use]
 pub fn check(object: &Tree, schema: &Schema, codes: Codes) -> Vec<Finding> {
     let mut findings = Vec::new();
-    walk(object, schema, Way::Root, codes, &mut findings);
+    check_value(object, schema, Path::Root, codes, &mut findings);
     findings
 }
 
-/// Takes out the findings that stand at or below a field of the wrong type: nothing more can be
-/// said there.
+/// Removes other findings at or below a field of the wrong type: they would only repeat that the value
+/// cannot be read.
 #[must_use]
-pub fn beside_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
+pub fn drop_below_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let wrong: Vec<Pointer> =
         findings.iter().filter(|f| f.code == codes.field_type).map(|f| f.pointer.clone()).collect();
-    let silenced = |f: &Finding| f.code != codes.field_type && wrong.iter().any(|w| w.holds(&f.pointer));
-    findings.into_iter().filter(|finding| !silenced(finding)).collect()
+    let below_wrong_type =
+        |f: &Finding| f.code != codes.field_type && wrong.iter().any(|w| w.holds(&f.pointer));
+    findings.into_iter().filter(|finding| !below_wrong_type(finding)).collect()
 }
 
-/// The way from the root down to a value; becomes a pointer only where there is something to say.
+/// The path from the root to a value. It becomes a pointer only for a finding, to save allocations.
 #[derive(Clone, Copy)]
-enum Way<'w> {
+enum Path<'w> {
     Root,
     Key(&'w Self, &'static str),
     Index(&'w Self, usize),
 }
 
-impl Way<'_> {
+impl Path<'_> {
     fn pointer(self) -> Pointer {
         match self {
             Self::Root => Pointer::root(),
@@ -71,7 +71,7 @@ impl Way<'_> {
     }
 }
 
-fn walk(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes, findings: &mut Vec<Finding>) {
+fn check_value(tree: &Tree, schema: &Schema, here: Path<'_>, codes: Codes, findings: &mut Vec<Finding>) {
     if let Some(finding) = wrong_type(tree, schema, here, codes) {
         findings.push(finding);
         return;
@@ -81,26 +81,26 @@ fn walk(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes, findings: &mu
     }
     for field in schema.fields().iter().filter(|field| field.name != "metadata") {
         if let Some(value) = tree.get(field.name) {
-            walk(value, &field.schema, Way::Key(&here, field.name), codes, findings);
+            check_value(value, &field.schema, Path::Key(&here, field.name), codes, findings);
         }
     }
     if let Tree::Texts(_, others) = tree {
-        findings.extend(others.iter().map(|(key, got)| no_text(here.pointer().key(key), got, codes)));
+        findings.extend(others.iter().map(|(key, got)| not_a_string(here.pointer().key(key), got, codes)));
     }
     if let Schema::List(element) = schema {
         for (index, value) in tree.elements().iter().enumerate() {
-            walk(value, element, Way::Index(&here, index), codes, findings);
+            check_value(value, element, Path::Index(&here, index), codes, findings);
         }
     }
 }
 
-/// An entry of an object of strings that is none.
-fn no_text(pointer: Pointer, got: &str, codes: Codes) -> Finding {
+/// An entry of a map of strings whose value is not a string.
+fn not_a_string(pointer: Pointer, got: &str, codes: Codes) -> Finding {
     let message = (codes.type_message)(&pointer.field(), "string", got);
     Finding::deny(codes.field_type, pointer, message).fingerprint_value(got)
 }
 
-fn wrong_type(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes) -> Option<Finding> {
+fn wrong_type(tree: &Tree, schema: &Schema, here: Path<'_>, codes: Codes) -> Option<Finding> {
     let expected = schema.type_name()?;
     let got = tree.type_name();
     if expected == got {
@@ -110,7 +110,7 @@ fn wrong_type(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes) -> Opti
     let message = (codes.type_message)(&field_or_object(&here), expected, got);
     let finding =
         Finding::deny(codes.field_type, here.clone(), message).fingerprint_value(format!("{tree:?}"));
-    Some(match only_text_field(schema).zip(tree.text()) {
+    Some(match only_string_field(schema).zip(tree.text()) {
         Some((inner, text)) => {
             let field = here.field();
             let last = field.rsplit('.').next().unwrap_or_default();
@@ -120,15 +120,16 @@ fn wrong_type(tree: &Tree, schema: &Schema, here: Way<'_>, codes: Codes) -> Opti
     })
 }
 
-/// The one string field of an object such as `{name: …}`, for which people write the bare string.
-fn only_text_field(schema: &Schema) -> Option<&'static str> {
+/// The field of an object that has a single string field, such as `{name: …}`: users write the bare string
+/// instead.
+fn only_string_field(schema: &Schema) -> Option<&'static str> {
     match schema.fields() {
         [Field { name, schema: Schema::Text, .. }] => Some(name),
         _ => None,
     }
 }
 
-fn unknown_field(name: &str, schema: &Schema, here: Way<'_>, codes: Codes) -> Option<Finding> {
+fn unknown_field(name: &str, schema: &Schema, here: Path<'_>, codes: Codes) -> Option<Finding> {
     let open = matches!(schema, Schema::Open(_));
     let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
     let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);

@@ -1,37 +1,37 @@
-//! Did you mean …?
+//! Suggestions for misspelled words: "did you mean …?"
 
-/// The candidate that `wrong` most likely stands for; `None` when none is near.
+/// The candidate that `wrong` most likely stands for, if one is near.
 ///
-/// Near is: equal but for case, `-` and `_`; or at most one slip of the pen away for words under
-/// six characters, two for longer ones.
+/// A candidate is near if it differs only in case, `-` and `_`, or by at most one edit for words under six
+/// characters and two for longer ones.
 #[must_use]
 pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    /// Longer words are no names of anything; comparing them would cost more than it tells.
-    const LONGEST: usize = 253;
-    if wrong.is_empty() || wrong.len() > LONGEST {
+    /// Longer words cannot be names, and comparing them is expensive.
+    const MAX_WORD_BYTES: usize = 253;
+    if wrong.is_empty() || wrong.len() > MAX_WORD_BYTES {
         return None;
     }
-    let reach = if wrong.chars().count() < 6 { 1 } else { 2 };
-    let folded = fold(wrong);
+    let max_distance = if wrong.chars().count() < 6 { 1 } else { 2 };
+    let normalized = normalize(wrong);
     let distance = |candidate: &str| {
         let plain = strsim::osa_distance(wrong, candidate);
-        if fold(candidate) == folded { plain.min(1) } else { plain }
+        if normalize(candidate) == normalized { plain.min(1) } else { plain }
     };
     candidates
         .into_iter()
         .map(|candidate| (distance(candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= reach && *candidate != wrong)
+        .filter(|(distance, candidate)| *distance <= max_distance && *candidate != wrong)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// The end of a message that proposes `candidate`; empty without one.
+/// The end of a message that suggests `candidate`; empty for `None`.
 #[must_use]
 pub fn did_you_mean(candidate: Option<&str>) -> String {
     candidate.map(|candidate| format!("; did you mean \"{candidate}\"?")).unwrap_or_default()
 }
 
-fn fold(word: &str) -> String {
+fn normalize(word: &str) -> String {
     word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn finds_the_nearest_candidate() {
         let fields = ["vectorStore", "redis", "backend"];
         for (wrong, meant) in [
             ("vectorstore", Some("vectorStore")),

@@ -1,4 +1,8 @@
 //! Persistent and shared memory of sympozium.ai.
+//!
+//! An Agent has private memory through the skill `memory`, and an Ensemble shares memory among its Agents.
+//! Pods of an AgentRun get variables, and init containers, sidecars and volumes where their memory needs
+//! them.
 
 pub mod api;
 pub mod cel_rules;
@@ -47,7 +51,7 @@ pub static FAMILY: Family = Family {
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,
-    referrer: inject::referrer,
+    involved_object: inject::involved_object,
     knows_other_pods: None,
     namespace_of_pod: None,
     stand_in_pods: Some(inject::stand_in_pods),

@@ -1,22 +1,23 @@
-//! Just enough of a URL to judge an endpoint: scheme, userinfo and host. Nothing is ever dialled.
+//! The parts of a URL that rules on endpoints need: scheme, userinfo and host. memgate never connects to
+//! one.
 
 use std::net::Ipv4Addr;
 
-/// The parts of an endpoint that somebody wrote, whether it is a URL or a bare `host:port`.
+/// The parts of an endpoint, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint<'u> {
-    /// What stands before `://`, as it is written.
+    /// The text before `://`.
     pub scheme: Option<&'u str>,
-    /// Whether there is something before an `@` in front of the host.
+    /// Whether the host has userinfo before it, such as `user@`.
     pub userinfo: bool,
     /// The host without port and brackets; may be empty.
     pub host: &'u str,
 }
 
 impl<'u> Endpoint<'u> {
-    /// Takes an endpoint apart; never fails, since every part may be missing.
+    /// Parses an endpoint. This never fails, since every part may be missing.
     #[must_use]
-    pub fn of(text: &'u str) -> Self {
+    pub fn parse(text: &'u str) -> Self {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (Some(scheme), rest),
             None => (None, text),
@@ -57,13 +58,12 @@ fn without_port(host_and_port: &str) -> &str {
     host_and_port.split(':').next().unwrap_or_default()
 }
 
-/// The IPv4 address that a host is by number, in all spellings that the C library takes: one to four
-/// numbers, decimal, octal or hexadecimal, of which the last fills the rest; with a final dot or
-/// without. Source: inet_aton(3).
+/// Parses an IPv4 address in every spelling that the C library accepts: one to four numbers, decimal,
+/// octal or hexadecimal, the last of which fills the remaining bytes; with or without a final dot. Source: inet_aton(3).
 #[must_use]
 pub fn ipv4(host: &str) -> Option<Ipv4Addr> {
     let host = host.strip_suffix('.').unwrap_or(host);
-    let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
+    let numbers: Vec<u32> = host.split('.').map(parse_number).collect::<Option<_>>()?;
     let (last, bytes) = numbers.split_last()?;
     let rest = 8 * u32::try_from(4_usize.checked_sub(bytes.len())?).ok()?;
     let head =
@@ -73,7 +73,7 @@ pub fn ipv4(host: &str) -> Option<Ipv4Addr> {
     fits.then(|| Ipv4Addr::from(address))
 }
 
-fn number(text: &str) -> Option<u32> {
+fn parse_number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
         None if text.len() > 1 && text.starts_with('0') => (text, 8),
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_an_address_in_any_spelling() {
+    fn parses_an_address_in_any_spelling() {
         let loopback = Some(Ipv4Addr::LOCALHOST);
         for host in [
             "127.0.0.1",
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_endpoints_apart() {
+    fn parses_endpoints() {
         for (text, http, userinfo, host) in [
             ("http://qdrant.data.svc:6333", true, false, "qdrant.data.svc"),
             ("HTTPS://Host/path@x", true, false, "Host"),
@@ -135,7 +135,7 @@ mod tests {
             ("http://a b", false, false, "a b"),
             ("ftp://host", false, false, "host"),
         ] {
-            let endpoint = Endpoint::of(text);
+            let endpoint = Endpoint::parse(text);
             assert_eq!(
                 (endpoint.is_http(), endpoint.userinfo, endpoint.host),
                 (http, userinfo, host),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn compares_hosts_without_case() {
-        assert!(Endpoint::of("https://X.Pinecone.IO.:443/a").host_ends_with(&[".pinecone.io"]));
-        assert!(!Endpoint::of("https://pinecone.io.example").host_ends_with(&[".pinecone.io"]));
+        assert!(Endpoint::parse("https://X.Pinecone.IO.:443/a").host_ends_with(&[".pinecone.io"]));
+        assert!(!Endpoint::parse("https://pinecone.io.example").host_ends_with(&[".pinecone.io"]));
     }
 }

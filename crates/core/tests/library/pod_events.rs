@@ -34,7 +34,7 @@ fn decided(pod: &Value, state: &Snapshot) -> Decision {
 }
 
 /// `apiVersion Kind/name uid` of the object that the Event about a pod regards, in the namespace of the pod.
-fn referrer(pod: &Value, objects: &[Value]) -> Option<String> {
+fn involved_object(pod: &Value, objects: &[Value]) -> Option<String> {
     let regarding = decided(pod, &state(objects)).event?.regarding;
     assert_eq!(regarding.namespace, "team");
     Some(format!("{} {}/{} {}", regarding.api_version, regarding.kind, regarding.name, regarding.uid))
@@ -65,7 +65,7 @@ fn arkonis_agent(spec: &Value) -> Value {
 fn the_agent_is_notified() {
     let agent = arkonis_agent(&json!({"memoryRef": {"name": "gone"}}));
     assert_eq!(
-        referrer(&arkonis_pod(), std::slice::from_ref(&agent)).as_deref(),
+        involved_object(&arkonis_pod(), std::slice::from_ref(&agent)).as_deref(),
         Some("arkonis.dev/v1alpha1 ArkAgent/scout u-1")
     );
     let successor = object(
@@ -75,16 +75,22 @@ fn the_agent_is_notified() {
         &json!({"runtime": {"loop": {"memory": {"ref": {"name": "gone"}}}}}),
     );
     let pod = pod(&json!({"kubeswarm/deployment": "scout"}), &json!([{"name": "agent"}]));
-    assert_eq!(referrer(&pod, &[successor]).as_deref(), Some("kubeswarm.io/v1alpha1 SwarmAgent/scout u-1"));
+    assert_eq!(
+        involved_object(&pod, &[successor]).as_deref(),
+        Some("kubeswarm.io/v1alpha1 SwarmAgent/scout u-1")
+    );
     let orloj =
         object("orloj.dev/v1", "Agent", "scribe", &json!({"memory": {"ref": "gone", "allow": ["read"]}}));
-    assert_eq!(referrer(&orloj_pod("team/t"), &[orloj]).as_deref(), Some("orloj.dev/v1 Agent/scribe u-1"));
+    assert_eq!(
+        involved_object(&orloj_pod("team/t"), &[orloj]).as_deref(),
+        Some("orloj.dev/v1 Agent/scribe u-1")
+    );
     let sympozium =
         object("sympozium.ai/v1alpha1", "Agent", "triage", &json!({"skills": [{"skillPackRef": "memory"}]}));
     let mut no_container = sympozium_pod();
     no_container["spec"]["containers"][0]["name"] = json!("other");
     assert_eq!(
-        referrer(&no_container, &[sympozium]).as_deref(),
+        involved_object(&no_container, &[sympozium]).as_deref(),
         Some("sympozium.ai/v1alpha1 Agent/triage u-1")
     );
 }
@@ -93,7 +99,7 @@ fn the_agent_is_notified() {
 fn the_run_is_notified_where_there_is_no_agent() {
     let run = object("sympozium.ai/v1alpha1", "AgentRun", "triage-1", &json!({"agentRef": "triage"}));
     assert_eq!(
-        referrer(&sympozium_pod(), &[run]).as_deref(),
+        involved_object(&sympozium_pod(), &[run]).as_deref(),
         Some("sympozium.ai/v1alpha1 AgentRun/triage-1 u-1")
     );
 }
@@ -101,11 +107,11 @@ fn the_run_is_notified_where_there_is_no_agent() {
 #[test]
 fn the_owner_of_the_pod_is_notified_where_nothing_else_is_known() {
     let job = Some("batch/v1 Job/j u-job");
-    assert_eq!(referrer(&arkonis_pod(), &[]).as_deref(), job);
-    assert_eq!(referrer(&orloj_pod("team/t"), &[]).as_deref(), job);
-    assert_eq!(referrer(&sympozium_pod(), &[]).as_deref(), job);
+    assert_eq!(involved_object(&arkonis_pod(), &[]).as_deref(), job);
+    assert_eq!(involved_object(&orloj_pod("team/t"), &[]).as_deref(), job);
+    assert_eq!(involved_object(&sympozium_pod(), &[]).as_deref(), job);
     let other = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
-    assert_eq!(referrer(&ark_pod("gone"), std::slice::from_ref(&other)).as_deref(), job);
+    assert_eq!(involved_object(&ark_pod("gone"), std::slice::from_ref(&other)).as_deref(), job);
     for (field, odd) in [
         ("controller", json!(false)),
         ("uid", Value::Null),
@@ -114,34 +120,34 @@ fn the_owner_of_the_pod_is_notified_where_nothing_else_is_known() {
     ] {
         let mut pod = ark_pod("gone");
         pod["metadata"]["ownerReferences"][0][field] = odd;
-        assert_eq!(referrer(&pod, std::slice::from_ref(&other)), None, "{field}");
+        assert_eq!(involved_object(&pod, std::slice::from_ref(&other)), None, "{field}");
     }
     let mut bare = ark_pod("gone");
     bare["metadata"]["ownerReferences"] = Value::Null;
-    assert_eq!(referrer(&bare, &[other]), None);
+    assert_eq!(involved_object(&bare, &[other]), None);
 }
 
 #[test]
 fn no_object_of_another_namespace_is_notified() {
     let other = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
-    assert_eq!(referrer(&ark_pod("elsewhere/gone"), &[other]), None);
-    assert_eq!(referrer(&orloj_pod("elsewhere/t"), &[]), None);
+    assert_eq!(involved_object(&ark_pod("elsewhere/gone"), &[other]), None);
+    assert_eq!(involved_object(&orloj_pod("elsewhere/t"), &[]), None);
 }
 
 #[test]
 fn nothing_is_notified_where_no_memory_is_missing() {
     let without = arkonis_agent(&json!({}));
-    assert_eq!(referrer(&arkonis_pod(), &[without]), None);
+    assert_eq!(involved_object(&arkonis_pod(), &[without]), None);
     let agent = arkonis_agent(&json!({"memoryRef": {"name": "notes"}}));
     let memory = object("arkonis.dev/v1alpha1", "ArkMemory", "notes", &json!({"backend": "in-context"}));
-    assert_eq!(referrer(&arkonis_pod(), &[agent.clone(), memory]), None);
+    assert_eq!(involved_object(&arkonis_pod(), &[agent.clone(), memory]), None);
     // Its creator has been refused.
     let mut required = arkonis_pod();
     required["metadata"]["labels"]["memgate.dev/inject"] = json!("required");
-    assert_eq!(referrer(&required, std::slice::from_ref(&agent)), None);
+    assert_eq!(involved_object(&required, std::slice::from_ref(&agent)), None);
     let mut disabled = arkonis_pod();
     disabled["metadata"]["labels"]["memgate.dev/inject"] = json!("disabled");
-    assert_eq!(referrer(&disabled, &[agent]), None);
+    assert_eq!(involved_object(&disabled, &[agent]), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The URL of a memory service, as the platform's client reads it. Nothing is ever dialled.
+//! The URL of a memory service, as the platform's client reads it. memgate never connects to it.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,17 +9,17 @@ use crate::family::url::ipv4;
 pub struct Address<'u> {
     /// Whether the scheme is `https`.
     pub encrypted: bool,
-    /// Whether there is something before an `@` in front of the host.
+    /// Whether the host has userinfo before it, such as `user@`.
     pub userinfo: bool,
     /// The host without port and brackets.
     pub host: &'u str,
-    /// The path and all that follows it.
+    /// The path, query and fragment.
     pub rest: &'u str,
 }
 
 impl<'u> Address<'u> {
-    /// Takes a URL apart; `None` when the client could not use it: no such scheme, no host, a port
-    /// that none can be, a control character anywhere, a blank before the path.
+    /// Parses a URL. `None` if the client could not use it: another scheme, a missing host, an invalid port,
+    /// a control character anywhere, or a blank before the path.
     #[must_use]
     pub fn parse(text: &'u str) -> Option<Self> {
         let (scheme, behind) = text.split_once("://")?;
@@ -40,13 +40,14 @@ impl<'u> Address<'u> {
         usable.then_some(Self { encrypted, userinfo, host, rest })
     }
 
-    /// Whether a query string or a fragment follows: what is appended ends up in there.
+    /// Whether the URL has a query string or a fragment. The client appends paths to the URL, so they would
+    /// end up in there.
     #[must_use]
     pub fn has_suffix(&self) -> bool {
         self.rest.contains(['?', '#'])
     }
 
-    /// Whether the host is the caller itself, or one that only the caller's own link knows.
+    /// Whether the host is the caller itself or link-local.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self.ip() {
@@ -56,7 +57,7 @@ impl<'u> Address<'u> {
         }
     }
 
-    /// Whether the host is of a network that is one's own, by its name or its number alone.
+    /// Whether the host is in a private network, by its name or address alone.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         match self.ip() {
@@ -72,7 +73,7 @@ impl<'u> Address<'u> {
         }
     }
 
-    /// The Service and the namespace that a host of two labels stands for.
+    /// The Service and the namespace, for a host of two labels.
     #[must_use]
     pub fn service(&self) -> Option<(&'u str, &'u str)> {
         let (name, namespace) = self.name().split_once('.')?;
@@ -93,13 +94,13 @@ impl<'u> Address<'u> {
     }
 }
 
-/// Whether a text is the number of a port: 1 to 65535.
+/// Whether a text is a port number, 1 to 65535.
 #[must_use]
 pub fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// The host and the port of an authority; the port is empty when there is none.
+/// The host and the port of an authority; the port may be empty.
 fn split_port(host_and_port: &str) -> Option<(&str, &str)> {
     if let Some(bracketed) = host_and_port.strip_prefix('[') {
         let (host, behind) = bracketed.split_once(']')?;

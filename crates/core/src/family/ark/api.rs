@@ -1,4 +1,4 @@
-//! The kinds of the ark family and what is read of them; nothing else.
+//! The family's kinds, and the fields that memgate reads of them.
 //!
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
@@ -8,15 +8,15 @@ use crate::model::schema::{Field, METADATA, Schema};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
-/// The Memory of a Query that names none, and the only name of an ArkConfig.
+/// The name of the Memory that a Query uses by default, and the only name of an ArkConfig.
 pub const DEFAULT: &str = "default";
 
-/// Where an address can come from, in the order in which the platform looks; the last one it never
-/// finds.
+/// Where an address can come from, in the order in which the platform looks. It never resolves
+/// the last one.
 pub const ADDRESS_SOURCES: [&str; 4] = ["secretKeyRef", "configMapKeyRef", "serviceRef", "queryParameterRef"];
 
 /// Where the value of a header can come from, in the order in which the platform looks. The first
-/// one wins over a literal too.
+/// one also overrides a literal.
 pub const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
 
 /// The annotation by which a pod opts in; its value names the Memory.
@@ -102,7 +102,7 @@ const KEY_REF: Schema = Schema::Open(&[
 const SERVICE_REF: Schema = Schema::Open(&[
     Field::new("name", Schema::Text).guarded(),
     Field::new("namespace", Schema::Text).guarded(),
-    // A port that is no string has rules of its own.
+    // Other types of port have rules of their own.
     Field::new("port", Schema::Text).guarded(),
     Field::new("path", Schema::Text).guarded(),
 ]);
@@ -183,13 +183,13 @@ pub static CONFIG_MAP: Kind = Kind {
     schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("data", Schema::Texts)]),
 };
 
-/// The kinds that the family judges.
+/// The kinds that the family validates.
 pub static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
 
-/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+/// The kinds that decisions look up and the server watches.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
 
-/// The kinds that decisions look up one by one.
+/// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
 
 /// The kinds for which defaults are written.
@@ -198,11 +198,11 @@ pub static DEFAULTED: [&Kind; 2] = [&MEMORY, &QUERY];
 /// The memory resources.
 pub static MEMORIES: [&Kind; 1] = [&MEMORY];
 
-/// No label tells which pods talk to a Memory, so they opt in.
+/// Pods that talk to a Memory have no common label, so they opt in by annotation.
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
 
-/// What the platform has written about a Memory; `None` for one that it has not seen yet.
+/// The status of a Memory; `None` if the platform has not processed it yet.
 #[must_use]
 pub fn status(memory: &Tree) -> Option<&Tree> {
     let says = |status: &&Tree| {

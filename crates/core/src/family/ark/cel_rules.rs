@@ -1,7 +1,6 @@
 //! The rules that the apiserver can check by itself, and the default that it can write.
 //!
-//! A fault rests on the whole part that it is in, as in `validate`: the address or the list of
-//! headers.
+//! As in `validate`, a fault belongs to a whole part of the object: the address or the list of headers.
 
 use crate::model::cel::{CelDefault, CelRule, CelTable, CelVariable, NotInCel};
 use crate::model::finding::Code;
@@ -30,7 +29,7 @@ pub static TABLES: [CelTable; 2] = [
             },
             CelRule {
                 code: &CONFIG_DEFAULT_MEMORY_NAMESPACE,
-                // A word that CEL keeps for itself, and a field of a map all the same.
+                // `namespace` is reserved in CEL; `dyn` makes it readable as a key of a map.
                 faults: "$memory && has(dyn(self.spec.defaultMemory).namespace) \
                          && dyn(self.spec.defaultMemory).namespace != '' ? [self.spec.defaultMemory] : []",
                 message: "spec.defaultMemory.namespace must be empty",
@@ -43,7 +42,7 @@ const MEMORY_LETS: [CelVariable; 8] = [
     CelVariable::new("address", "has(self.spec) && has(self.spec.address)"),
     CelVariable::new("literal", "$address && has(self.spec.address.value) ? self.spec.address.value : ''"),
     CelVariable::new("from", "$address && has(self.spec.address.valueFrom)"),
-    // The source that the platform takes, where it takes one.
+    // The source that the platform uses, if it uses one.
     CelVariable::new(
         "source",
         "$literal != '' || !$from ? '' \
@@ -57,7 +56,7 @@ const MEMORY_LETS: [CelVariable; 8] = [
         "has(self.spec) && has(self.spec.headers) && size(self.spec.headers) <= 128 \
          ? self.spec.headers : []",
     ),
-    // Those that are given as something else than a literal, and the others.
+    // The headers whose value comes from a source, and their references by kind.
     CelVariable::new(
         "sourced",
         "$headers.filter(h, has(h.value) && has(h.value.valueFrom) && (!has(h.value.value) \
@@ -79,7 +78,7 @@ const MEMORY_LETS: [CelVariable; 8] = [
 const MEMORY_RULES: [CelRule; 11] = [
     CelRule {
         code: &MEMORY_ADDRESS_REQUIRED,
-        // An empty address and none are the same, as typed clients write them.
+        // Typed clients write an absent address as an empty one, so both are the same.
         faults: "$literal == '' && !$from \
                  ? [$address && has(self.spec.address.value) ? 'empty' : 'none'] : []",
         message: "spec.address: address must specify either value or valueFrom",
@@ -158,7 +157,7 @@ const MEMORY_RULES: [CelRule; 11] = [
     },
 ];
 
-/// The codes that refuse something and are in no table.
+/// The codes that deny and have no CEL rule.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 4] = [
     (&MEMORY_PORT_RANGE, NotInCel::Schema),
     (&MEMORY_PORT_TYPE, NotInCel::Schema),
@@ -166,7 +165,7 @@ pub static NOT_IN_CEL: [(&Code, NotInCel); 4] = [
     (&SCHEMA, NotInCel::Schema),
 ];
 
-/// The Memory of a Query that names none.
+/// The default Memory of a Query.
 pub static CEL_DEFAULTS: [CelDefault; 1] = [CelDefault {
     name: "ark-queries",
     kind: &QUERY,
@@ -179,7 +178,7 @@ pub static CEL_DEFAULTS: [CelDefault; 1] = [CelDefault {
     patch: "[JSONPatch{op: 'add', path: '/spec/memory', value: {'name': params.metadata.name}}]",
 }];
 
-/// What of the family's defaults the apiserver can write.
+/// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "a Query without a Memory gets the Memory `default` of its namespace. Which \
     Memory an ArkConfig names is not seen, so install it only where no ArkConfig has a `defaultMemory`. A \
     port that is a number never gets so far: the schema wants text";

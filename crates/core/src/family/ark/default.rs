@@ -1,8 +1,8 @@
-//! The default Memory of a Query, and the name of a port where a number was given.
+//! The default Memory of a Query, and the name of a port that was given as a number.
 //!
-//! A Query without a reference uses the Memory `default` of its namespace when it runs; written down,
-//! everybody can see which one it was. The platform looks ports up by name, but its own documents
-//! show a number.
+//! A Query without a reference uses the Memory `default` of its namespace when it runs. Writing the default
+//! makes that visible in the Query. The platform looks ports up by name, but its own documents show a
+//! number.
 
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
@@ -13,8 +13,8 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
-use super::service::{Mended, ServiceRef, mended};
-use super::value::Given;
+use super::service::{PortFix, ServiceRef, fix_port};
+use super::value::ValueOrSource;
 
 /// One edit for each default that an object lacks.
 #[must_use]
@@ -28,37 +28,37 @@ pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> 
     }
 }
 
-/// The Memory of a Query that names none.
+/// The default Memory of a namespace.
 #[derive(Debug, PartialEq)]
-pub enum Choice {
-    /// This one, chosen for this reason.
+pub enum DefaultMemory {
+    /// This Memory.
     Memory {
         /// Its name.
         name: String,
-        /// Who chose it.
+        /// What chose it.
         origin: Origin,
     },
-    /// There is none.
-    Nothing,
-    /// Nobody knows yet.
+    /// The namespace has none.
+    None,
+    /// Not known yet.
     Unknown,
 }
 
-/// The Memory that a Query of this namespace gets: the one of the ArkConfig, if it can be used, else
-/// the one named `default`.
+/// The Memory that a Query of this namespace gets: the one of the ArkConfig if it is usable, or else
+/// `default`.
 #[must_use]
-pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> Choice {
+pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
     let config = state.get(&ARK_CONFIG, "", DEFAULT);
     if config == Lookup::Unknown {
-        return Choice::Unknown;
+        return DefaultMemory::Unknown;
     }
     if let Some(name) = configured(config) {
         match state.get_if_known(&MEMORY, namespace, name) {
-            Lookup::Unknown if state.in_cluster(&MEMORY) => return Choice::Unknown,
+            Lookup::Unknown if state.in_cluster(&MEMORY) => return DefaultMemory::Unknown,
             Lookup::Found(memory) if is_usable(memory, state) => {
                 let resource = format!("ArkConfig {DEFAULT}").into();
                 let origin = Origin { resource, field: "spec.defaultMemory.name".into(), rule: "" };
-                return Choice::Memory { name: name.to_owned(), origin };
+                return DefaultMemory::Memory { name: name.to_owned(), origin };
             }
             _ => {}
         }
@@ -67,10 +67,10 @@ pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> Choice {
         Lookup::Found(memory) if !memory.deleting() => {
             let resource = format!("Memory {namespace}/{DEFAULT}").into();
             let origin = Origin { resource, field: "".into(), rule: "the namespace's default Memory" };
-            Choice::Memory { name: DEFAULT.to_owned(), origin }
+            DefaultMemory::Memory { name: DEFAULT.to_owned(), origin }
         }
-        Lookup::Unknown => Choice::Unknown,
-        Lookup::Found(_) | Lookup::Absent => Choice::Nothing,
+        Lookup::Unknown => DefaultMemory::Unknown,
+        Lookup::Found(_) | Lookup::Absent => DefaultMemory::None,
     }
 }
 
@@ -80,19 +80,21 @@ fn configured(config: Lookup<'_>) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Outside a cluster nothing has a status.
+/// Objects from files have no status, so there a Memory without one is usable.
 fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
     let unseen = !state.in_cluster(&MEMORY) && status(&memory.tree).is_none();
     !memory.deleting() && (unseen || resolved_address(&memory.tree).is_some())
 }
 
-/// Only when the Query is made: one that has run without a Memory is not stamped afterwards.
+/// Only on CREATE: a Query that already ran without a Memory did not use the default.
 fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let spec = subject.object.get("spec").filter(|spec| spec.is_object())?;
     if subject.operation != Operation::Create || spec.get("memory").is_some() {
         return None;
     }
-    let Choice::Memory { name, origin } = default_memory(subject.namespace, state) else { return None };
+    let DefaultMemory::Memory { name, origin } = default_memory(subject.namespace, state) else {
+        return None;
+    };
     Some(Edit {
         op: Op::Add,
         pointer: Pointer::new("/spec/memory"),
@@ -102,8 +104,8 @@ fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
 }
 
 fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
-    let given = Given::address(subject.object.at(&["spec", "address"])?);
-    let source = given.sources.iter().find(|source| source.field == "serviceRef")?;
+    let address = ValueOrSource::read_address(subject.object.at(&["spec", "address"])?);
+    let source = address.sources.iter().find(|source| source.field == "serviceRef")?;
     let number = source.tree.get("port")?.integer().filter(|number| (1..=65535).contains(number))?;
     let reference = ServiceRef::read(source, subject.namespace);
     let service = reference.map_or(Lookup::Unknown, |reference| reference.look_up(state));
@@ -113,9 +115,9 @@ fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
         }
         _ => "".into(),
     };
-    let (op, value) = match mended(number, service) {
-        Mended::Text(text) => (Op::Replace, Value::Text(text)),
-        Mended::Removed => (Op::Remove, Value::Nothing),
+    let (op, value) = match fix_port(number, service) {
+        PortFix::Replace(text) => (Op::Replace, Value::Text(text)),
+        PortFix::Remove => (Op::Remove, Value::Nothing),
     };
     let origin = Origin { resource, field: "".into(), rule: "a port is given by its name" };
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");

@@ -1,8 +1,7 @@
-//! What a pod lacks to have its memory.
+//! Injects the variables of a Memory into pods that ask for them.
 //!
-//! The platform makes no pod for an agent, and no label tells which pods talk to a Memory: they opt
-//! in by annotation. The way to the memory: the annotation names the Memory, the Memory says where
-//! its service is. What the pod already says wins.
+//! The platform creates no pods for agents, so pods that talk to a Memory have no common label and opt in
+//! by annotation. The annotation names the Memory, and the Memory says where its service is.
 
 mod find;
 mod recognise;
@@ -10,8 +9,8 @@ mod want;
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{Existing, Variable};
-use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation, maker, merge};
+use crate::family::inject::env::{ExistingEnv, Variable};
+use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation_pointer, controller_of, merge};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
@@ -29,20 +28,20 @@ use super::codes::{
     POD_TIMEOUT_INVALID,
 };
 
-/// The label that tells what a pod is.
+/// The label with the name of a pod's application.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// What the pod lacks; `None` when it is no pod of this family.
+/// What to add to the pod; `None` if it did not opt in.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let wanted = pod.annotation(MEMORY_ANNOTATION)?;
-    let what = pod.label(NAME_LABEL);
-    if namespace == "kube-system" || what == Some("memgate") {
+    let app_name = pod.label(NAME_LABEL);
+    if namespace == "kube-system" || app_name == Some("memgate") {
         return Some(Injection::nothing(Reason::NotOurs));
     }
-    if what == Some("ark-broker") {
+    if app_name == Some("ark-broker") {
         let warning =
-            Finding::warn(&POD_BROKER, annotation(MEMORY_ANNOTATION), "broker pods are not injected");
+            Finding::warn(&POD_BROKER, annotation_pointer(MEMORY_ANNOTATION), "broker pods are not injected");
         return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
     }
     let mut injection = Injection::nothing(Reason::Complete);
@@ -54,34 +53,34 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     if !injection.unmet.is_empty() {
         return Some(injection);
     }
-    Some(fill(pod, &containers, &found, &variables, injection.warnings))
+    Some(merge_variables(pod, &containers, &found, &variables, injection.warnings))
 }
 
-/// What made the pod: no object of the platform stands for it.
+/// The pod's controller, since the platform has no object for a pod.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
-    home.is_none_or(|home| home == namespace).then(|| maker(pod, namespace))?
+    home.is_none_or(|home| home == namespace).then(|| controller_of(pod, namespace))?
 }
 
-fn unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
+fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
     injection.reason = reason;
-    injection.unmet.push(Finding::warn(code, annotation(MEMORY_ANNOTATION), message));
+    injection.unmet.push(Finding::warn(code, annotation_pointer(MEMORY_ANNOTATION), message));
 }
 
-/// The seconds of the timeout, if there is one that can be used.
+/// The timeout in seconds, if it is valid.
 fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
     let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
         let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600");
-        let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation(TIMEOUT_ANNOTATION), message);
+        let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation_pointer(TIMEOUT_ANNOTATION), message);
         injection.warnings.push(finding);
     }
     seconds
 }
 
-/// The indexes of the containers that get the memory: those that are named, or all.
+/// The indexes of the containers that get the memory: the named ones, or all.
 fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
     let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
     let has_name = |index: &usize, name: &str| {
@@ -97,7 +96,7 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
         .map(|name| {
             let message =
                 format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name));
-            Finding::warn(&POD_CONTAINER_UNKNOWN, annotation(CONTAINERS_ANNOTATION), message)
+            Finding::warn(&POD_CONTAINER_UNKNOWN, annotation_pointer(CONTAINERS_ANNOTATION), message)
         })
         .collect();
     if unknown.len() == named.len() {
@@ -109,7 +108,7 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
     all.filter(|index| named.iter().any(|name| has_name(index, name))).collect()
 }
 
-/// The Memory that the annotation names, and what of it the pod may have.
+/// The Memory that the annotation names.
 fn find<'s>(
     wanted: &str,
     namespace: &str,
@@ -118,35 +117,36 @@ fn find<'s>(
 ) -> Option<Found<'s>> {
     let Some(MemoryName { namespace: home, name }) = MemoryName::read(wanted) else {
         let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
-        unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
+        add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
         return None;
     };
     let (home, name) = (home.unwrap_or(namespace), if name.is_empty() { DEFAULT } else { name });
     match state.get_if_known(&MEMORY, home, name) {
         Lookup::Found(memory) => {
             let namespace_given = memory.namespace_given && state.namespace_given();
-            let foreign = home != namespace && namespace_given;
-            if foreign {
+            let cross_namespace = home != namespace && namespace_given;
+            if cross_namespace {
                 let (home, namespace) = (quoted(home), quoted(namespace));
                 let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");
-                let pointer = annotation(MEMORY_ANNOTATION);
+                let pointer = annotation_pointer(MEMORY_ANNOTATION);
                 injection.warnings.push(Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message));
             }
-            Some(Found { memory, namespace: home.to_owned(), foreign })
+            Some(Found { memory, namespace: home.to_owned(), cross_namespace })
         }
         Lookup::Absent => {
-            unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
+            add_unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
             None
         }
         Lookup::Unknown => {
             injection.reason = Reason::ReferenceUnknown;
             if state.in_cluster(&MEMORY) {
                 let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
-                unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+                add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
             } else {
-                // Files without any Memory say nothing of this one. Only a pod that insists is told.
+                // Files without any Memory do not show that this one is missing, so only a pod that requires
+                // its memory gets the finding.
                 injection.quiet = injection.unmet.is_empty();
-                unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
+                add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
             }
             None
         }
@@ -157,7 +157,7 @@ fn missing(name: &str, home: &str) -> String {
     format!("Memory {} not found in namespace {}; nothing injected", quoted(name), quoted(home))
 }
 
-/// All variables of the memory, in their order; none when it has no address.
+/// All variables of the Memory, in order; empty if it has no usable address.
 fn variables(
     found: &Found<'_>,
     memory: &Arc<str>,
@@ -168,21 +168,21 @@ fn variables(
     let Some(address) = found.address(state) else {
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
-        unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
+        add_unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
         return Vec::new();
     };
     let (headers, skipped) = found.headers();
     if injection.unmet.is_empty() {
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
             let message = format!("header {} cannot be injected: {}", skipped.name, skipped.reason);
-            Finding::warn(&POD_HEADER_SKIPPED, annotation(MEMORY_ANNOTATION), message)
+            Finding::warn(&POD_HEADER_SKIPPED, annotation_pointer(MEMORY_ANNOTATION), message)
         }));
     }
     want::variables(found, memory, address, timeout, headers)
 }
 
-/// The same variables for each of these containers.
-fn fill(
+/// Merges the same variables into each of these containers.
+fn merge_variables(
     pod: &Pod<'_>,
     containers: &[usize],
     found: &Found<'_>,
@@ -191,12 +191,12 @@ fn fill(
 ) -> Injection {
     let container = |index: &usize| {
         let container = pod.containers().get(*index)?;
-        let existing = Existing::of(container, &[want::PREFIX]);
+        let existing = ExistingEnv::read(container, &[want::PREFIX]);
         Some(WantedInContainer::variables(*index, container, existing, variables.to_vec()))
     };
     let containers = containers.iter().filter_map(container).collect();
-    let whose = if found.foreign { format!("{}/", found.namespace) } else { String::new() };
-    let memory = vec![format!("Memory/{whose}{}", found.memory.name)];
+    let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
+    let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     merge(Wanted { memory, containers, warnings, ..Wanted::default() }, |conflict: &Conflict<'_>| {
         let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
         let message = format!("container {container} already sets {variable}; left as is");

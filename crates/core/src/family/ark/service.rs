@@ -1,11 +1,11 @@
-//! What a `serviceRef` leads to: a Service, one of its ports, a URL.
+//! Resolves a `serviceRef`: to a Service, one of its ports, and a URL.
 
 use crate::model::object::Lookup;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::api::SERVICE;
-use super::value::Source;
+use super::value::ValueSource;
 
 /// A `serviceRef` that names a Service.
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +14,9 @@ pub struct ServiceRef<'t> {
     pub name: &'t str,
     /// Its namespace: that of the Memory unless the reference names one.
     pub namespace: &'t str,
-    /// The port as it is given, of any type; an empty string is none.
+    /// The port, of any type; `None` if it is absent or an empty string.
     pub port: Option<&'t Tree>,
-    /// The path as it is given.
+    /// The path.
     pub path: Option<&'t str>,
 }
 
@@ -30,19 +30,19 @@ pub struct Port<'s> {
     target: Option<i64>,
 }
 
-/// What becomes of a number where the platform wants the name of a port.
+/// How a port number is corrected where the platform expects the name of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mended {
-    /// The name of the port that was meant, or the digits when nobody knows it.
-    Text(String),
-    /// Nothing: the port that was meant has no name, and is the only one.
-    Removed,
+pub enum PortFix {
+    /// Replaced by the name of the port, or by the digits as a string if the name is not known.
+    Replace(String),
+    /// Removed: the port has no name, so it is the only one.
+    Remove,
 }
 
 impl<'t> ServiceRef<'t> {
-    /// Reads a `serviceRef` of a Memory in this namespace; `None` without a name.
+    /// Reads a `serviceRef` of a Memory in this namespace; `None` if it has no name.
     #[must_use]
-    pub fn read(source: &Source<'t>, namespace: &'t str) -> Option<Self> {
+    pub fn read(source: &ValueSource<'t>, namespace: &'t str) -> Option<Self> {
         Some(Self {
             name: source.text("name")?,
             namespace: source.text("namespace").unwrap_or(namespace),
@@ -59,7 +59,7 @@ impl<'t> ServiceRef<'t> {
     /// The URL on a port of this number.
     #[must_use]
     pub fn url(&self, port: i64) -> String {
-        let path = self.path.map(cleaned).unwrap_or_default();
+        let path = self.path.map(clean_path).unwrap_or_default();
         format!("http://{}.{}.svc.cluster.local:{port}{path}", self.name, self.namespace)
     }
 }
@@ -78,37 +78,39 @@ pub fn ports(service: &Tree) -> Vec<Port<'_>> {
 
 /// The port of this name.
 #[must_use]
-pub fn by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s>> {
+pub fn port_by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s>> {
     ports.iter().find(|port| port.name == name).copied()
 }
 
-/// The port that somebody means by a number: the one of that number, else the first that leads to
-/// that number in the pod, else the only one.
+/// The port that a number refers to: the port of that number, else the first with that target port, else
+/// the only port.
 #[must_use]
-pub fn by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
+pub fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
     let exact = ports.iter().find(|port| port.number == number);
     let target = || ports.iter().find(|port| port.target == Some(number));
     let only = || if let [only] = ports { Some(only) } else { None };
     exact.or_else(target).or_else(only).copied()
 }
 
-/// What becomes of a number in the place of a port's name. Source: the platform looks a port up by
-/// its name, and takes the first one where none is given.
+/// How to correct a port number. The platform looks a port up by its name, and uses the first port if the
+/// reference has none.
 #[must_use]
-pub fn mended(number: i64, service: Lookup<'_>) -> Mended {
+pub fn fix_port(number: i64, service: Lookup<'_>) -> PortFix {
     let meant = match service {
-        Lookup::Found(service) => by_number(&ports(&service.tree), number).map(|port| port.name.to_owned()),
+        Lookup::Found(service) => {
+            port_by_number(&ports(&service.tree), number).map(|port| port.name.to_owned())
+        }
         Lookup::Absent | Lookup::Unknown => None,
     };
     match meant {
-        Some(name) if name.is_empty() => Mended::Removed,
-        Some(name) => Mended::Text(name),
-        None => Mended::Text(number.to_string()),
+        Some(name) if name.is_empty() => PortFix::Remove,
+        Some(name) => PortFix::Replace(name),
+        None => PortFix::Replace(number.to_string()),
     }
 }
 
-/// A path with one leading slash and without empty parts, `.` and `..`; as Go's `path.Clean` has it.
-fn cleaned(path: &str) -> String {
+/// Cleans a path as Go's `path.Clean` does: one leading slash, and no empty parts, `.` or `..`.
+fn clean_path(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -124,7 +126,7 @@ fn cleaned(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cleaned;
+    use super::clean_path;
 
     #[test]
     fn cleans_paths() {
@@ -136,7 +138,7 @@ mod tests {
             ("../..", "/"),
             ("a//b", "/a/b"),
         ] {
-            assert_eq!(cleaned(path), clean, "{path}");
+            assert_eq!(clean_path(path), clean, "{path}");
         }
     }
 }

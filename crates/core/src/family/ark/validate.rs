@@ -1,15 +1,15 @@
-//! What is wrong with a Memory, a Query or the ArkConfig.
+//! Validates a Memory, a Query or the ArkConfig.
 //!
-//! The platform checks none of this when it is stored, and says it in a status at best. What it
-//! works with is never refused: where several values are given, only the one that it takes is judged
-//! by the rules that deny.
+//! The platform accepts these objects unchecked and reports errors in a status at best. Validation never
+//! refuses what the platform can work with: if an object has several values, rules that deny only apply to
+//! the one that the platform uses.
 
 mod address;
 mod config;
 mod header;
 mod query;
+mod ratchet;
 mod reference;
-mod root;
 mod schema;
 mod service;
 mod usage;
@@ -25,12 +25,12 @@ use crate::model::state_reader::StateReader;
 
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 
-/// Everything that is wrong with the subject, in no particular order.
+/// All findings about the subject, in any order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        let leaves = *subject.kind == MEMORY && !is_deleting(subject.object);
-        return if leaves { usage::deleted(subject, state) } else { Vec::new() };
+        let deletes_memory = *subject.kind == MEMORY && !is_deleting(subject.object);
+        return if deletes_memory { usage::deleted(subject, state) } else { Vec::new() };
     }
     let mut findings = Vec::new();
     if *subject.kind == MEMORY {
@@ -41,14 +41,14 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config::findings(subject.object));
     }
-    // Where a rule speaks of a place, its words are better than those of the schema.
-    let places: BTreeSet<Pointer> = findings.iter().map(|finding| finding.pointer.clone()).collect();
+    // The message of a rule is better than that of the schema about the same field.
+    let reported: BTreeSet<Pointer> = findings.iter().map(|finding| finding.pointer.clone()).collect();
     let schema = schema::findings(subject.kind, subject.object).into_iter();
-    findings.extend(schema.filter(|finding| !places.contains(&finding.pointer)));
-    root::settle(subject, findings)
+    findings.extend(schema.filter(|finding| !reported.contains(&finding.pointer)));
+    ratchet::apply(subject, findings)
 }
 
-/// A finding that refuses, with its place in front: a refusal is often read without the object.
+/// A denial whose message starts with its field: a denial is often read without the object.
 fn denial(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
     let field = pointer.field();
     let text = if message.starts_with(&field) { message.to_owned() } else { format!("{field}: {message}") };

@@ -1,92 +1,93 @@
-//! Which of the values that a Memory gives for one thing the platform takes.
+//! Which of several values the platform uses.
 //!
-//! An address and the value of a header are a literal (`value`) or come from somewhere else
-//! (`valueFrom`). Where several are given the platform takes one without a word, so the others do
-//! not matter. An empty literal is none.
+//! An address and the value of a header are either a literal (`value`) or come from a source (`valueFrom`).
+//! If an object has several, the platform silently uses one and ignores the others. An empty literal
+//! counts as absent.
 
 use crate::model::tree::Tree;
 
 use super::api::{ADDRESS_SOURCES, HEADER_SOURCES};
 
-/// What stands in an address, or in the value of a header.
+/// An address, or the value of a header.
 #[derive(Debug)]
-pub struct Given<'t> {
-    /// `value`, unless it is empty; of any type.
+pub struct ValueOrSource<'t> {
+    /// `value`, of any type, unless it is empty.
     pub literal: Option<&'t Tree>,
     /// `valueFrom`, of any type.
     pub value_from: Option<&'t Tree>,
-    /// The sources in `valueFrom`, the one that the platform takes first.
-    pub sources: Vec<Source<'t>>,
-    /// Whether the first source wins over the literal.
-    source_wins: bool,
+    /// The sources in `valueFrom`; the platform uses the first.
+    pub sources: Vec<ValueSource<'t>>,
+    /// Whether the first source overrides the literal.
+    source_overrides_literal: bool,
 }
 
 /// One source in a `valueFrom`.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'t> {
+pub struct ValueSource<'t> {
     /// The name of its field.
     pub field: &'static str,
-    /// What stands there, of any type.
+    /// Its value, of any type.
     pub tree: &'t Tree,
 }
 
-/// What the platform takes.
+/// The value that the platform uses.
 #[derive(Debug, Clone, Copy)]
-pub enum Taken<'t> {
+pub enum EffectiveValue<'t> {
     /// The literal.
     Literal(&'t Tree),
     /// A source.
-    Source(Source<'t>),
-    /// There is nothing to take.
+    Source(ValueSource<'t>),
+    /// Neither is set.
     Nothing,
 }
 
-impl<'t> Given<'t> {
+impl<'t> ValueOrSource<'t> {
     /// The address of a Memory.
     #[must_use]
-    pub fn address(address: &'t Tree) -> Self {
+    pub fn read_address(address: &'t Tree) -> Self {
         Self::read(address, &ADDRESS_SOURCES)
     }
 
     /// The value of a header.
     #[must_use]
-    pub fn header(value: &'t Tree) -> Self {
-        let given = Self::read(value, &HEADER_SOURCES);
-        let source_wins = given.sources.first().is_some_and(|source| source.field == "queryParameterRef");
-        Given { source_wins, ..given }
+    pub fn read_header(value: &'t Tree) -> Self {
+        let value = Self::read(value, &HEADER_SOURCES);
+        let source_overrides_literal =
+            value.sources.first().is_some_and(|source| source.field == "queryParameterRef");
+        ValueOrSource { source_overrides_literal, ..value }
     }
 
     fn read(tree: &'t Tree, fields: &[&'static str]) -> Self {
         let value_from = tree.get("valueFrom");
-        let source = |field: &&'static str| Some(Source { field, tree: value_from?.get(field)? });
-        Given {
+        let source = |field: &&'static str| Some(ValueSource { field, tree: value_from?.get(field)? });
+        ValueOrSource {
             literal: tree.get("value").filter(|value| value.text() != Some("")),
             value_from,
             sources: fields.iter().filter_map(source).collect(),
-            source_wins: false,
+            source_overrides_literal: false,
         }
     }
 
-    /// What the platform takes.
+    /// The value that the platform uses.
     #[must_use]
-    pub fn taken(&self) -> Taken<'t> {
+    pub fn effective(&self) -> EffectiveValue<'t> {
         match (self.literal, self.sources.first()) {
-            (_, Some(source)) if self.source_wins => Taken::Source(*source),
-            (Some(literal), _) => Taken::Literal(literal),
-            (None, Some(source)) => Taken::Source(*source),
-            (None, None) => Taken::Nothing,
+            (_, Some(source)) if self.source_overrides_literal => EffectiveValue::Source(*source),
+            (Some(literal), _) => EffectiveValue::Literal(literal),
+            (None, Some(source)) => EffectiveValue::Source(*source),
+            (None, None) => EffectiveValue::Nothing,
         }
     }
 }
 
-impl<'t> Source<'t> {
-    /// A field of the source that is a string and not empty.
+impl<'t> ValueSource<'t> {
+    /// A field of the source, if it is a string that is not empty.
     #[must_use]
     pub fn text(&self, field: &str) -> Option<&'t str> {
         self.tree.get(field).and_then(Tree::text).filter(|text| !text.is_empty())
     }
 
-    /// Whether a field is missing or empty; one of another type is neither.
+    /// Whether a field is absent or an empty string.
     #[must_use]
     pub fn lacks(&self, field: &str) -> bool {
         self.tree.is_object() && self.tree.get(field).is_none_or(|value| value.text() == Some(""))

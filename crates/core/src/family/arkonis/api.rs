@@ -1,4 +1,4 @@
-//! The kinds of the arkonis family and what is read of them; nothing else.
+//! The family's kinds, and the fields that memgate reads of them.
 //!
 //! The same resources have had four names. Each set of names is a [`Dialect`], and the code of the
 //! family is written once, for any dialect:
@@ -21,7 +21,7 @@ pub const REDIS_TTL_DEFAULT: i64 = 3600;
 /// What an unset `spec.vectorStore.collection` means: the default of the CRD's schema.
 pub const COLLECTION_DEFAULT: &str = "agent-memories";
 
-/// What an unset `spec.embedding.provider` of the successor means: by the name of the model.
+/// What an unset `spec.embedding.provider` of the successor means: the name of the model decides.
 pub const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
 
 /// The key that the Secret of a Redis memory must hold.
@@ -85,7 +85,7 @@ pub static KUBESWARM: Dialect = Dialect {
     successor: true,
 };
 
-/// agentops v0.3, where it all began.
+/// agentops v0.3, the oldest names.
 pub static AGENTOPS: Dialect = Dialect {
     memory: kind("agentops.agentops.io", "AgentMemory", "agentmemories", MEMORY),
     agent: kind("agentops.agentops.io", "AgentDeployment", "agentdeployments", AGENT),
@@ -125,10 +125,10 @@ pub static POD_SELECTORS: [PodSelector; 3] = [
     PodSelector::labelled("arkonis-agentops", &[("agentops.io/deployment", &[])]),
 ];
 
-/// The API group that kubeswarm's own samples use by mistake; nothing serves it.
+/// The API group that kubeswarm's own samples use by mistake. No apiserver serves it.
 pub const MISNAMED_GROUP: &str = "kubeswarm";
 
-/// The kinds of kubeswarm under the group that nothing serves.
+/// The kinds of kubeswarm under the mistaken group.
 pub static MISNAMED: [&Kind; 3] = [
     &kind(MISNAMED_GROUP, "SwarmMemory", "swarmmemories", Schema::Any),
     &kind(MISNAMED_GROUP, "SwarmAgent", "swarmagents", Schema::Any),
@@ -229,7 +229,7 @@ const SETTINGS: Schema = Schema::Open(&[
     Field::new("spec", Schema::Open(&[Field::new("memoryBackend", Schema::Text).guarded()])),
 ]);
 
-/// Where a memory keeps what it remembers.
+/// Where a memory is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// Within one task's context window only.
@@ -274,7 +274,7 @@ impl Backend {
 /// The spec of a memory resource. A field of the wrong type reads as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory<'t> {
-    /// `spec.backend` as it stands there.
+    /// `spec.backend`, unparsed.
     pub backend_name: Option<&'t str>,
     /// `spec.redis`.
     pub redis: Option<Redis<'t>>,
@@ -322,7 +322,7 @@ pub struct Embedding<'t> {
 }
 
 impl<'t> Memory<'t> {
-    /// Reads a memory resource. The successor's `secretRef` takes an absent name for an empty one.
+    /// Reads a memory resource. The successor's `secretRef` reads an absent name as an empty one.
     #[must_use]
     pub fn read(dialect: &Dialect, object: &'t Tree) -> Self {
         let secret_name = |section: &'t Tree| {
@@ -381,7 +381,7 @@ impl Redis<'_> {
 
     /// How many entries are kept; `None` is unlimited.
     #[must_use]
-    pub fn max(&self) -> Option<i64> {
+    pub fn entry_limit(&self) -> Option<i64> {
         positive(self.max_entries)
     }
 }
@@ -394,26 +394,25 @@ impl VectorStore<'_> {
     }
 }
 
-/// Zero and less mean the same as nothing.
+/// Zero and negative numbers mean the same as an absent one.
 fn positive(number: Option<i64>) -> Option<i64> {
     number.filter(|number| *number > 0)
 }
 
-/// The `memoryRef` of an agent: what names its memory. `None` when the agent claims none, or what
-/// stands there is no object.
+/// The `memoryRef` of an agent; `None` if it is absent or not an object.
 #[must_use]
 pub fn memory_ref<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t Tree> {
     agent.at(dialect.memory_ref).filter(|reference| reference.is_object())
 }
 
-/// The name of the memory that an agent claims; empty when the claim has no name.
+/// The name of the memory that an agent claims; empty if the claim has no name.
 #[must_use]
 pub fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t str> {
     memory_ref(dialect, agent).map(|reference| reference.get("name").and_then(Tree::text).unwrap_or_default())
 }
 
-/// The settings that an agent names, with the pointer to each name, in their order. Where several
-/// say something, the last one wins.
+/// The settings that an agent names, with the pointer to each name, in order. The last
+/// existing settings win.
 #[must_use]
 pub fn settings_names<'t>(dialect: &Dialect, agent: &'t Tree) -> Vec<(String, &'t str)> {
     let named = |tree: &'t Tree| tree.get("name").and_then(Tree::text).filter(|name| !name.is_empty());

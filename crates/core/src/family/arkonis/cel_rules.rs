@@ -74,7 +74,7 @@ pub static TABLES: [CelTable; 1] = [CelTable {
     ],
 }];
 
-/// The codes that refuse something and are in no table.
+/// The codes that deny and have no CEL rule.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     (&BACKEND_REQUIRED, NotInCel::Schema),
     (&BACKEND_UNKNOWN, NotInCel::Schema),
@@ -89,6 +89,6 @@ pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     (&EMBEDDING_PROVIDER_UNKNOWN, NotInCel::Schema),
 ];
 
-/// What of the family's defaults the apiserver can write.
+/// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str =
     "nothing is left to write: the schema of the definitions has the same defaults";

@@ -1,7 +1,7 @@
 //! The defaults of a memory resource.
 //!
-//! In a cluster the CRD's schema has written them before any webhook is called; outside, these
-//! edits stand in for it. An explicit 0 means "no expiry" and is kept.
+//! In a cluster the apiserver writes them, from the CRD's schema, before it calls a webhook; for files
+//! these edits replace it. An explicit 0 means "no expiry" and is kept.
 
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
@@ -12,7 +12,7 @@ use crate::model::tree::Tree;
 use super::api::{COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
 use super::validate::{Role, breaks_schema, role};
 
-/// One `add` for each default that a section lacks; none for an object that the schema refuses.
+/// One `add` for each missing default; empty for an object that violates the schema.
 #[must_use]
 pub fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
     let Some((dialect, Role::Memory)) = role(subject.kind) else { return Vec::new() };

@@ -1,13 +1,12 @@
-//! What an agent pod lacks to have its memory.
+//! Injects the variables of an agent's memory into its pods.
 //!
-//! The way from a pod to its memory: the pod's label names the agent, the agent's `memoryRef`
-//! names the memory, all in one namespace. What the pod already says wins.
+//! The pod's label names the agent, and the agent's `memoryRef` names the memory, all in one namespace.
 
 mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, unmet};
+use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
@@ -19,34 +18,34 @@ use crate::model::state_reader::StateReader;
 use super::api::{AGENT_CONTAINER, DIALECTS};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
-/// What the pod lacks; `None` when it is no agent pod of this family.
+/// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
-    let named = recognise::recognise(pod)?;
+    let agent_label = recognise::recognise(pod)?;
     if pod.spec.as_ref().is_none_or(|spec| spec.containers.is_none()) {
         return Some(Injection::nothing(Reason::Malformed));
     }
-    Some(fill(pod, &named, namespace, state).unwrap_or_else(|unmet| *unmet))
+    Some(try_inject(pod, &agent_label, namespace, state).unwrap_or_else(|unmet| *unmet))
 }
 
-/// The agent of the pod, or else what made the pod.
+/// The agent of the pod, or else the pod's controller.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
-    let named = recognise::recognise(pod)?;
-    let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == named.label).find_map(|dialect| {
-        let agent = state.peek(&dialect.agent, namespace, named.agent)?;
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+    let agent_label = recognise::recognise(pod)?;
+    let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key).find_map(|dialect| {
+        let agent = state.peek(&dialect.agent, namespace, agent_label.agent)?;
         Some(InvolvedObject::of(&dialect.agent, agent))
     });
-    agent.or_else(|| maker(pod, namespace))
+    agent.or_else(|| controller_of(pod, namespace))
 }
 
-fn fill(
+fn try_inject(
     pod: &Pod<'_>,
-    named: &recognise::Named<'_>,
+    agent_label: &recognise::AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Result<Injection, Unmet> {
-    let found = find::find(named, namespace, state)?;
+    let found = find::find(agent_label, namespace, state)?;
     let agent = container_named(pod, AGENT_CONTAINER).ok_or_else(|| {
         let message = format!("no container named \"{AGENT_CONTAINER}\"");
         unmet(Reason::NoContainer, &POD_NO_AGENT_CONTAINER, Pointer::new("/spec/containers"), message)

@@ -1,8 +1,7 @@
-//! What is wrong with a memory resource, an agent or settings.
+//! Validates a memory resource, an agent or settings.
 //!
-//! Rules that the CRD's schema enforces in a cluster (`schema_rules`) stand in for it outside;
-//! the conditional ones (`conditional_rules`) are enforced nowhere else; warnings about things
-//! that work but hardly as they are meant stand in the modules below.
+//! `schema_rules` repeat the CRD's schema, for files. `conditional_rules` depend on the backend and are
+//! enforced only here. The submodules also warn about objects that work, but probably not as intended.
 
 mod advice;
 mod agent;
@@ -10,7 +9,7 @@ mod memory;
 mod settings;
 mod usage;
 
-use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
@@ -25,11 +24,11 @@ use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
 const SCHEMA_CODES: Codes = Codes {
     field_type: &FIELD_TYPE,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: schema_check::will_be_dropped,
-    type_message: schema_check::expected,
+    unknown_message: schema_check::unknown_field_message,
+    type_message: schema_check::expected_type_message,
 };
 
-/// Everything that is wrong with the subject, in no particular order.
+/// All findings about the subject, in any order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let kind = subject.kind;
@@ -46,16 +45,16 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         Some((dialect, Role::Agent)) => agent::findings(dialect, subject, state),
         Some((dialect, Role::Settings)) => settings::findings(dialect, subject, state),
     };
-    beside_wrong_types(findings, SCHEMA_CODES)
+    drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
-/// The first thing for which a memory resource would be refused, in document order: what makes
-/// it unfit for use although it is stored.
+/// The message of the first denial of a memory resource, in document order. A stored resource with a denial
+/// is not usable.
 #[must_use]
 pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<String> {
     let mut findings = schema_rules(dialect, memory);
     findings.extend(memory::conditional_rules(dialect, memory));
-    let findings = beside_wrong_types(findings, SCHEMA_CODES).into_iter();
+    let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
     denials.min_by_key(|finding| memory.document_position(&finding.pointer)).map(|finding| finding.message)
 }
@@ -66,7 +65,7 @@ pub fn breaks_schema(dialect: &Dialect, memory: &Tree) -> bool {
     schema_rules(dialect, memory).iter().any(|finding| finding.severity == Severity::Deny)
 }
 
-/// The part that a kind plays in its dialect.
+/// The role of a kind in its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The memory resource.
@@ -77,7 +76,7 @@ pub enum Role {
     Settings,
 }
 
-/// The dialect of a kind and its part in it; `None` for kinds of other families.
+/// The dialect of a kind and its role; `None` for kinds of other families.
 #[must_use]
 pub fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
     DIALECTS.iter().find_map(|dialect| {
@@ -106,7 +105,7 @@ fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A resource in a group that nothing serves: nothing else can be said of it.
+/// The only finding about a resource in the mistaken group.
 fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         return Vec::new();

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-/// The user of containers in pods that name none; root will not do.
-const USER: u32 = 1000;
+/// The user of containers in pods that set none, since root is not allowed.
+const DEFAULT_USER_ID: u32 = 1000;
 
-/// What Pod Security "restricted" asks of a container, and the user where the pod names none.
+/// What Pod Security "restricted" asks of a container, with a user unless the pod sets one.
 /// Source: Kubernetes documentation, Pod Security Standards.
 #[must_use]
 pub fn security_context(pod_has_user: bool) -> Value {
@@ -18,20 +18,20 @@ pub fn security_context(pod_has_user: bool) -> Value {
         "seccompProfile": {"type": "RuntimeDefault"},
     });
     if let (Value::Object(fields), false) = (&mut context, pod_has_user) {
-        fields.insert("runAsUser".to_owned(), USER.into());
+        fields.insert("runAsUser".to_owned(), DEFAULT_USER_ID.into());
     }
     context
 }
 
-/// Requests and limits, each CPU and memory.
+/// Requests and limits, each as CPU and memory.
 #[must_use]
 pub fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
-    let amounts = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
-    json!({"requests": amounts(requests), "limits": amounts(limits)})
+    let quantities = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
+    json!({"requests": quantities(requests), "limits": quantities(limits)})
 }
 
-/// The port of a server that answers `GET /health`, and its probes: started within a minute, then looked
-/// at every ten and thirty seconds.
+/// The port of a server that answers `GET /health`, and its probes: a minute to start, then readiness
+/// every ten seconds and liveness every thirty.
 #[must_use]
 pub fn health_checked_port(port: u16) -> [(&'static str, Value); 4] {
     let health = json!({"path": "/health", "port": port});

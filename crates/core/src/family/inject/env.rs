@@ -1,4 +1,4 @@
-//! Environment variables: what a container shall have, and how that compares with what it has.
+//! Environment variables: what a container should have, compared with what it has.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use crate::model::edit::{Edit, EnvSource, EnvVar, KeyRef, Op, Origin, Value};
 use crate::model::pod::{self, Container};
 use crate::model::pointer::Pointer;
 
-/// A variable that a container shall have.
+/// A variable that a container should have.
 #[derive(Clone)]
 pub struct Variable<'w> {
     /// The name.
@@ -20,86 +20,86 @@ pub struct Variable<'w> {
     equality: Equality<'w>,
     /// Whether an entry with another value is replaced rather than kept.
     pub replaces: bool,
-    /// Whether it is added only together with another variable.
-    pub(super) companion: bool,
+    /// Whether it is added only together with other variables.
+    pub(super) only_with_others: bool,
 }
 
-/// When an entry that is there says the same as what is wanted.
+/// When an existing entry counts as equal to the wanted one.
 #[derive(Clone)]
 enum Equality<'w> {
-    /// The same literal, or the same key of the same object, just as optional.
+    /// The same literal, or the same key of the same object with the same `optional`.
     Exact,
-    /// The same, or an empty literal.
+    /// As `Exact`, or an empty literal.
     OrEmpty,
     /// The same key of the same object, optional or not.
-    SameKey,
-    /// A literal that the program in the container takes for the same.
-    As(Rc<dyn Fn(&str) -> bool + 'w>),
+    IgnoringOptional,
+    /// A literal that satisfies this predicate: the program in the container reads it as the same value.
+    If(Rc<dyn Fn(&str) -> bool + 'w>),
 }
 
 impl<'w> Variable<'w> {
-    /// A variable that an equal entry satisfies, and any other one contradicts.
+    /// A variable that only an equal entry satisfies.
     pub fn new(name: impl Into<Cow<'static, str>>, source: EnvSource, origin: Origin) -> Self {
         let name = name.into();
-        Self { name, source, origin, equality: Equality::Exact, replaces: false, companion: false }
+        Self { name, source, origin, equality: Equality::Exact, replaces: false, only_with_others: false }
     }
 
-    /// The same with a literal.
+    /// A variable with a literal value.
     pub fn literal(name: impl Into<Cow<'static, str>>, value: impl Into<String>, origin: Origin) -> Self {
         Self::new(name, EnvSource::Value(value.into()), origin)
     }
 
-    /// An empty literal is as good.
+    /// Accepts an empty literal too.
     #[must_use]
     pub fn or_empty(self) -> Self {
         Self { equality: Equality::OrEmpty, ..self }
     }
 
-    /// Of a reference, whether it is optional makes no difference.
+    /// Accepts a reference whether it is optional or not.
     #[must_use]
-    pub fn optional_or_not(self) -> Self {
-        Self { equality: Equality::SameKey, ..self }
+    pub fn ignoring_optional(self) -> Self {
+        Self { equality: Equality::IgnoringOptional, ..self }
     }
 
-    /// A literal is as good when this says so.
+    /// Accepts the literals for which `equal` returns true.
     #[must_use]
-    pub fn read_as(self, equal: impl Fn(&str) -> bool + 'w) -> Self {
-        Self { equality: Equality::As(Rc::new(equal)), ..self }
+    pub fn equal_if(self, equal: impl Fn(&str) -> bool + 'w) -> Self {
+        Self { equality: Equality::If(Rc::new(equal)), ..self }
     }
 
-    /// The variable is of use only beside others: alone it is not added.
+    /// Adds the variable only together with others.
     #[must_use]
-    pub fn companion(self) -> Self {
-        Self { companion: true, ..self }
+    pub fn only_with_others(self) -> Self {
+        Self { only_with_others: true, ..self }
     }
 
-    /// Whether an entry says the same.
+    /// Whether an existing entry satisfies this variable.
     #[must_use]
     pub fn equals(&self, entry: &pod::EnvVarView<'_>) -> bool {
         match (&self.source, entry.literal()) {
             (EnvSource::Value(wanted), Some(literal)) => match &self.equality {
-                Equality::As(equal) => equal(literal),
+                Equality::If(equal) => equal(literal),
                 Equality::OrEmpty if literal.is_empty() => true,
                 _ => literal == wanted,
             },
             (EnvSource::ValueFrom(wanted), None) => {
                 let there = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
-                self.same_key(&wanted.secret_key_ref, there.and_then(|there| there.secret_key_ref))
+                self.is_same_key(&wanted.secret_key_ref, there.and_then(|there| there.secret_key_ref))
             }
             (EnvSource::ConfigMap(wanted), None) => {
                 let there = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
-                self.same_key(&wanted.config_map_key_ref, there.and_then(|there| there.config_map_key_ref))
+                self.is_same_key(&wanted.config_map_key_ref, there.and_then(|there| there.config_map_key_ref))
             }
             _ => false,
         }
     }
 
-    /// An absent `optional` means no.
-    fn same_key(&self, wanted: &KeyRef, there: Option<pod::KeyRefView<'_>>) -> bool {
+    /// An absent `optional` means false.
+    fn is_same_key(&self, wanted: &KeyRef, there: Option<pod::KeyRefView<'_>>) -> bool {
         there.is_some_and(|there| {
             there.name.as_deref() == Some(&wanted.name)
                 && there.key.as_deref() == Some(&wanted.key)
-                && (matches!(self.equality, Equality::SameKey)
+                && (matches!(self.equality, Equality::IgnoringOptional)
                     || there.optional.unwrap_or(false) == wanted.optional.unwrap_or(false))
         })
     }
@@ -109,14 +109,14 @@ impl<'w> Variable<'w> {
     }
 }
 
-/// The entries of a container's `env` that can be about memory. Of several of one name the last counts,
-/// as for the kubelet.
-pub struct Existing<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
+/// The entries of a container's `env` that can concern memory. The last of several with one name counts,
+/// as it does for the kubelet.
+pub struct ExistingEnv<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
 
-impl<'p> Existing<'p> {
-    /// The entries whose names start with one of these; one look at each entry, however many there are.
+impl<'p> ExistingEnv<'p> {
+    /// Reads the entries whose names start with one of these prefixes, in one pass.
     #[must_use]
-    pub fn of(container: &'p Container<'p>, prefixes: &[&str]) -> Self {
+    pub fn read(container: &'p Container<'p>, prefixes: &[&str]) -> Self {
         let entries = container.env.as_deref().unwrap_or_default().iter().enumerate();
         let ours = entries.filter_map(|(index, entry)| {
             let name = entry.name.as_deref()?;
@@ -132,24 +132,24 @@ impl<'p> Existing<'p> {
     }
 }
 
-/// Where a block of variables goes in a container's `env`.
+/// Where a block of variables is inserted into a container's `env`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Before all others, so that these can refer to it and later duplicates win.
+pub enum Position {
+    /// Before all others, so that they can refer to it and later duplicates win.
     Front,
-    /// Behind all others, so that it can refer to them.
+    /// After all others, so that it can refer to them.
     End,
 }
 
-/// What a container lacks, and what it says otherwise.
+/// How the wanted variables compare with a container.
 pub(super) struct Comparison<'w> {
-    /// Not there.
+    /// Variables that the container lacks.
     pub(super) missing: Vec<Variable<'w>>,
-    /// There with another value, at this index.
+    /// Variables that the container sets to another value, at this index.
     pub(super) different: Vec<(usize, Variable<'w>)>,
 }
 
-pub(super) fn compare<'w>(existing: &Existing<'_>, wanted: Vec<Variable<'w>>) -> Comparison<'w> {
+pub(super) fn compare<'w>(existing: &ExistingEnv<'_>, wanted: Vec<Variable<'w>>) -> Comparison<'w> {
     let mut comparison = Comparison { missing: Vec::new(), different: Vec::new() };
     for variable in wanted {
         match existing.get(&variable.name) {
@@ -158,7 +158,7 @@ pub(super) fn compare<'w>(existing: &Existing<'_>, wanted: Vec<Variable<'w>>) ->
             Some((index, _)) => comparison.different.push((index, variable)),
         }
     }
-    if comparison.missing.iter().all(|variable| variable.companion) {
+    if comparison.missing.iter().all(|variable| variable.only_with_others) {
         comparison.missing.clear();
     }
     comparison
@@ -170,17 +170,17 @@ pub(super) fn insert(
     container: usize,
     existing: Option<&[pod::EnvVarView<'_>]>,
     block: impl IntoIterator<Item = (EnvVar, Origin)>,
-    place: Place,
+    position: Position,
 ) -> Vec<Edit> {
-    let list = list(container);
+    let list = pointer(container);
     let Some(existing) = existing else {
         let (variables, origins): (Vec<_>, Vec<_>) = block.into_iter().unzip();
         let whole = Edit { op: Op::Add, pointer: list, value: Value::EnvList(variables), origins };
         return if whole.origins.is_empty() { Vec::new() } else { vec![whole] };
     };
-    let start = match place {
-        Place::Front => 0,
-        Place::End => existing.len(),
+    let start = match position {
+        Position::Front => 0,
+        Position::End => existing.len(),
     };
     let add = |(index, (variable, origin))| Edit {
         op: Op::Add,
@@ -193,13 +193,14 @@ pub(super) fn insert(
 
 /// The pointer to the `env` of the container of this index.
 #[must_use]
-pub fn list(container: usize) -> Pointer {
+pub fn pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/env"))
 }
 
-/// A text that the kubelet does not expand: it takes `$(NAME)` for a reference and `$$` for `$`.
+/// Escapes a text so that the kubelet does not expand it: the kubelet replaces `$(NAME)` by the value of a
+/// variable and `$$` by `$`.
 #[must_use]
-pub fn escaped(text: &str) -> String {
+pub fn escape_references(text: &str) -> String {
     text.replace('$', "$$")
 }
 
@@ -226,7 +227,7 @@ mod tests {
         let plain = Variable::new("V", secret(None), origin());
         assert!(equals(&plain, full) && !equals(&plain, optional));
         assert!(equals(&Variable::new("V", secret(Some(true)), origin()), optional));
-        assert!(equals(&plain.optional_or_not(), optional));
+        assert!(equals(&plain.ignoring_optional(), optional));
     }
 
     #[test]
@@ -235,6 +236,6 @@ mod tests {
         assert!(equals(&wanted(), r#"{"value":"8"}"#) && !equals(&wanted(), r#"{"value":""}"#));
         assert!(!equals(&wanted(), r#"{"value":"8","valueFrom":{}}"#));
         assert!(equals(&wanted().or_empty(), "{}"));
-        assert!(equals(&wanted().read_as(|text| text.parse() == Ok(8)), r#"{"value":"08"}"#));
+        assert!(equals(&wanted().equal_if(|text| text.parse() == Ok(8)), r#"{"value":"08"}"#));
     }
 }

@@ -1,7 +1,7 @@
-//! The marker annotation: which memgate, and all that it has added to a pod.
+//! The marker annotation: the version of memgate, and everything that it added to a pod.
 //!
-//! When another webhook has changed the pod meanwhile, memgate is asked about it a second time; what it
-//! added the first time stays in the annotation.
+//! The apiserver calls memgate again if another webhook changed the pod after it; the annotation then
+//! keeps what the first call added.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ struct Marker<'a> {
 pub fn edit(pod: &Pod<'_>, family: &Family, added: Added) -> Edit {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
     let added = match earlier.and_then(|text| read(text, family)) {
-        Some(earlier) => earlier.and(added),
+        Some(earlier) => earlier.merged_with(added),
         None => added,
     };
     let marker = Marker { version: env!("CARGO_PKG_VERSION"), family: family.name, added: &added };
@@ -46,7 +46,7 @@ pub fn edit(pod: &Pod<'_>, family: &Family, added: Added) -> Edit {
     Edit { op, pointer, value, origins }
 }
 
-/// What the annotation says; `None` when it is not one of this family's.
+/// Reads the annotation; `None` if it was not written for this family.
 fn read(text: &str, family: &Family) -> Option<Added> {
     let marker: Json = serde_json::from_str(text).ok()?;
     let ours = marker.get("family").and_then(Json::as_str) == Some(family.name);
@@ -75,18 +75,18 @@ fn lists(value: Option<&Json>) -> Lists {
 }
 
 impl Added {
-    /// This and what came after it, each once.
-    fn and(mut self, later: Self) -> Self {
-        add(&mut self.memory, later.memory);
-        add(&mut self.init_containers, later.init_containers);
-        add(&mut self.volumes, later.volumes);
+    /// This together with later additions, without duplicates.
+    fn merged_with(mut self, later: Self) -> Self {
+        add_new(&mut self.memory, later.memory);
+        add_new(&mut self.init_containers, later.init_containers);
+        add_new(&mut self.volumes, later.volumes);
         add_lists(&mut self.env, later.env);
         add_lists(&mut self.mounts, later.mounts);
         self
     }
 }
 
-fn add<T: PartialEq>(all: &mut Vec<T>, later: Vec<T>) {
+fn add_new<T: PartialEq>(all: &mut Vec<T>, later: Vec<T>) {
     for item in later {
         if !all.contains(&item) {
             all.push(item);
@@ -97,7 +97,7 @@ fn add<T: PartialEq>(all: &mut Vec<T>, later: Vec<T>) {
 fn add_lists(all: &mut Lists, later: Lists) {
     for (key, list) in later {
         match all.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, known)) => add(known, list),
+            Some((_, known)) => add_new(known, list),
             None => all.push((key, list)),
         }
     }
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_what_is_no_marker_of_the_family() {
+    fn ignores_other_annotations_and_malformed_fields() {
         let only = text(None, added("Agent/a", &["A"]));
         for other in ["", "hello", "[]", r#"{"family":"ark","memory":"Memory/x"}"#, r#"{"memory":"Agent/x"}"#]
         {
             assert_eq!(text(Some(other), added("Agent/a", &["A"])), only, "{other}");
         }
-        let odd = r#"{"family":"sympozium","memory":1,"env":{"agent":{"x":1}},"volumes":[2,null]}"#;
-        assert_eq!(text(Some(odd), added("Agent/a", &["A"])), only);
+        let malformed = r#"{"family":"sympozium","memory":1,"env":{"agent":{"x":1}},"volumes":[2,null]}"#;
+        assert_eq!(text(Some(malformed), added("Agent/a", &["A"])), only);
     }
 }

@@ -1,5 +1,5 @@
-//! The lists of a pod besides its containers' variables: init containers, volumes, mounts. What is there,
-//! and what is inserted.
+//! The other lists of a pod, besides variables: init containers, volumes and mounts. What exists, and what
+//! is inserted.
 
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::model::view::{Text, view};
 
 view! {
     /// An init container, or a native sidecar.
-    Init {
+    InitContainer {
         /// The name.
         name: Text<'a> = "name",
     }
@@ -22,32 +22,32 @@ view! {
     Volume {
         /// The name.
         name: Text<'a> = "name",
-        /// A claim.
-        claim: Claim<'a> = "persistentVolumeClaim",
-        /// A ConfigMap.
-        config_map: ConfigMap<'a> = "configMap",
+        /// The source, if it is a claim.
+        claim: ClaimVolumeSource<'a> = "persistentVolumeClaim",
+        /// The source, if it is a ConfigMap.
+        config_map: ConfigMapVolumeSource<'a> = "configMap",
     }
 }
 
 view! {
-    /// A volume that is a claim.
-    Claim {
+    /// The source of a volume that is a PersistentVolumeClaim.
+    ClaimVolumeSource {
         /// The name of the claim.
         name: Text<'a> = "claimName",
     }
 }
 
 view! {
-    /// A volume that is a ConfigMap.
-    ConfigMap {
+    /// The source of a volume that is a ConfigMap.
+    ConfigMapVolumeSource {
         /// The name of the ConfigMap.
         name: Text<'a> = "name",
     }
 }
 
 view! {
-    /// The security context of a pod, unread.
-    SecurityContext {
+    /// The security context of a pod; its values are kept as raw JSON.
+    PodSecurityContext {
         /// The group of the files on its volumes.
         fs_group: &'a RawValue = "fsGroup",
         /// The user.
@@ -55,21 +55,21 @@ view! {
     }
 }
 
-/// The lists of a pod as they are, each `None` where there is none.
+/// The existing lists of a pod; `None` for an absent one.
 #[derive(Debug, Default)]
-pub struct PodParts<'p> {
+pub struct ExistingParts<'p> {
     containers: &'p [Container<'p>],
-    init_containers: Option<Vec<Init<'p>>>,
+    init_containers: Option<Vec<InitContainer<'p>>>,
     volumes: Option<Vec<Volume<'p>>>,
-    security_context: Option<SecurityContext<'p>>,
+    security_context: Option<PodSecurityContext<'p>>,
     /// Whether the pod uses the network of its node.
     pub host_network: bool,
     /// How names are resolved.
     pub dns_policy: Option<&'p str>,
 }
 
-impl<'p> PodParts<'p> {
-    /// Reads the lists of a pod; `None` when one has a form that no pod's has.
+impl<'p> ExistingParts<'p> {
+    /// Reads the lists of a pod; `None` if one does not have the form of a pod's.
     #[must_use]
     pub fn read(pod: &'p Pod<'p>) -> Option<Self> {
         let Some(spec) = &pod.spec else { return Some(Self::default()) };
@@ -83,14 +83,14 @@ impl<'p> PodParts<'p> {
         })
     }
 
-    /// Whether the pod says itself as whom its containers run, other than root.
+    /// Whether the pod sets the user of its containers, other than root.
     #[must_use]
     pub fn has_user(&self) -> bool {
         let user = self.security_context.as_ref().and_then(|context| context.run_as_user);
         user.is_some_and(|user| user.get() != "0")
     }
 
-    /// Whether the pod says itself whose its volumes are.
+    /// Whether the pod sets the group of its volumes.
     #[must_use]
     pub fn has_fs_group(&self) -> bool {
         self.security_context.as_ref().is_some_and(|context| context.fs_group.is_some())
@@ -112,12 +112,12 @@ impl<'p> PodParts<'p> {
     }
 }
 
-/// The mounts of a container; `None` where there is no list.
+/// The existing mounts of a container; `None` for an absent list.
 #[derive(Debug, Default)]
-pub struct Mounts<'p>(Option<Vec<Mount<'p>>>);
+pub struct ExistingMounts<'p>(Option<Vec<Mount<'p>>>);
 
-impl<'p> Mounts<'p> {
-    /// Reads the mounts of a container; `None` when they have a form that no container's have.
+impl<'p> ExistingMounts<'p> {
+    /// Reads the mounts of a container; `None` if they do not have the form of a container's.
     #[must_use]
     pub fn read(container: &Container<'p>) -> Option<Self> {
         read(container.volume_mounts).ok().map(Self)
@@ -131,48 +131,52 @@ impl<'p> Mounts<'p> {
     }
 }
 
-/// `None` where there is nothing.
+/// `None` for an absent value.
 fn read<'p, T: serde::Deserialize<'p>>(raw: Option<&'p RawValue>) -> serde_json::Result<Option<T>> {
     raw.map(|raw| serde_json::from_str(raw.get())).transpose()
 }
 
-/// A container, volume or mount that is added.
+/// A container, volume or mount to be added.
 #[derive(Debug, Clone)]
-pub struct Part {
-    /// What the marker annotation calls it: its name, or the path of a mount.
+pub struct WantedPart {
+    /// Its name in the marker annotation; for a mount, the path.
     pub name: String,
-    /// The whole of it, as it will stand in the pod.
+    /// Its JSON, as it is added to the pod.
     pub tree: Json,
     /// Where it comes from.
     pub origin: Origin,
 }
 
-/// The parts that a pod shall have besides variables and mounts; none of them is there yet.
+/// The missing parts of a pod, besides variables and mounts.
 #[derive(Debug, Default)]
 pub struct WantedParts {
-    /// An init container before all others; a native sidecar is one, too.
-    pub first_init_container: Option<Part>,
-    /// An init container behind all others.
-    pub last_init_container: Option<Part>,
-    /// Volumes, behind the others.
-    pub volumes: Vec<Part>,
+    /// An init container or native sidecar, before all others.
+    pub first_init_container: Option<WantedPart>,
+    /// An init container, after all others.
+    pub last_init_container: Option<WantedPart>,
+    /// Volumes, after the others.
+    pub volumes: Vec<WantedPart>,
     /// The group of the files on the pod's volumes, and why.
     pub fs_group: Option<(i64, &'static str)>,
 }
 
 /// The edits that append mounts to those of the container of this index.
-pub(super) fn add_mounts(container: usize, existing: &Mounts<'_>, mounts: Vec<Part>) -> Vec<Edit> {
-    append(&mounts_list(container), existing.0.as_ref().map(Vec::len), mounts)
+pub(super) fn add_mounts(
+    container: usize,
+    existing: &ExistingMounts<'_>,
+    mounts: Vec<WantedPart>,
+) -> Vec<Edit> {
+    append(&mounts_pointer(container), existing.0.as_ref().map(Vec::len), mounts)
 }
 
 /// The pointer to the mounts of the container of this index.
 #[must_use]
-pub fn mounts_list(container: usize) -> Pointer {
+pub fn mounts_pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/volumeMounts"))
 }
 
 /// The edits that add parts to those of a pod.
-pub(super) fn add_parts(existing: &PodParts<'_>, wanted: WantedParts) -> Vec<Edit> {
+pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Vec<Edit> {
     let mut edits = init_containers(existing, wanted.first_init_container, wanted.last_init_container);
     let volumes = existing.volumes.as_ref().map(Vec::len);
     edits.extend(append(&Pointer::new("/spec/volumes"), volumes, wanted.volumes));
@@ -180,19 +184,23 @@ pub(super) fn add_parts(existing: &PodParts<'_>, wanted: WantedParts) -> Vec<Edi
     edits
 }
 
-fn init_containers(existing: &PodParts<'_>, first: Option<Part>, last: Option<Part>) -> Vec<Edit> {
-    let list = Pointer::new("/spec/initContainers");
+fn init_containers(
+    existing: &ExistingParts<'_>,
+    first: Option<WantedPart>,
+    last: Option<WantedPart>,
+) -> Vec<Edit> {
+    let pointer = Pointer::new("/spec/initContainers");
     let Some(existing) = existing.init_containers.as_ref().map(Vec::len) else {
-        return append(&list, None, first.into_iter().chain(last));
+        return append(&pointer, None, first.into_iter().chain(last));
     };
-    // The one in front shifts those that are there.
+    // The insert at the front shifts the existing ones.
     let end = existing + usize::from(first.is_some());
-    let mut edits = insert(&list, 0, first);
-    edits.extend(insert(&list, end, last));
+    let mut edits = insert(&pointer, 0, first);
+    edits.extend(insert(&pointer, end, last));
     edits
 }
 
-fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item = Part>) -> Vec<Edit> {
+fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {
     if let Some(end) = existing {
         return insert(list, end, parts);
     }
@@ -203,8 +211,8 @@ fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item
 }
 
 /// One `add` for each part, before the element of index `start`.
-fn insert(list: &Pointer, start: usize, parts: impl IntoIterator<Item = Part>) -> Vec<Edit> {
-    let add = |(index, part): (usize, Part)| Edit {
+fn insert(list: &Pointer, start: usize, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {
+    let add = |(index, part): (usize, WantedPart)| Edit {
         op: Op::Add,
         pointer: list.index(index),
         value: Value::Tree(part.tree),

@@ -1,26 +1,26 @@
-//! The kinds of the family and what is read of them; nothing else.
+//! The family's kinds, and the fields that memgate reads of them.
 
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::schema::{Field, METADATA, METADATA_WITH_LABELS, Schema, UID};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
-/// The annotations of memgate for this family start with this.
-pub const ANNOTATIONS: &str = "memgate.dev/orka-";
+/// The prefix of memgate's annotations for this family.
+pub const ANNOTATION_PREFIX: &str = "memgate.dev/orka-";
 
-/// The switch of the passive memory section, as an annotation.
+/// The annotation that switches the memory section on or off.
 pub const ENABLED_ANNOTATION: &str = "memgate.dev/orka-memory-context";
-/// How many memories at most, as an annotation.
+/// The annotation with the maximum number of memories.
 pub const LIMIT_ANNOTATION: &str = "memgate.dev/orka-memory-context-limit";
-/// How many bytes at most, as an annotation.
+/// The annotation with the maximum number of bytes.
 pub const MAX_CHARS_ANNOTATION: &str = "memgate.dev/orka-memory-context-max-chars";
 
 /// The label of a pod that names its Task, made fit for a label.
 pub const TASK_LABEL: &str = "orka.ai/task";
 /// The label of a pod with the type of its Task.
 pub const TASK_TYPE_LABEL: &str = "orka.ai/task-type";
-/// What all labels of Orka start with.
-pub const LABELS: &str = "orka.ai/";
+/// The prefix of all labels of Orka.
+pub const LABEL_PREFIX: &str = "orka.ai/";
 /// The label of a Task that a schedule made.
 pub const SCHEDULED_LABEL: &str = "orka.ai/scheduled-run";
 /// The label of a Task that another Task made.
@@ -29,10 +29,10 @@ pub const PARENT_LABEL: &str = "orka.ai/parent-task";
 pub const PARENT_ANNOTATION: &str = "orka.ai/parent-task-name";
 
 /// The type of the Tasks whose worker reads memory.
-pub const AI: &str = "ai";
+pub const TASK_TYPE_AI: &str = "ai";
 
 /// The container of an AI worker.
-pub const WORKER: &str = "worker";
+pub const WORKER_CONTAINER: &str = "worker";
 
 /// The tools that read and write memory, in the order in which the nearest one is proposed.
 pub const MEMORY_TOOLS: [&str; 4] = ["recall_memory", "remember", "propose_memory", "search_transcript"];
@@ -84,7 +84,7 @@ pub const BUILT_IN_TOOLS: [&str; 43] = [
     "web_search",
 ];
 
-/// An Agent under judgement.
+/// An Agent, with the fields that validation reads.
 pub static AGENT: Kind = kind(
     "Agent",
     "agents",
@@ -110,7 +110,7 @@ pub static AGENT: Kind = kind(
     ]),
 );
 
-/// A Task under judgement.
+/// A Task, with the fields that validation reads.
 pub static TASK: Kind = kind(
     "Task",
     "tasks",
@@ -135,7 +135,7 @@ pub static TASK: Kind = kind(
     ]),
 );
 
-/// A MemoryBackend, which an open pull request of the platform brings.
+/// A MemoryBackend, from an open pull request of the platform.
 pub static MEMORY_BACKEND: Kind = kind(
     "MemoryBackend",
     "memorybackends",
@@ -158,15 +158,15 @@ pub static MEMORY_BACKEND: Kind = kind(
     ]),
 );
 
-/// An Agent in the state: its annotations and nothing else.
-pub static KNOWN_AGENT: Kind = kind(
+/// An Agent in the state: only its annotations are kept.
+pub static STATE_AGENT: Kind = kind(
     "Agent",
     "agents",
     Schema::Open(&[Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED]))]),
 );
 
-/// A Task in the state. Its variables are left out: some hold what nobody should keep.
-pub static KNOWN_TASK: Kind = kind(
+/// A Task in the state. Its variables are left out, since some hold credentials.
+pub static STATE_TASK: Kind = kind(
     "Task",
     "tasks",
     Schema::Open(&[
@@ -198,35 +198,35 @@ pub static KNOWN_TASK: Kind = kind(
     ]),
 );
 
-/// A tool that somebody added; only its name is of interest.
+/// A tool that users added; only its name is read.
 pub static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
 
-/// The kinds that the family judges.
+/// The kinds that the family validates.
 pub static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
 
-/// The kinds that are judged only where the key of an annotation starts so.
-pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATIONS)];
+/// The kinds that are validated only with an annotation of this prefix.
+pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
 
-/// The kinds that decisions look up, all of whose objects are watched in a cluster.
-pub static WATCHED: [&Kind; 4] = [&KNOWN_AGENT, &KNOWN_TASK, &TOOL, &NAMESPACE];
+/// The kinds that decisions look up and the server watches.
+pub static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
 
-/// The kinds that decisions look up one by one.
+/// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 0] = [];
 
 /// The kinds for which defaults are written.
 pub static DEFAULTED: [&Kind; 0] = [];
 
-/// The memory resources: there are none.
+/// The memory resources: Orka has none.
 pub static MEMORIES: [&Kind; 0] = [];
 
-/// How agent pods are told from all others.
+/// Selects agent pods.
 pub static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
-    without: Some(POOL_LABELS),
-    ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[AI])])
+    without: Some(POOL_LABEL_PREFIX),
+    ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[TASK_TYPE_AI])])
 }];
 
-/// The labels of pods in a pool of runtimes start with this; any change to one recycles the pool.
-pub const POOL_LABELS: &str = "orka.ai/runtime-pool";
+/// The prefix of labels on pods in a pool of runtimes. Any change to such a pod recycles the pool.
+pub const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
 
 const NAME: Field = Field::new("name", Schema::Text);
 const NAMESPACE_NAME: Field = Field::new("namespace", Schema::Text);
@@ -246,7 +246,7 @@ const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind 
     Kind { group: "core.orka.ai", version: "v1alpha1", kind, plural, namespaced: true, schema }
 }
 
-/// The value of an annotation, of an object under judgement or of the state.
+/// The value of an annotation, of a subject or of an object of the state.
 #[must_use]
 pub fn annotation<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     entry(object, "annotations", key)
@@ -263,7 +263,7 @@ fn entry<'t>(object: &'t Tree, map: &str, key: &str) -> Option<&'t str> {
     map.entry(key).or_else(|| map.get(key).and_then(Tree::text))
 }
 
-/// The Agent that a Task names: its namespace, where the Task says one, and its name.
+/// The Agent of a Task: its namespace, if the Task sets one, and its name.
 #[must_use]
 pub fn agent_ref(task: &Tree) -> Option<(Option<&str>, &str)> {
     let text = |field| task.at(&["spec", "agentRef", field]).and_then(Tree::text);

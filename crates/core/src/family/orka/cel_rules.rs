@@ -71,9 +71,9 @@ pub static TABLES: [CelTable; 2] = [
     },
 ];
 
-/// The codes that refuse something and are in no table.
+/// The codes that deny and have no CEL rule.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 1] =
     [(&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it"))];
 
-/// What of the family's defaults the apiserver can write.
+/// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "there are none";

@@ -29,7 +29,7 @@ codes! { "orka";
     ENV_MAX_CHARS = "env-max-chars", Invalid;
     /// A switch in a variable that looks like off and is on.
     ENV_ENABLED = "env-enabled", NotSupported;
-    /// A memory variable where nobody reads it.
+    /// A memory variable that is never read.
     ENV_NO_EFFECT = "env-no-effect", Conflict;
     /// A memory variable that is there twice.
     ENV_DUPLICATE = "env-duplicate", Conflict;

@@ -1,13 +1,13 @@
-//! What the worker of an AI Task lacks to have its memory settings.
+//! Injects memory settings into the worker of an AI Task.
 //!
-//! Up to three plain variables at the head of the worker's `env`, and nothing else: no label,
-//! volume or container. What the pod already says wins. No pod is ever refused.
+//! The injection adds up to three plain variables at the front of the worker's `env`, and never refuses a
+//! pod.
 
 mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::{Conflict, label, maker, merge, unmet};
+use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -15,31 +15,31 @@ use crate::model::pod::Pod;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use self::find::Chain;
+use self::find::SettingSources;
 use self::recognise::Worker;
-use super::api::{KNOWN_TASK, LABELS, TASK_LABEL};
+use super::api::{LABEL_PREFIX, STATE_TASK, TASK_LABEL};
 use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT};
 
-/// What the pod lacks; `None` when it is no AI worker.
+/// What to add to the pod; `None` if it is not an AI worker.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
-    let worker = Worker::of(pod)?;
+    let worker = Worker::find(pod)?;
     let contradictions = worker.contradictions(pod, namespace);
     if !contradictions.is_empty() {
         return Some(Injection { warnings: contradictions, ..Injection::nothing(Reason::Conflict) });
     }
-    Some(match Chain::find(&worker, namespace, state) {
-        Ok(chain) => fill(pod, &worker, chain),
-        // Half of what is said about a Task is worse than nothing: an Agent's opt-out is final.
+    Some(match SettingSources::look_up(&worker, namespace, state) {
+        Ok(sources) => merge_settings(pod, &worker, sources),
+        // Settings from some of the objects could override the opt-out of an Agent, which is final.
         Err(unknown) => {
             let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
-            *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label(TASK_LABEL), message)
+            *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
         }
     })
 }
 
-fn fill(pod: &Pod<'_>, worker: &Worker<'_, '_>, chain: Chain<'_>) -> Injection {
-    let (wanted, warnings) = want::want(pod, worker, chain);
+fn merge_settings(pod: &Pod<'_>, worker: &Worker<'_, '_>, sources: SettingSources<'_>) -> Injection {
+    let (wanted, warnings) = want::want(pod, worker, sources);
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
     let mut injection = merge(wanted, |conflict: &Conflict<'_>| {
         let message = format!("{} is already set in the pod; annotation ignored", conflict.variable.name);
@@ -49,25 +49,25 @@ fn fill(pod: &Pod<'_>, worker: &Worker<'_, '_>, chain: Chain<'_>) -> Injection {
     injection
 }
 
-/// The Task of the worker, or else what made the pod.
+/// The Task of the worker, or else the pod's controller.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
-    let worker = Worker::of(pod).filter(|worker| worker.task_namespace == namespace)?;
-    let task = state.peek(&KNOWN_TASK, namespace, worker.task_name);
-    task.map(|task| InvolvedObject::of(&KNOWN_TASK, task)).or_else(|| maker(pod, namespace))
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+    let worker = Worker::find(pod).filter(|worker| worker.task_namespace == namespace)?;
+    let task = state.peek(&STATE_TASK, namespace, worker.task_name);
+    task.map(|task| InvolvedObject::of(&STATE_TASK, task)).or_else(|| controller_of(pod, namespace))
 }
 
-/// The namespace that an AI worker says it belongs to.
+/// The namespace that an AI worker declares in its variables.
 #[must_use]
-pub fn home<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
-    Worker::of(pod).map(|worker| worker.task_namespace)
+pub fn declared_namespace<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
+    Worker::find(pod).map(|worker| worker.task_namespace)
 }
 
-/// Whether a pod is any of Orka's: it is left alone then, whatever else its labels ask for.
+/// Whether a pod belongs to Orka, worker or not. Such a pod is left alone, whatever its other labels ask for.
 #[must_use]
-pub fn is_of_orka(pod: &Pod<'_>) -> bool {
+pub fn is_orka_pod(pod: &Pod<'_>) -> bool {
     let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
-    labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(LABELS)))
+    labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(LABEL_PREFIX)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How Orka makes a label value of any name.
+//! Turns a name into a label value, as Orka does.
 
 use std::fmt::Write as _;
 
@@ -7,28 +7,29 @@ use ring::digest::{SHA256, digest};
 /// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
 const MAX_LABEL_BYTES: usize = 63;
 
-/// How much of a longer name is kept, in front of a part of its hash.
-const KEPT_BYTES: usize = 50;
+/// How much of a longer name is kept, followed by a part of its hash.
+const NAME_PREFIX_BYTES: usize = 50;
 
 /// How many bytes of the hash are kept, two digits each.
 const HASH_BYTES: usize = 6;
 
 /// The label value for a name. Source: orka-agents/orka, the function of this name.
+#[must_use]
 pub fn selector_value(name: &str) -> String {
     let name = name.trim();
     if name.len() <= MAX_LABEL_BYTES && is_label_value(name) {
         return name.to_owned();
     }
-    let fitting = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
-    let plain: String = name.to_lowercase().chars().map(|c| if fitting(c) { c } else { '-' }).collect();
-    let value = match stripped(&plain) {
+    let allowed = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
+    let plain: String = name.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let value = match trim_separators(&plain) {
         "" => "label",
         value => value,
     };
     if value.len() <= MAX_LABEL_BYTES {
         return value.to_owned();
     }
-    let start = stripped(value.get(..KEPT_BYTES).unwrap_or(value));
+    let start = trim_separators(value.get(..NAME_PREFIX_BYTES).unwrap_or(value));
     let hash = digest(&SHA256, name.as_bytes());
     hash.as_ref().iter().take(HASH_BYTES).fold(format!("{start}-"), |mut value, byte| {
         let _ = write!(value, "{byte:02x}");
@@ -36,14 +37,14 @@ pub fn selector_value(name: &str) -> String {
     })
 }
 
-fn stripped(value: &str) -> &str {
+fn trim_separators(value: &str) -> &str {
     value.trim_matches(|c: char| !c.is_ascii_alphanumeric())
 }
 
 /// Source: Kubernetes documentation, Labels and Selectors, syntax.
 fn is_label_value(value: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    stripped(value) == value && value.bytes().all(inside)
+    trim_separators(value) == value && value.bytes().all(inside)
 }
 
 #[cfg(test)]

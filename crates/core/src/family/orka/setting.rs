@@ -11,16 +11,16 @@ use super::codes::{
     ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ENV_ENABLED, ENV_LIMIT, ENV_MAX_CHARS,
 };
 
-/// The bytes of the heading above the memories; with no more room than that there is no section.
-pub const HEADER_BYTES: i64 = 165;
+/// The size of the heading above the memories. A section of at most this size would hold no memory.
+pub const SECTION_HEADER_BYTES: i64 = 165;
 
-/// What is said of so little room.
-pub const NO_ROOM: &str = "leaves no room for any memory (the section header alone is 165 bytes)";
+/// The message about a size that only fits the heading.
+pub const NO_ROOM_MESSAGE: &str = "leaves no room for any memory (the section header alone is 165 bytes)";
 
 /// One of the three settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
-    /// Whether there is a section at all.
+    /// Whether the prompt has a memory section.
     Enabled,
     /// How many memories it holds at most.
     Limit,
@@ -28,16 +28,16 @@ pub enum Setting {
     MaxChars,
 }
 
-/// What a setting is set to.
+/// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value {
+pub enum SettingValue {
     /// On or off.
     Switch(bool),
     /// A bound.
     Bound(i64),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(on) => on.fmt(f),
@@ -72,17 +72,17 @@ impl Setting {
 
     /// The setting of this annotation.
     #[must_use]
-    pub fn of_annotation(key: &str) -> Option<Self> {
+    pub fn from_annotation(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|setting| setting.annotation() == key)
     }
 
     /// The setting of this variable.
     #[must_use]
-    pub fn of_variable(name: &str) -> Option<Self> {
+    pub fn from_variable(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|setting| setting.variable() == name)
     }
 
-    /// The code for an annotation whose value means nothing.
+    /// The code for an annotation with an invalid value.
     #[must_use]
     pub const fn annotation_code(self) -> &'static Code {
         match self {
@@ -92,63 +92,63 @@ impl Setting {
         }
     }
 
-    /// What the value of an annotation means.
+    /// Parses the value of an annotation.
     ///
     /// # Errors
-    /// What the value must be, and what it is.
-    pub fn of_text(self, text: &str) -> Result<Value, String> {
+    /// A message with the expected and the actual value.
+    pub fn parse_annotation(self, text: &str) -> Result<SettingValue, String> {
         let value = match self {
-            Self::Enabled => switch(text).map(Value::Switch),
-            Self::Limit | Self::MaxChars => digits(text, self.most()).map(Value::Bound),
+            Self::Enabled => parse_bool(text).map(SettingValue::Switch),
+            Self::Limit | Self::MaxChars => parse_bound(text, self.max()).map(SettingValue::Bound),
         };
         value.ok_or_else(|| match self {
             Self::Enabled => format!("must be \"true\" or \"false\", got {}", quoted(text)),
             Self::Limit | Self::MaxChars => {
-                format!("must be an integer from 1 to {}, got {}", self.most(), quoted(text))
+                format!("must be an integer from 1 to {}, got {}", self.max(), quoted(text))
             }
         })
     }
 
-    /// What the worker makes of a literal: anything but `false` is on, and a bound that is none
-    /// is replaced by its default or its cap.
+    /// Reads a literal as the worker does: anything but `false` is on, and a bad bound is replaced by the default
+    /// or the maximum.
     #[must_use]
-    pub fn of_literal(self, literal: &str) -> Value {
+    pub fn read_literal(self, literal: &str) -> SettingValue {
         match self {
-            Self::Enabled => Value::Switch(switch(literal) != Some(false)),
-            Self::Limit | Self::MaxChars => Value::Bound(match positive(literal) {
-                Some(number) => number.min(self.most()),
+            Self::Enabled => SettingValue::Switch(parse_bool(literal) != Some(false)),
+            Self::Limit | Self::MaxChars => SettingValue::Bound(match parse_positive(literal) {
+                Some(number) => number.min(self.max()),
                 None => self.default(),
             }),
         }
     }
 
-    /// What is wrong with a literal of the variable, if anything is.
+    /// The code and message about a bad literal of the variable.
     #[must_use]
-    pub fn problem(self, literal: &str) -> Option<(&'static Code, String)> {
+    pub fn literal_problem(self, literal: &str) -> Option<(&'static Code, String)> {
         if literal.is_empty() || literal.contains("$(") {
             return None;
         }
-        let said = |text: &str| format!("{} {} {text}", self.variable(), quoted(literal));
+        let message = |text: &str| format!("{} {} {text}", self.variable(), quoted(literal));
         let code = match self {
             Self::Enabled => &ENV_ENABLED,
             Self::Limit => &ENV_LIMIT,
             Self::MaxChars => &ENV_MAX_CHARS,
         };
-        let text = match (self, positive(literal)) {
-            (Self::Enabled, _) if switch(literal).is_some() => return None,
-            (Self::Enabled, _) => said("does not disable memory; only \"false\" does"),
-            (_, None) => said(&format!("is not a positive integer; the worker uses {}", self.default())),
-            (_, Some(number)) if number > self.most() => {
-                said(&format!("is above {most}; the worker uses {most}", most = self.most()))
+        let text = match (self, parse_positive(literal)) {
+            (Self::Enabled, _) if parse_bool(literal).is_some() => return None,
+            (Self::Enabled, _) => message("does not disable memory; only \"false\" does"),
+            (_, None) => message(&format!("is not a positive integer; the worker uses {}", self.default())),
+            (_, Some(number)) if number > self.max() => {
+                message(&format!("is above {max}; the worker uses {max}", max = self.max()))
             }
-            (Self::MaxChars, Some(number)) if number <= HEADER_BYTES => said(NO_ROOM),
+            (Self::MaxChars, Some(number)) if number <= SECTION_HEADER_BYTES => message(NO_ROOM_MESSAGE),
             _ => return None,
         };
         Some((code, text))
     }
 
-    /// The cap in the worker; a switch has none.
-    const fn most(self) -> i64 {
+    /// The maximum in the worker; not used for a switch.
+    const fn max(self) -> i64 {
         match self {
             Self::Enabled => 0,
             Self::Limit => 8,
@@ -156,7 +156,7 @@ impl Setting {
         }
     }
 
-    /// What the worker uses when nothing is set; a switch is on.
+    /// The default in the worker; not used for a switch.
     const fn default(self) -> i64 {
         match self {
             Self::Enabled => 0,
@@ -166,15 +166,15 @@ impl Setting {
     }
 }
 
-/// Whether an Agent opts out, which no Task can undo.
+/// Whether an Agent opts out. A Task cannot override this.
 #[must_use]
 pub fn opts_out(agent: &Tree) -> bool {
-    annotation(agent, ENABLED_ANNOTATION).and_then(switch) == Some(false)
+    annotation(agent, ENABLED_ANNOTATION).and_then(parse_bool) == Some(false)
 }
 
 /// `true` or `false`, in any case.
 #[must_use]
-pub fn switch(text: &str) -> Option<bool> {
+pub fn parse_bool(text: &str) -> Option<bool> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("true") {
         Some(true)
@@ -186,14 +186,14 @@ pub fn switch(text: &str) -> Option<bool> {
 }
 
 /// A number from 1 to `most`, without sign or leading zeros.
-fn digits(text: &str, most: i64) -> Option<i64> {
+fn parse_bound(text: &str, max: i64) -> Option<i64> {
     let text = text.trim();
     let plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| plain && (1..=most).contains(number))
+    text.parse().ok().filter(|number| plain && (1..=max).contains(number))
 }
 
 /// A positive integer as the worker reads it: with a sign or without, in 64 bits.
-fn positive(text: &str) -> Option<i64> {
+fn parse_positive(text: &str) -> Option<i64> {
     text.trim().parse().ok().filter(|number| *number > 0)
 }
 
@@ -206,20 +206,24 @@ mod tests {
         for (text, number) in
             [(" 8 ", Some(8)), ("1", Some(1)), ("+1", None), ("01", None), ("9", None), ("", None)]
         {
-            assert_eq!(Setting::Limit.of_text(text).ok(), number.map(Value::Bound), "{text}");
+            assert_eq!(Setting::Limit.parse_annotation(text).ok(), number.map(SettingValue::Bound), "{text}");
         }
-        assert_eq!(Setting::Enabled.of_text(" False"), Ok(Value::Switch(false)));
-        assert!(Setting::Enabled.of_text("0").is_err());
+        assert_eq!(Setting::Enabled.parse_annotation(" False"), Ok(SettingValue::Switch(false)));
+        assert!(Setting::Enabled.parse_annotation("0").is_err());
     }
 
     #[test]
     fn reads_literals_as_the_worker_does() {
         for (text, number) in [("+7", 7), ("007", 7), ("9", 8), ("0", 5), ("5.0", 5), ("1_000", 5), ("", 5)] {
-            assert_eq!(Setting::Limit.of_literal(text), Value::Bound(number), "{text}");
+            assert_eq!(Setting::Limit.read_literal(text), SettingValue::Bound(number), "{text}");
         }
         let beyond = "9223372036854775808";
-        assert_eq!(Setting::MaxChars.of_literal(beyond), Value::Bound(6000));
-        assert!(Setting::MaxChars.problem(beyond).is_some_and(|(_, text)| text.contains("not a positive")));
-        assert_eq!(Setting::Enabled.of_literal("no"), Value::Switch(true));
+        assert_eq!(Setting::MaxChars.read_literal(beyond), SettingValue::Bound(6000));
+        assert!(
+            Setting::MaxChars
+                .literal_problem(beyond)
+                .is_some_and(|(_, text)| text.contains("not a positive"))
+        );
+        assert_eq!(Setting::Enabled.read_literal("no"), SettingValue::Switch(true));
     }
 }

@@ -1,8 +1,8 @@
-//! What is wrong with an Agent, a Task, a Namespace or a MemoryBackend.
+//! Validates an Agent, a Task, a Namespace or a MemoryBackend.
 //!
-//! These are the platform's own running objects. The schema of its definitions has judged their
-//! form, so a field of the wrong type is read as absent here, and misspellings of fields are nobody's
-//! business. Findings on one value come in the order of the calls below.
+//! These are the platform's own running objects, and its CRDs check their form. So a field of the wrong type
+//! reads as absent here, and misspelled fields are not reported. Findings on one value come in the order of
+//! the calls below.
 
 mod agent;
 mod annotations;
@@ -21,7 +21,7 @@ use crate::model::state_reader::StateReader;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK};
 
-/// Everything that is wrong with the subject; on one value in a fixed order.
+/// All findings about the subject; those on one value have a fixed order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let kind = subject.kind;
@@ -40,14 +40,14 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     }
 }
 
-/// A broken annotation is no reason to refuse a namespace.
+/// A bad annotation only warns, so that it cannot block a namespace.
 fn namespace(subject: &Subject<'_>) -> Vec<Finding> {
     let findings = annotations::findings(subject.object, false).into_iter();
     findings.map(|finding| Finding { severity: Severity::Warn, ..finding }).collect()
 }
 
-/// A message with its place in front.
-fn at(pointer: &Pointer, message: &str) -> String {
+/// A message that starts with its field.
+fn with_field(pointer: &Pointer, message: &str) -> String {
     let field = quoted(&pointer.field());
     format!("{}: {message}", field.trim_matches('"'))
 }

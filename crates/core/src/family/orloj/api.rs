@@ -1,4 +1,4 @@
-//! The kinds of the family and what is read of them; nothing else.
+//! The family's kinds, and the fields that memgate reads of them.
 
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, Schema, UID};
@@ -8,7 +8,7 @@ use crate::model::tree::Tree;
 /// The annotation that puts an object into another Orloj namespace.
 pub const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
 
-/// The label that says what a pod of Orloj is for.
+/// The label with the component that a pod of Orloj is.
 pub const COMPONENT_LABEL: &str = "orloj.dev/component";
 
 /// The value of [`COMPONENT_LABEL`] on the pods that run agents.
@@ -23,50 +23,49 @@ pub const NAMESPACE_LABEL: &str = "orloj.dev/namespace";
 /// The container of an agent pod that gets the memory.
 pub const AGENT_CONTAINER: &str = "agent";
 
-/// The key of a Secret that is read where a reference names none.
+/// The default key of a Secret.
 pub const SECRET_KEY: &str = "value";
 
 /// The operations on memory that an Agent can be granted; each also as `memory.<operation>`.
 /// Source: OrlojHQ/orloj, resources/memory_ops.go.
 pub const OPERATIONS: [&str; 5] = ["read", "write", "search", "list", "ingest"];
 
-/// Where embeddings are made when neither an endpoint nor a provider says so.
+/// The default address of the embeddings API.
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
 pub const OPENAI_URL: &str = "https://api.openai.com/v1";
 
-/// Where an ollama of its own is expected.
+/// The default address of ollama.
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
 pub const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
 /// The memory resource.
-pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SHAPE);
+pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
 
 /// The referrer, as decisions look it up.
-pub static AGENT: Kind = kind("Agent", "agents", AGENT_SHAPE);
+pub static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
 
-/// The referrer with all its fields, as it is judged itself.
-pub static AGENT_IN_FULL: Kind = kind("Agent", "agents", AGENT_IN_FULL_SHAPE);
+/// The referrer with all fields, as it is validated.
+pub static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
-/// Who makes a Memory's embeddings.
-pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SHAPE);
+/// What serves a Memory's embeddings.
+pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
-/// The kinds that the family judges.
-pub static VALIDATED: [&Kind; 3] = [&MEMORY, &AGENT_IN_FULL, &MODEL_ENDPOINT];
+/// The kinds that the family validates.
+pub static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
 
-/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+/// The kinds that decisions look up and the server watches.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
 
-/// The kinds that decisions look up one by one.
+/// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 0] = [];
 
-/// The kinds for which defaults are written: none. An absent provider means `in-memory`, but written
-/// down it would only show up as drift.
+/// The kinds for which defaults are written: none. A written default would show up as drift.
 pub static DEFAULTED: [&Kind; 0] = [];
 
 /// The memory resources, and what a Memory cannot do without.
 pub static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
 
-/// How agent pods are told from all others.
+/// Selects agent pods.
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("orloj", &[(COMPONENT_LABEL, &[AGENT_JOB])])];
 
@@ -91,7 +90,7 @@ const STATUS: Field = Field::new("status", Schema::Open(&[Field::new("phase", Sc
 const AUTH: Field = Field::new("auth", Schema::Object(&[Field::new("secretRef", Schema::Text)]))
     .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
 
-const MEMORY_SHAPE: Schema = Schema::Open(&[
+const MEMORY_SCHEMA: Schema = Schema::Open(&[
     METADATA,
     Field::new(
         "spec",
@@ -112,18 +111,18 @@ const CLAIM: Field = Field::new(
     "memory",
     Schema::Object(&[
         Field::new("ref", Schema::Text),
-        Field::new("allow", TEXTS),
+        Field::new("allow", STRINGS),
         Field::new("type", Schema::Text),
         Field::new("provider", Schema::Text),
     ]),
 )
 .aliases(&[("memory_ref", "memory.ref"), ("memoryRef", "memory.ref")]);
 
-const AGENT_SHAPE: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema::Open(&[CLAIM]))]);
+const AGENT_SCHEMA: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema::Open(&[CLAIM]))]);
 
-const TEXTS: Schema = Schema::List(&Schema::Text);
+const STRINGS: Schema = Schema::List(&Schema::Text);
 
-const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
+const VALIDATED_AGENT_SCHEMA: Schema = Schema::Open(&[
     METADATA,
     Field::new(
         "spec",
@@ -131,10 +130,10 @@ const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
             Field::new("prompt", Schema::Text),
             Field::new("model_ref", Schema::Text),
             CLAIM,
-            Field::new("tools", TEXTS),
-            Field::new("allowed_tools", TEXTS),
-            Field::new("roles", TEXTS),
-            Field::new("fallback_model_refs", TEXTS),
+            Field::new("tools", STRINGS),
+            Field::new("allowed_tools", STRINGS),
+            Field::new("roles", STRINGS),
+            Field::new("fallback_model_refs", STRINGS),
             Field::new(
                 "limits",
                 Schema::Object(&[
@@ -148,7 +147,7 @@ const AGENT_IN_FULL_SHAPE: Schema = Schema::Open(&[
     .guarded(),
 ]);
 
-const MODEL_ENDPOINT_SHAPE: Schema = Schema::Open(&[
+const MODEL_ENDPOINT_SCHEMA: Schema = Schema::Open(&[
     METADATA,
     Field::new(
         "spec",
@@ -164,21 +163,21 @@ const MODEL_ENDPOINT_SHAPE: Schema = Schema::Open(&[
     .guarded(),
 ]);
 
-/// Where a Memory keeps what it remembers.
+/// Where a Memory is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Provider {
-    /// In the process; also what a Memory without a provider means.
+    /// In the process; the default.
     InMemory,
     /// In Postgres.
     Pgvector,
     /// Behind an adapter.
     Http,
-    /// One that a build of Orloj's users has registered, in lower case.
+    /// A provider that a custom build of Orloj registered, in lower case.
     Custom(String),
 }
 
 impl Provider {
-    fn of(name: Option<&str>) -> Self {
+    fn parse(name: Option<&str>) -> Self {
         match name.map(str::to_lowercase).as_deref() {
             None | Some("in-memory" | "memory") => Self::InMemory,
             Some("pgvector") => Self::Pgvector,
@@ -206,7 +205,7 @@ pub struct Memory<'t> {
     pub provider: Option<Provider>,
     /// The provider as it is written.
     pub provider_text: Option<&'t str>,
-    /// What it is for; never read by anybody.
+    /// The purpose. The platform ignores it.
     pub purpose: Option<&'t str>,
     /// The URL or connection string.
     pub endpoint: Option<&'t str>,
@@ -223,10 +222,10 @@ impl<'t> Memory<'t> {
     #[must_use]
     pub fn read(object: &'t Tree) -> Self {
         let spec = |field| text(object, &["spec", field]);
-        let given = object.at(&["spec", "provider"]);
-        let readable = given.is_none_or(|provider| provider.text().is_some());
+        let provider = object.at(&["spec", "provider"]);
+        let is_string = provider.is_none_or(|provider| provider.text().is_some());
         Memory {
-            provider: readable.then(|| Provider::of(spec("provider"))),
+            provider: is_string.then(|| Provider::parse(spec("provider"))),
             provider_text: spec("provider"),
             purpose: spec("type"),
             endpoint: spec("endpoint"),
@@ -238,13 +237,13 @@ impl<'t> Memory<'t> {
 
     /// Whether the provider is this one.
     #[must_use]
-    pub fn is(&self, provider: &Provider) -> bool {
+    pub fn has_provider(&self, provider: &Provider) -> bool {
         self.provider.as_ref() == Some(provider)
     }
 
-    /// The endpoint, where it is the one that counts: a Secret with the endpoint wins.
+    /// The endpoint, unless a Secret with an endpoint overrides it.
     #[must_use]
-    pub fn live_endpoint(&self) -> Option<&'t str> {
+    pub fn effective_endpoint(&self) -> Option<&'t str> {
         self.endpoint.filter(|_| self.endpoint_secret_ref.is_none())
     }
 }
@@ -254,7 +253,7 @@ impl<'t> Memory<'t> {
 pub struct Claim<'t> {
     /// The name of the Memory; `None` when it is absent or blank.
     pub reference: Option<&'t str>,
-    /// The granted operations as they stand there, trimmed; what is no text reads as empty.
+    /// The granted operations, trimmed but unparsed; an entry that is not a string reads as empty.
     pub allow: Vec<&'t str>,
 }
 
@@ -283,7 +282,7 @@ pub fn operation(entry: &str) -> Option<&'static str> {
 pub struct ModelEndpoint<'t> {
     /// In lower case; `openai` when absent.
     pub provider: String,
-    /// Where its API is, as far as it says so itself.
+    /// The URL of its API, if it sets one.
     pub base_url: Option<&'t str>,
     /// The model for embeddings.
     pub default_model: Option<&'t str>,
@@ -305,7 +304,7 @@ impl<'t> ModelEndpoint<'t> {
     }
 }
 
-/// The trimmed text at a path; `None` when it is absent, blank or no text.
+/// The trimmed text at a path; `None` if it is absent, blank or not a string.
 #[must_use]
 pub fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
     object.at(path).and_then(Tree::text).map(str::trim).filter(|text| !text.is_empty())

@@ -176,9 +176,9 @@ const MEMORY_RULES: [CelRule; 9] = [
     },
 ];
 
-/// The codes that refuse something and are in no table.
+/// The codes that deny and have no CEL rule.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 2] =
     [(&FIELD_TYPE, NotInCel::Schema), (&AGENT_PROMPT_REQUIRED, NotInCel::Schema)];
 
-/// What of the family's defaults the apiserver can write.
+/// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "there are none";

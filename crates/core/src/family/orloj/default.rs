@@ -1,4 +1,4 @@
-//! The defaults of the family's kinds: there are none.
+//! The family has no defaults.
 //!
 //! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and
 //! what an Agent may do is granted by its author alone. Written defaults would show up as drift in
@@ -8,7 +8,7 @@ use crate::model::edit::Edit;
 use crate::model::family::Subject;
 use crate::model::state_reader::StateReader;
 
-/// No edit, whatever the object lacks.
+/// Always empty.
 #[must_use]
 pub fn default(_subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
     Vec::new()

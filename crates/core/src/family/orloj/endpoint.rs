@@ -1,4 +1,4 @@
-//! What can be told from the endpoint of a Memory or ModelEndpoint. Nothing is ever dialled.
+//! Reads the endpoint of a Memory or ModelEndpoint. memgate never connects to one.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ const POSTGRES_PORT: &str = "5432";
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {
-    Endpoint::of(endpoint).is_http()
+    Endpoint::parse(endpoint).is_http()
 }
 
 /// Whether this is a URL that Postgres drivers know.
@@ -29,20 +29,20 @@ fn starts_with_scheme(text: &str) -> bool {
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// Why Orloj's dialer refuses an address, in its own word, and the address.
+/// The class of an address that Orloj's dialer refuses, in its own word, with the address.
 /// Source: OrlojHQ/orloj, runtime/safenet.go.
-pub(super) fn refused(endpoint: &str) -> Option<(&'static str, String)> {
-    let host = Endpoint::of(endpoint).host;
+pub(super) fn blocked_address(endpoint: &str) -> Option<(&'static str, String)> {
+    let host = Endpoint::parse(endpoint).host;
     if is_localhost(host) {
         return Some(("loopback", host.to_owned()));
     }
     let address = address(endpoint)?;
-    Some((class(address)?, address.to_string()))
+    Some((address_class(address)?, address.to_string()))
 }
 
 /// Whether the host is the machine itself.
 pub(super) fn is_loopback(endpoint: &str) -> bool {
-    is_localhost(Endpoint::of(endpoint).host)
+    is_localhost(Endpoint::parse(endpoint).host)
         || address(endpoint).is_some_and(|address| address.is_loopback())
 }
 
@@ -50,10 +50,10 @@ fn is_localhost(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
 }
 
-/// The address that stands in the place of a host: a dotted quad, or IPv6 in brackets. An IPv4
+/// The IP address in place of a host: a dotted quad, or IPv6 in brackets. An IPv4
 /// address mapped into IPv6 counts as itself.
 fn address(endpoint: &str) -> Option<IpAddr> {
-    let host = Endpoint::of(endpoint).host;
+    let host = Endpoint::parse(endpoint).host;
     match host.parse::<IpAddr>().ok()? {
         // Only what stood in brackets can hold a colon.
         IpAddr::V6(address) => Some(IpAddr::V6(address).to_canonical()),
@@ -62,8 +62,8 @@ fn address(endpoint: &str) -> Option<IpAddr> {
     }
 }
 
-fn class(address: IpAddr) -> Option<&'static str> {
-    /// Where EC2 answers instances over IPv6.
+fn address_class(address: IpAddr) -> Option<&'static str> {
+    /// The metadata service of EC2, over IPv6.
     const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     let metadata = match address {
         IpAddr::V4(address) => address.octets() == [169, 254, 169, 254],
@@ -89,7 +89,7 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
         Some(IpAddr::V6(address)) => return address.is_unique_local(),
         None => {}
     }
-    let host = Endpoint::of(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
     let labels: Vec<&str> = host.split('.').collect();
     match labels.as_slice() {
         [_] => true,
@@ -101,14 +101,14 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
 
 /// Whether a bearer token would travel in clear text.
 pub(super) fn is_plain_http(endpoint: &str) -> bool {
-    Endpoint::of(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
+    Endpoint::parse(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
 }
 
 /// Whether an endpoint holds a password in clear text.
 ///
 /// A password in a Postgres URL is found even where a `/` in it, which should be written `%2F`,
 /// makes another URL of it.
-pub(super) fn holds_password(endpoint: &str) -> bool {
+pub(super) fn contains_password(endpoint: &str) -> bool {
     let Some((_, rest)) = endpoint.split_once("://") else { return endpoint.contains(PASSWORD_KEY) };
     let ends: &[char] = if is_postgres(endpoint) { &['?', '#'] } else { &['/', '?', '#'] };
     let userinfo = rest.split(ends).next().and_then(|authority| authority.rsplit_once('@'));
@@ -116,13 +116,13 @@ pub(super) fn holds_password(endpoint: &str) -> bool {
     password.is_some_and(|(_, password)| !password.is_empty()) || endpoint.contains(PASSWORD_KEY)
 }
 
-/// How a password stands in a connection string, and in the query of a URL.
+/// The key of a password in a connection string, and in the query of a URL.
 const PASSWORD_KEY: &str = "password=";
 
-/// Where a password goes into a connection string: right before the first `@`. `None` when Orloj
-/// would not put one in.
+/// The position at which Orloj inserts a password into a connection string, right before the first `@`;
+/// `None` if it inserts none.
 /// Source: OrlojHQ/orloj, controllers/memory_controller.go.
-pub(super) fn password_goes_before(endpoint: &str) -> Option<usize> {
+pub(super) fn password_position(endpoint: &str) -> Option<usize> {
     if !is_postgres(endpoint) || endpoint.contains(PASSWORD_KEY) {
         return None;
     }
@@ -140,7 +140,7 @@ pub(super) fn database(endpoint: &str) -> Option<String> {
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = Endpoint::of(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
+    let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
     let behind_host = host_and_port.rsplit_once(']').map_or(host_and_port, |(_, port)| port);
     let port = behind_host.rsplit_once(':').map_or("", |(_, port)| port);
     let port = if port.is_empty() { POSTGRES_PORT } else { port };
@@ -177,7 +177,7 @@ mod tests {
             ("http://localhost.", None),
         ] {
             let expected = expected.map(|(class, host)| (class, host.to_owned()));
-            assert_eq!(refused(endpoint), expected, "{endpoint}");
+            assert_eq!(blocked_address(endpoint), expected, "{endpoint}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
             ("https://h:80/path@x", false),
             ("host=h user=u", false),
         ] {
-            assert_eq!(holds_password(endpoint), holds, "{endpoint}");
+            assert_eq!(contains_password(endpoint), holds, "{endpoint}");
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             ("postgres://u@h?password=p", None),
             ("host=h user=u@x", None),
         ] {
-            assert_eq!(password_goes_before(endpoint), at, "{endpoint}");
+            assert_eq!(password_position(endpoint), at, "{endpoint}");
         }
     }
 

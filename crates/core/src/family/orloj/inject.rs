@@ -1,14 +1,14 @@
-//! What an agent pod lacks to have its memory.
+//! Injects the variables of an agent's memory into its pods.
 //!
-//! The way from a pod to its memory: the arguments of its container name the task and the agent, the
-//! task's prefix is the Orloj namespace, and there the Agent names the Memory. Arguments and labels
-//! are free text, so a pod gets what is of another namespace only where Orloj runs its Jobs.
+//! The arguments of the pod's container name the task and the agent. The prefix of the task is the Orloj
+//! namespace, and the Agent there names the Memory. Users can write any arguments and labels, so a pod
+//! gets memory of another namespace only where Orloj runs its Jobs.
 
 mod find;
 mod recognise;
 mod want;
 
-use crate::family::inject::{Conflict, Unmet, container_named, env, maker, merge, unmet};
+use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
@@ -22,32 +22,31 @@ use self::recognise::Identity;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 
-/// What the pod lacks; `None` when it is no agent pod of this family.
+/// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     if pod.label(COMPONENT_LABEL) != Some(AGENT_JOB) {
         return None;
     }
-    Some(fill(pod, namespace, state).unwrap_or_else(|unmet| *unmet))
+    Some(try_inject(pod, namespace, state).unwrap_or_else(|unmet| *unmet))
 }
 
-fn fill(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
+fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
     let (index, container) = agent_container(pod)?;
-    let finder = Finder { here: env::list(index), identity: Identity::read(pod, container, namespace) };
+    let finder = Finder { pointer: env::pointer(index), identity: Identity::read(pod, container, namespace) };
     let found = finder.find(namespace, state)?;
-    let (wanted, withheld) = want::want((index, container), &found, namespace, state);
+    let (wanted, omitted) = want::want((index, container), &found, namespace, state);
     let mut injection = merge(wanted, |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
         Finding::warn(&POD_ENV_KEPT, conflict.list.clone(), message)
     });
-    injection.warnings.extend(withheld);
+    injection.warnings.extend(omitted);
     Ok(injection)
 }
 
-/// The Agent of the pod, or else what made the pod. Nothing where the task is of an Orloj namespace of
-/// another name than the pod's.
+/// The Agent of the pod, or else the pod's controller. `None` if the task belongs to another namespace.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
         Ok((_, container)) => {
             let identity = Identity::read(pod, container, namespace);
@@ -55,11 +54,11 @@ pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Opti
                 return None;
             }
             let agents = state.all(&AGENT, namespace);
-            agents.into_iter().find(|agent| identity.is(&agent.name))
+            agents.into_iter().find(|agent| identity.matches(&agent.name))
         }
         Err(_) => None,
     };
-    agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| maker(pod, namespace))
+    agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| controller_of(pod, namespace))
 }
 
 fn agent_container<'p>(pod: &'p Pod<'p>) -> Result<(usize, &'p Container<'p>), Unmet> {

@@ -1,7 +1,7 @@
 //! Orloj's own namespaces: which one an object is in, and how references lead from one to another.
 //!
-//! Orloj keeps its resources in a store with namespaces of its own. That of an object is the one of
-//! its annotation, or else the Kubernetes namespace; two objects can claim one place.
+//! Orloj keeps its resources in a store with its own namespaces. The annotation of an object names its Orloj
+//! namespace; without one it is the Kubernetes namespace. So two objects can have the same name there.
 
 use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
@@ -13,28 +13,28 @@ use crate::model::tree::Tree;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
 
-/// The Orloj namespace of a name that says none.
+/// The Orloj namespace of a name without one.
 pub(super) const DEFAULT: &str = "default";
 
 /// The Orloj namespace that an object's annotation names; `None` without one.
-pub(super) fn target(object: &Tree) -> Option<&str> {
+pub(super) fn annotated(object: &Tree) -> Option<&str> {
     let text = annotation(object).filter(|text| !text.is_empty())?;
     Some(or_default(text.trim()))
 }
 
-/// The annotation as it stands there.
+/// The annotation, unparsed.
 pub(super) fn annotation(object: &Tree) -> Option<&str> {
     object.at(&["metadata", "annotations", TARGET_NAMESPACE]).and_then(Tree::text)
 }
 
 /// The Orloj namespace of an object that lives in this Kubernetes namespace.
-pub(super) fn of<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
-    target(object).unwrap_or_else(|| or_default(kubernetes))
+pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
+    annotated(object).unwrap_or_else(|| or_default(kubernetes))
 }
 
 /// The Orloj namespace of an object of the state.
-pub(super) fn of_object(object: &Object) -> &str {
-    of(&object.tree, &object.namespace)
+pub(super) fn object_namespace(object: &Object) -> &str {
+    effective(&object.tree, &object.namespace)
 }
 
 /// The object of this name in an Orloj namespace. Of several, the one without the annotation, or
@@ -47,8 +47,8 @@ pub(super) fn find<'s>(
 ) -> Lookup<'s> {
     let at_home = state.get(kind, namespace, name);
     let mut here = state.named(kind, name);
-    here.retain(|object| of_object(object) == namespace);
-    let first = here.into_iter().min_by_key(|object| (target(&object.tree).is_some(), &object.namespace));
+    here.retain(|object| object_namespace(object) == namespace);
+    let first = here.into_iter().min_by_key(|object| (annotated(&object.tree).is_some(), &object.namespace));
     match (first, at_home) {
         (Some(object), _) => Lookup::Found(object),
         (None, Lookup::Unknown) => Lookup::Unknown,
@@ -56,42 +56,42 @@ pub(super) fn find<'s>(
     }
 }
 
-/// What may have been meant by a name that does not exist: a similar one of the Orloj namespace, or the
-/// same one elsewhere.
-pub(super) fn meant(
+/// A suggestion for a name that does not exist: a similar name in the Orloj namespace, or the same name in
+/// another one.
+pub(super) fn suggestion(
     kind: &'static Kind,
     namespace: &str,
     name: &str,
     state: &mut StateReader<'_>,
 ) -> Option<String> {
-    let here = state.everywhere(kind).filter(|object| of_object(object) == namespace);
-    if let Some(near) = nearest(name, here.map(|object| object.name.as_str())) {
-        return Some(format!("did you mean \"{near}\"?"));
+    let here = state.everywhere(kind).filter(|object| object_namespace(object) == namespace);
+    if let Some(candidate) = nearest(name, here.map(|object| object.name.as_str())) {
+        return Some(format!("did you mean \"{candidate}\"?"));
     }
-    let elsewhere = state.named(kind, name).into_iter().map(of_object).min()?;
+    let elsewhere = state.named(kind, name).into_iter().map(object_namespace).min()?;
     Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
 }
 
 /// `name` or `namespace/name`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reference<'t> {
+pub(super) struct NamespacedName<'t> {
     pub(super) namespace: &'t str,
     pub(super) name: &'t str,
 }
 
-impl<'t> Reference<'t> {
-    /// Reads a reference that stands in an object of the Orloj namespace `home`.
+impl<'t> NamespacedName<'t> {
+    /// Reads a reference in an object of the Orloj namespace `home`.
     pub(super) fn read(text: &'t str, home: &'t str) -> Self {
         match text.split_once('/') {
             Some((namespace, name)) => {
-                Reference { namespace: or_default(namespace.trim()), name: name.trim() }
+                NamespacedName { namespace: or_default(namespace.trim()), name: name.trim() }
             }
-            None => Reference { namespace: home, name: text.trim() },
+            None => NamespacedName { namespace: home, name: text.trim() },
         }
     }
 
-    /// Whether such a name can exist.
-    pub(super) fn is_possible(&self) -> bool {
+    /// Whether an object can have this name.
+    pub(super) fn is_valid(&self) -> bool {
         !self.name.is_empty() && !self.name.contains(|c: char| c == '/' || c.is_whitespace())
     }
 }
@@ -99,20 +99,20 @@ impl<'t> Reference<'t> {
 /// A reference to a Secret, which may name a key: `[namespace/]name[:key]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SecretReference<'t> {
-    pub(super) secret: Reference<'t>,
-    /// What stands behind the colon; `None` without one.
+    pub(super) secret: NamespacedName<'t>,
+    /// The text after the colon, if there is one.
     written_key: Option<&'t str>,
 }
 
 impl<'t> SecretReference<'t> {
-    /// Reads a reference that stands in an object of the Orloj namespace `home`.
+    /// Reads a reference in an object of the Orloj namespace `home`.
     pub(super) fn read(text: &'t str, home: &'t str) -> Self {
-        let whole = Reference::read(text, home);
-        let (name, key) = match whole.name.split_once(':') {
+        let reference = NamespacedName::read(text, home);
+        let (name, key) = match reference.name.split_once(':') {
             Some((name, key)) => (name.trim(), Some(key.trim())),
-            None => (whole.name, None),
+            None => (reference.name, None),
         };
-        SecretReference { secret: Reference { name, ..whole }, written_key: key }
+        SecretReference { secret: NamespacedName { name, ..reference }, written_key: key }
     }
 
     /// The key that is read.
@@ -125,13 +125,16 @@ impl<'t> SecretReference<'t> {
         self.written_key.is_some()
     }
 
-    /// Whether a pod can have this in a `secretKeyRef`: the apiserver takes it.
-    pub(super) fn fits_a_pod(&self) -> bool {
-        /// As long as a key of a Secret can be.
-        const LONGEST: usize = 253;
+    /// Whether the apiserver accepts this in a `secretKeyRef` of a pod.
+    pub(super) fn is_valid_key_ref(&self) -> bool {
+        /// The longest key of a Secret.
+        const MAX_SECRET_KEY_BYTES: usize = 253;
         let key = self.key();
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-        let is_key = key.len() <= LONGEST && key.bytes().all(plain) && key != "." && !key.starts_with("..");
+        let is_key_char = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        let is_key = key.len() <= MAX_SECRET_KEY_BYTES
+            && key.bytes().all(is_key_char)
+            && key != "."
+            && !key.starts_with("..");
         is_key && is_dns_subdomain(self.secret.name)
     }
 }
@@ -155,9 +158,9 @@ mod tests {
             ("a/b/c", "a", "b/c", false),
             ("a b", "home", "a b", false),
         ] {
-            let reference = Reference::read(text, "home");
-            assert_eq!(reference, Reference { namespace, name }, "{text}");
-            assert_eq!(reference.is_possible(), possible, "{text}");
+            let reference = NamespacedName::read(text, "home");
+            assert_eq!(reference, NamespacedName { namespace, name }, "{text}");
+            assert_eq!(reference.is_valid(), possible, "{text}");
         }
     }
 
@@ -173,8 +176,8 @@ mod tests {
             ("A", "home", "A", "value", false),
         ] {
             let reference = SecretReference::read(text, "home");
-            assert_eq!(reference.secret, Reference { namespace, name }, "{text}");
-            assert_eq!((reference.key(), reference.fits_a_pod()), (key, fits), "{text}");
+            assert_eq!(reference.secret, NamespacedName { namespace, name }, "{text}");
+            assert_eq!((reference.key(), reference.is_valid_key_ref()), (key, fits), "{text}");
         }
     }
 }

@@ -1,8 +1,7 @@
-//! What is wrong with a Memory, an Agent or a ModelEndpoint.
+//! Validates a Memory, an Agent or a ModelEndpoint.
 //!
-//! The CRDs take almost anything, and the platform reports later and without a reason; so these
-//! rules are the only place where a user learns why. Rules on one field stand in the module of its
-//! kind; what is said of all kinds stands here.
+//! The CRDs accept almost anything, and the platform reports faults later and without a reason. So users
+//! learn the reason only here. Each kind has a module; rules for all kinds are in this one.
 
 mod advice;
 mod agent;
@@ -10,7 +9,7 @@ mod memory;
 mod model_endpoint;
 mod usage;
 
-use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::object::is_deleting;
@@ -21,25 +20,25 @@ use crate::model::tree::Tree;
 
 use super::api::{self, AGENT, MEMORY, text};
 use super::codes::{FIELD_TYPE, NAME_RESERVED, PROVIDER_UNKNOWN, TARGET_NAMESPACE, UNKNOWN_FIELD};
+use super::message::fit_names;
 use super::namespace;
-use super::wording::fitted;
 
 const SCHEMA_CODES: Codes = Codes {
     field_type: &FIELD_TYPE,
     unknown_field: &UNKNOWN_FIELD,
     unknown_message: unknown_field,
-    type_message: schema_check::expected,
+    type_message: schema_check::expected_type_message,
 };
 
-/// Names that stand for something else in the paths of Orloj's API.
+/// Names with another meaning in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
-const RESERVED: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
+const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 
-/// Everything that is wrong with the subject, in no particular order.
+/// All findings about the subject, in any order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        // Who deletes it again has read the warning.
+        // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
     }
     let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
@@ -55,17 +54,18 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else {
         findings.extend(model_endpoint::findings(subject.object));
     }
-    let mut findings = beside_wrong_types(findings, SCHEMA_CODES);
+    let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
     if let Some(old) = subject.old {
-        findings
-            .retain(|finding| finding.severity == Severity::Deny || is_news(finding, subject.object, old));
+        findings.retain(|finding| {
+            finding.severity == Severity::Deny || concerns_change(finding, subject.object, old)
+        });
     }
     findings
 }
 
-/// Whether a warning is about what an UPDATE changes. The operator updates each object right after
-/// it was made, and who made it has read the warnings.
-fn is_news(warning: &Finding, object: &Tree, old: &Tree) -> bool {
+/// Whether a warning concerns what an UPDATE changes. The operator updates each object right after its
+/// creation, and warnings about unchanged fields were already given then.
+fn concerns_change(warning: &Finding, object: &Tree, old: &Tree) -> bool {
     if *warning.code == TARGET_NAMESPACE {
         return namespace::annotation(object) != namespace::annotation(old);
     }
@@ -80,15 +80,15 @@ fn is_news(warning: &Finding, object: &Tree, old: &Tree) -> bool {
 }
 
 fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
-    let reserved = subject.operation == Operation::Create && RESERVED.contains(&subject.name);
+    let reserved = subject.operation == Operation::Create && RESERVED_NAMES.contains(&subject.name);
     let message = || format!("metadata.name {} is a reserved subresource name", quoted(subject.name));
     reserved.then(|| Finding::deny(&NAME_RESERVED, Pointer::new("/metadata/name"), message()))
 }
 
 fn target_namespace(subject: &Subject<'_>) -> Option<Finding> {
-    let target = namespace::target(subject.object).filter(|target| *target != subject.namespace)?;
+    let target = namespace::annotated(subject.object).filter(|target| *target != subject.namespace)?;
     let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
-    let message = fitted([target], |[target]| {
+    let message = fit_names([target], |[target]| {
         format!("{} writes into Orloj namespace {}", api::TARGET_NAMESPACE, quoted(target))
     });
     Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
@@ -96,10 +96,10 @@ fn target_namespace(subject: &Subject<'_>) -> Option<Finding> {
 
 fn unknown_field(field: &str, meant: Option<&str>) -> String {
     let hint = meant.map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default();
-    fitted([field], |[field]| format!("unknown field \"{field}\"{hint}"))
+    fit_names([field], |[field]| format!("unknown field \"{field}\"{hint}"))
 }
 
-/// What a finding rests on: equal for two objects that say the same in all these places.
+/// A fingerprint value: equal for two objects in which all these values are equal.
 fn fingerprint_value(values: &[Option<&str>]) -> String {
     format!("{values:?}")
 }

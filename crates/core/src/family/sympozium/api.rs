@@ -1,4 +1,4 @@
-//! The kinds of the sympozium family and what is read of them; nothing else.
+//! The family's kinds, and the fields that memgate reads of them.
 //!
 //! ```text
 //! AgentRun ──spec.agentRef──▶ Agent ──label sympozium.ai/ensemble──▶ Ensemble
@@ -12,7 +12,7 @@
 pub mod agent;
 pub mod ensemble;
 pub mod membrane;
-mod shapes;
+mod schemas;
 
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, METADATA, Schema};
@@ -22,9 +22,9 @@ use crate::model::selector::PodSelector;
 pub const GROUP: &str = "sympozium.ai";
 
 /// The skill that turns private memory on, and the SkillPack behind it.
-pub const MEMORY: &str = "memory";
+pub const MEMORY_SKILL: &str = "memory";
 
-/// Where SkillPacks stand that every namespace can use.
+/// The namespace of SkillPacks for all namespaces.
 pub const SYSTEM_NAMESPACE: &str = "sympozium-system";
 
 /// The container of an agent pod that gets the memory.
@@ -33,7 +33,7 @@ pub const AGENT_CONTAINER: &str = "agent";
 /// The container of the memory server.
 pub const MEMORY_SERVER: &str = "memory-server";
 
-/// Says what a pod is.
+/// The component that a pod is.
 pub const COMPONENT_LABEL: &str = "sympozium.ai/component";
 /// The component that is an agent at work.
 pub const AGENT_RUN_COMPONENT: &str = "agent-run";
@@ -49,7 +49,7 @@ pub const PACK_LABEL: &str = "sympozium.ai/persona-pack";
 pub const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
 /// The same before release 0.10.
 pub const PERSONA_LABEL: &str = "sympozium.ai/persona";
-/// Says who asked for an AgentRun.
+/// The source of an AgentRun.
 pub const SOURCE_LABEL: &str = "sympozium.ai/source";
 /// The source whose runs do not take their Agent's skills.
 pub const WEB_PROXY: &str = "web-proxy";
@@ -58,19 +58,18 @@ pub const WEB_PROXY: &str = "web-proxy";
 pub const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
 
 /// The port of every memory server.
-pub const PORT: u16 = 8080;
+pub const MEMORY_SERVER_PORT: u16 = 8080;
 
 /// What an unset `spec.sharedMemory.storageSize` means: the default of the CRD's schema.
 pub const STORAGE_SIZE_DEFAULT: &str = "1Gi";
 
-/// The longest name of an Agent whose Service `<agent>-memory` is no longer than a Service's name
-/// may be, 63 characters.
-pub const LONGEST_AGENT: usize = 56;
+/// The longest name of an Agent: the name of its Service `<agent>-memory` may have 63 bytes.
+pub const MAX_AGENT_NAME_BYTES: usize = 56;
 
-/// The same of an Ensemble and its Service `<ensemble>-shared-memory`.
-pub const LONGEST_ENSEMBLE: usize = 49;
+/// The longest name of an Ensemble, with its Service `<ensemble>-shared-memory`.
+pub const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
 
-/// The names of volumes that Sympozium has for itself.
+/// The names of volumes that Sympozium reserves.
 pub const RESERVED_VOLUMES: [&str; 7] =
     ["workspace", "ipc", "skills", "tmp", "memory", "mcp-config", "sidecar-tools"];
 
@@ -86,22 +85,22 @@ pub const DECAYS: [&str; 2] = ["linear", "exponential"];
 pub const EVIDENCE_KINDS: [&str; 4] =
     ["tool_result", "external_source", "llm_interpretation", "agent_opinion"];
 /// The types of relationships that the CRD's schema accepts.
-pub const RELATIONSHIPS: [&str; 4] = ["delegation", "sequential", "supervision", "stimulus"];
+pub const RELATIONSHIP_TYPES: [&str; 4] = ["delegation", "sequential", "supervision", "stimulus"];
 
-/// What asks for the memory.
-pub static AGENT: Kind = kind("Agent", "agents", shapes::AGENT);
+/// The referrer.
+pub static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
 /// The name of Agent before release 0.10.
-pub static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", shapes::AGENT);
+pub static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", schemas::AGENT);
 /// What Agents are made from, with the memory that they share.
-pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", shapes::ENSEMBLE);
+pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", schemas::ENSEMBLE);
 /// The name of Ensemble before release 0.9.
-pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", shapes::ENSEMBLE);
+pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", schemas::ENSEMBLE);
 /// One invocation of an Agent.
-pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", shapes::AGENT_RUN);
+pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT_RUN);
 /// What a skill brings along.
-pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", shapes::SKILL_PACK);
+pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
 
-/// core/v1 PersistentVolumeClaim: only whether it is there.
+/// core/v1 PersistentVolumeClaim; only its existence is read.
 pub static CLAIM: Kind = Kind {
     group: "",
     version: "v1",
@@ -111,23 +110,23 @@ pub static CLAIM: Kind = Kind {
     schema: Schema::Open(&[Field::new("metadata", METADATA)]),
 };
 
-/// The kinds that the family judges.
+/// The kinds that the family validates.
 pub static VALIDATED: [&Kind; 6] = [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
-/// The kinds that decisions look up, all of whose objects are watched in a cluster.
+/// The kinds that decisions look up and the server watches.
 pub static WATCHED: [&Kind; 6] = VALIDATED;
 
-/// The kinds that decisions look up one by one.
+/// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 1] = [&CLAIM];
 
-/// The kinds for which defaults are written. Never Agents: the Ensemble's controller would write
-/// them back for ever.
+/// The kinds for which defaults are written. Never Agents: the Ensemble's controller would
+/// revert them forever.
 pub static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
 
-/// The kinds whose DELETE takes memories along, or leaves Agents without.
+/// The kinds whose DELETE deletes memories or leaves Agents without.
 pub static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
-/// How agent pods are told from all others.
+/// Selects agent pods.
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("sympozium", &[(COMPONENT_LABEL, &[AGENT_RUN_COMPONENT]), (INSTANCE_LABEL, &[])])];
 

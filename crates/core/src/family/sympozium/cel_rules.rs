@@ -154,7 +154,7 @@ const ENSEMBLE_RULES: [CelRule; 5] = [
     },
 ];
 
-/// The codes that refuse something and are in no table.
+/// The codes that deny and have no CEL rule.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     (&TYPE_INVALID, NotInCel::Schema),
     (&VISIBILITY_UNSUPPORTED, NotInCel::Schema),
@@ -175,6 +175,6 @@ pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     ),
 ];
 
-/// What of the family's defaults the apiserver can write.
+/// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "the skills and the Ensemble of an AgentRun are its Agent's, and a policy sees \
     no object that another one names";

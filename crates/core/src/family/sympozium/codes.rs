@@ -13,7 +13,7 @@ codes! { "sympozium";
     VISIBILITY_UNSUPPORTED = "visibility-unsupported", NotSupported;
     /// An access that does not exist.
     ACCESS_UNSUPPORTED = "access-unsupported", NotSupported;
-    /// An access rule for nobody.
+    /// An access rule without a config.
     ACCESS_CONFIG_REQUIRED = "access-config-required", Required;
     /// An access rule with two names that differ.
     ACCESS_CONFIG_CONFLICT = "access-config-conflict", Conflict;
@@ -23,7 +23,7 @@ codes! { "sympozium";
     ACCESS_DUPLICATE = "access-duplicate", Conflict;
     /// A config without an access rule, among others that have one.
     ACCESS_UNCOVERED = "access-uncovered", Required;
-    /// A permeability rule for nobody.
+    /// A permeability rule without a config.
     PERMEABILITY_CONFIG_REQUIRED = "permeability-config-required", Required;
     /// A permeability rule for a config that does not exist.
     PERMEABILITY_CONFIG_UNKNOWN = "permeability-config-unknown", NotFound;
@@ -35,13 +35,13 @@ codes! { "sympozium";
     TRUST_GROUP_DUPLICATE = "trust-group-duplicate", Conflict;
     /// A member of a trust group that does not exist.
     TRUST_GROUP_MEMBER_UNKNOWN = "trust-group-member-unknown", NotFound;
-    /// A trust group in which nobody meets anybody.
+    /// A trust group with fewer than two members.
     TRUST_GROUP_TOO_SMALL = "trust-group-too-small", Invalid;
     /// A tag that does not survive its way to the agent.
     TAG_INVALID = "tag-invalid", Invalid;
     /// Tags to show for an agent that cannot store.
     EXPOSE_READ_ONLY = "expose-read-only", Conflict;
-    /// An agent whose trusted entries nobody else sees.
+    /// An agent whose trusted entries only it can see.
     TRUSTED_WITHOUT_PEERS = "trusted-without-peers", Conflict;
     /// A budget action that does not exist.
     TOKEN_ACTION_UNSUPPORTED = "token-action-unsupported", NotSupported;
@@ -55,13 +55,13 @@ codes! { "sympozium";
     BREAKER_FAILURES_LOW = "breaker-failures-low", Invalid;
     /// A cooldown that is no duration.
     BREAKER_COOLDOWN_INVALID = "breaker-cooldown-invalid", Invalid;
-    /// A cooldown, which nobody reads.
+    /// A cooldown, which is never read.
     BREAKER_COOLDOWN_IGNORED = "breaker-cooldown-ignored", Invalid;
     /// An age limit that is no duration.
     TTL_INVALID = "ttl-invalid", Invalid;
     /// A decay function that does not exist.
     DECAY_UNSUPPORTED = "decay-unsupported", NotSupported;
-    /// A decay function that nobody reads.
+    /// A decay function that is never read.
     DECAY_IGNORED = "decay-ignored", Invalid;
     /// A kind of evidence that does not exist.
     EVIDENCE_KIND_UNSUPPORTED = "evidence-kind-unsupported", NotSupported;
@@ -155,7 +155,7 @@ codes! { "sympozium";
     SIDECAR_MODE_IGNORED = "sidecar-mode-ignored", Conflict;
     /// A sidecar whose volume is not there.
     CLAIM_MISSING = "claim-missing", NotFound;
-    /// An agent of which nobody knows the config.
+    /// An agent whose config is not known.
     CONFIG_UNKNOWN = "config-unknown", NotFound;
     /// A pod on its node's network that cannot resolve Services.
     HOST_NETWORK_DNS = "host-network-dns", Conflict;

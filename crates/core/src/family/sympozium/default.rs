@@ -11,13 +11,13 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::api::agent::{agent_ref, has_memory, label, skills, takes_skills};
+use super::api::agent::{agent_ref, has_memory, inherits_skills, label, skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
 use super::lookup;
 use super::validate::is_well_formed;
-use crate::family::inject::resource;
+use crate::family::inject::resource_name;
 
-/// The skills and the Ensemble of the run's Agent, where the run is new and says nothing itself.
+/// The skills and the Ensemble of the run's Agent, for a new run without its own.
 #[must_use]
 pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     let run = subject.object;
@@ -41,24 +41,24 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     };
     run.get("metadata").filter(|metadata| metadata.is_object())?;
     let field = format!("metadata.labels[{ENSEMBLE_LABEL}]");
-    let origins = vec![Origin { resource: resource("Agent", agent), field: field.into(), rule: "" }];
+    let origins = vec![Origin { resource: resource_name("Agent", agent), field: field.into(), rule: "" }];
     Some(Edit { op: Op::Add, pointer, value, origins })
 }
 
-/// Only where memory is among them: nobody else misses the others.
+/// Only if memory is among them: upstream's controller handles the other skills.
 fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     let op = match run.at(&["spec", "skills"]) {
         None => Op::Add,
         Some(Tree::List(own)) if own.is_empty() => Op::Replace,
         Some(_) => return None,
     };
-    if !takes_skills(run) || !has_memory(&agent.tree) {
+    if !inherits_skills(run) || !has_memory(&agent.tree) {
         return None;
     }
     run.get("spec").filter(|spec| spec.is_object())?;
     let list = skills(&agent.tree).iter().map(skill).collect::<Option<Vec<Json>>>()?;
     let origin = |index| Origin {
-        resource: resource("Agent", agent),
+        resource: resource_name("Agent", agent),
         field: format!("spec.skills[{index}]").into(),
         rule: "",
     };
@@ -66,7 +66,7 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     Some(Edit { op, pointer: Pointer::new("/spec/skills"), value: Value::Tree(Json::Array(list)), origins })
 }
 
-/// A skill as it stands in the Agent; `None` when it is no object.
+/// A skill of the Agent as JSON; `None` if it is not an object.
 fn skill(skill: &Tree) -> Option<Json> {
     skill.is_object().then_some(())?;
     let mut fields = Map::new();

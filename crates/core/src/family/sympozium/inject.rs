@@ -1,11 +1,11 @@
-//! What a pod lacks to have its memory.
+//! Injects the memories of an agent into its pods.
 //!
 //! ```text
 //! pod ──find──▶ what is on: private, legacy, shared ──want──▶ variables, containers, volumes
 //! ```
 //!
-//! Private memory is a service of its own or a native sidecar, shared memory always a service, and
-//! the older memory in a ConfigMap a volume.
+//! Private memory is a separate service or a native sidecar, shared memory is always a service, and the
+//! older memory in a ConfigMap is a volume.
 
 mod find;
 mod recognise;
@@ -13,8 +13,8 @@ mod want;
 
 use serde_json::{Value, json};
 
-use crate::family::inject::parts::{Mounts, PodParts};
-use crate::family::inject::{Conflict, Unmet, container_named, maker, merge, no_memory, unmet};
+use crate::family::inject::parts::{ExistingMounts, ExistingParts};
+use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, no_memory, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -26,34 +26,35 @@ use crate::model::state_reader::StateReader;
 
 use self::find::find;
 use self::recognise::{instance_label, recognise};
-use self::want::PodToFill;
+use self::want::PodContext;
 use super::api::{
     AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL,
     RUN_LABEL,
 };
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
-/// What the pod lacks; `None` when it is no agent pod of this family.
+/// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let instance = recognise(pod)?;
     let agent = container_named(pod, AGENT_CONTAINER);
-    let mounts = agent.map_or_else(|| Some(Mounts::default()), |(_, container)| Mounts::read(container));
-    let (Some(parts), Some(mounts)) = (PodParts::read(pod), mounts) else {
+    let mounts = agent
+        .map_or_else(|| Some(ExistingMounts::default()), |(_, container)| ExistingMounts::read(container));
+    let (Some(parts), Some(mounts)) = (ExistingParts::read(pod), mounts) else {
         return Some(Injection::nothing(Reason::Malformed));
     };
-    let filled = fill(pod, &parts, (agent, mounts), instance, namespace, state);
-    Some(filled.unwrap_or_else(|unmet| *unmet))
+    let injection = try_inject(pod, &parts, (agent, mounts), instance, namespace, state);
+    Some(injection.unwrap_or_else(|unmet| *unmet))
 }
 
-/// The Agent of the pod, or else its AgentRun, or else what made the pod.
+/// The Agent of the pod, or else its AgentRun, or else the pod's controller.
 #[must_use]
-pub fn referrer(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = recognise(pod)?;
     let run = pod.label(RUN_LABEL).unwrap_or_default();
     let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
     let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
-    objects.into_iter().find_map(known).or_else(|| maker(pod, namespace))
+    objects.into_iter().find_map(known).or_else(|| controller_of(pod, namespace))
 }
 
 /// The metadata of a run's pod for each agent.
@@ -66,10 +67,10 @@ pub fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
     [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| state.everywhere(kind)).map(metadata).collect()
 }
 
-fn fill<'p>(
+fn try_inject<'p>(
     pod: &'p Pod<'p>,
-    parts: &'p PodParts<'p>,
-    (agent, mounts): (Option<(usize, &'p Container<'p>)>, Mounts<'p>),
+    parts: &'p ExistingParts<'p>,
+    (agent, mounts): (Option<(usize, &'p Container<'p>)>, ExistingMounts<'p>),
     instance: &str,
     namespace: &'p str,
     state: &mut StateReader<'_>,
@@ -80,7 +81,7 @@ fn fill<'p>(
         return Err(unmet(Reason::NoContainer, &POD_NO_AGENT_CONTAINER, at, message));
     };
     let found = find(pod, instance, namespace, state)?;
-    if !found.anything() {
+    if !found.has_memory() {
         if found.unmet.is_empty() {
             let message = format!("Agent {} has no memory", quoted(instance));
             return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
@@ -88,7 +89,7 @@ fn fill<'p>(
         let nothing = Injection::nothing(Reason::ReferenceMissing);
         return Err(Box::new(Injection { unmet: found.unmet, ..nothing }));
     }
-    let pod = PodToFill { pod, parts, index, container, mounts, namespace };
+    let pod = PodContext { pod, parts, index, container, mounts, namespace };
     Ok(merge(want::want(pod, found, state)?, |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What is wrong with an Ensemble, an Agent, an AgentRun or a SkillPack.
+//! Validates an Ensemble, an Agent, an AgentRun or a SkillPack.
 //!
-//! Refused is what breaks a documented format and what the platform refuses itself or can never
-//! run. What it tolerates (ignores, clamps, overrides) warns, however odd.
+//! Rules deny what breaks a documented format, and what the platform refuses itself or can never run. They
+//! warn about what the platform ignores, clamps or overrides.
 
 mod access;
 mod agent;
@@ -18,7 +18,7 @@ mod skills;
 mod volumes;
 
 use crate::family::naming::and_more;
-use crate::family::schema_check::{self, Codes, beside_wrong_types};
+use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
@@ -26,20 +26,20 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-pub use self::skills::missing_pack;
+pub use self::skills::skill_pack_missing;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
 const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: schema_check::will_be_dropped,
+    unknown_message: schema_check::unknown_field_message,
     type_message: |field, expected, got| {
         format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
     },
 };
 
-/// Everything that is wrong with the subject, in no particular order.
+/// All findings about the subject, in any order.
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
@@ -57,18 +57,19 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         Vec::new()
     });
     let denials = findings.iter_mut().filter(|finding| finding.severity == Severity::Deny);
-    denials.for_each(|finding| finding.fingerprint_path = Some(place(subject.object, &finding.pointer)));
-    beside_wrong_types(findings, SCHEMA_CODES)
+    denials.for_each(|finding| {
+        finding.fingerprint_path = Some(fingerprint_path(subject.object, &finding.pointer));
+    });
+    drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
-/// Whether each field that is read has its type. What has not is refused in the end, so nothing is
-/// made of it.
+/// Whether every field has the right type. Other objects are denied, so they get no defaults.
 #[must_use]
 pub fn is_well_formed(subject: &Subject<'_>) -> bool {
     schema_rules(subject).iter().all(|finding| finding.severity == Severity::Warn)
 }
 
-/// What the fields' own types say. The status is nobody's to write but the controller's.
+/// Violations of the schema. The status is skipped, since only the controller writes it.
 fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
     let findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
     let status = Pointer::new("/status");
@@ -77,30 +78,30 @@ fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// A place in an object by the names of the list elements on the way, where they have one: what
 /// was moved within its list is still the same.
-fn place(object: &Tree, pointer: &Pointer) -> String {
+fn fingerprint_path(object: &Tree, pointer: &Pointer) -> String {
     const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
-    let mut place = String::new();
+    let mut path = String::new();
     let mut here = Some(object);
     for token in pointer.tokens() {
-        place.push('/');
+        path.push('/');
         here = match here {
             Some(Tree::List(elements)) => {
                 let element = token.parse::<usize>().ok().and_then(|index| elements.get(index));
                 let name = element.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
-                place.push_str(name.map_or_else(|| token.to_string(), quoted).as_str());
+                path.push_str(name.map_or_else(|| token.to_string(), quoted).as_str());
                 element
             }
             other => {
-                place.push_str(&token);
+                path.push_str(&token);
                 other.and_then(|tree| tree.get(&token))
             }
         };
     }
-    place
+    path
 }
 
 /// A finding whose message starts with its field.
-fn said(
+fn finding_at(
     finding: fn(&'static Code, Pointer, String) -> Finding,
     code: &'static Code,
     at: &Pointer,
@@ -110,15 +111,14 @@ fn said(
 }
 
 fn deny(code: &'static Code, at: &Pointer, text: &str) -> Finding {
-    said(Finding::deny, code, at, text)
+    finding_at(Finding::deny, code, at, text)
 }
 
 fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
-    said(Finding::warn, code, at, text)
+    finding_at(Finding::warn, code, at, text)
 }
 
-/// A value that is none of those that the CRD's schema accepts; the empty one stands for the
-/// default.
+/// Denies a value that the CRD's schema does not accept; the empty one stands for the default.
 fn unsupported(
     code: &'static Code,
     at: &Pointer,
@@ -131,14 +131,14 @@ fn unsupported(
     Some(deny(code, at, &text).fingerprint_value(value))
 }
 
-/// A name as messages show it where no quotes belong around it.
-fn plain(name: &str) -> String {
+/// A name for a message, without quotes.
+fn without_quotes(name: &str) -> String {
     quoted(name).trim_matches('"').to_owned()
 }
 
-/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` of nobody.
-fn named(kind: &str, mut users: Vec<String>) -> Option<String> {
-    /// More names than this tell a reader nothing more.
+/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` for an empty list.
+fn list_users(kind: &str, mut users: Vec<String>) -> Option<String> {
+    /// How many users a message names.
     const MAX_NAMES: usize = 5;
     users.sort();
     users.dedup();

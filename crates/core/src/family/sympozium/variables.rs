@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::family::inject::env::Variable;
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::object::Object;
 use crate::model::tree::Tree;
 
 use super::api::agent::text_at;
-use super::api::ensemble::{Ensemble, Membrane, Shared};
-use super::api::membrane::{peers, permeation};
-use super::api::{ACCESSES, BUDGET_ACTIONS, PORT};
+use super::api::ensemble::{Ensemble, Membrane, SharedMemory};
+use super::api::membrane::{effective_permeability, peers};
+use super::api::{ACCESSES, BUDGET_ACTIONS, MEMORY_SERVER_PORT};
 
 /// Who the agent is; the runner sends it along with every request.
 pub const INSTANCE: &str = "INSTANCE_NAME";
@@ -31,29 +31,29 @@ pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off.
 #[must_use]
-pub fn shared(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable<'static>> {
-    let view = Ensemble::read(&ensemble.tree);
-    let Some(shared) = view.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
-    let resource = resource("Ensemble", ensemble);
-    let url = format!("http://{}-shared-memory.{namespace}.svc:{PORT}", ensemble.name);
+pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable<'static>> {
+    let spec = Ensemble::read(&ensemble.tree);
+    let Some(shared) = spec.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
+    let resource = resource_name("Ensemble", ensemble);
+    let url = format!("http://{}-shared-memory.{namespace}.svc:{MEMORY_SERVER_PORT}", ensemble.name);
     let access = access(shared, config);
-    let mut variables = Variables { resource, list: Vec::new() };
-    variables.put(SHARED_URL, url, "spec.sharedMemory.enabled");
-    variables.put(ACCESS, access, "spec.sharedMemory.accessRules");
+    let mut variables = SharedVariables { resource, list: Vec::new() };
+    variables.add_literal(SHARED_URL, url, "spec.sharedMemory.enabled");
+    variables.add_literal(ACCESS, access, "spec.sharedMemory.accessRules");
     if let Some(membrane) = &shared.membrane {
-        variables.membrane(&view, membrane, &ensemble.name, config);
+        variables.membrane(&spec, membrane, &ensemble.name, config);
     }
     variables.list
 }
 
-/// The names of [`shared`] alone.
+/// The names of [`shared_variables`].
 #[must_use]
-pub fn shared_names(ensemble: &Object, config: Option<&str>) -> Vec<Cow<'static, str>> {
-    shared(ensemble, "", config).into_iter().map(|variable| variable.name).collect()
+pub fn shared_variable_names(ensemble: &Object, config: Option<&str>) -> Vec<Cow<'static, str>> {
+    shared_variables(ensemble, "", config).into_iter().map(|variable| variable.name).collect()
 }
 
-/// Nobody's config reads only, as soon as there are rules: it could be the one that must not write.
-fn access<'t>(shared: &Shared<'t>, config: Option<&str>) -> &'t str {
+/// With rules, an agent whose config is not known may only read: a rule could forbid it to write.
+fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
         Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
         None if shared.rules.is_empty() => ACCESSES[0],
@@ -61,14 +61,14 @@ fn access<'t>(shared: &Shared<'t>, config: Option<&str>) -> &'t str {
     }
 }
 
-struct Variables {
+struct SharedVariables {
     resource: Arc<str>,
     list: Vec<Variable<'static>>,
 }
 
-impl Variables {
-    fn put(&mut self, name: &'static str, value: impl Into<String>, of: &'static str) {
-        self.list.push(Variable::literal(name, value, field(&self.resource, of)));
+impl SharedVariables {
+    fn add_literal(&mut self, name: &'static str, value: impl Into<String>, of: &'static str) {
+        self.list.push(Variable::literal(name, value, field_origin(&self.resource, of)));
     }
 
     /// The first five always come together, empty or not.
@@ -79,25 +79,25 @@ impl Variables {
         ensemble_name: &str,
         config: Option<&str>,
     ) {
-        let permeation = permeation(ensemble, membrane, config);
+        let permeation = effective_permeability(ensemble, membrane, config);
         let peers = config.map(|config| peers(ensemble, membrane, config)).unwrap_or_default();
         let mut peers: Vec<String> = peers.iter().map(|peer| format!("{ensemble_name}-{peer}")).collect();
         peers.sort_unstable();
         let ttl =
             membrane.section("timeDecay").and_then(|decay| text_at(decay, &["ttl"])).unwrap_or_default();
-        self.put(
+        self.add_literal(
             "WORKFLOW_MEMBRANE_VISIBILITY",
             permeation.visibility,
             "spec.sharedMemory.membrane.permeability",
         );
-        let origin = field(&self.resource, "spec.sharedMemory.membrane.trustGroups");
+        let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
         let peers = peers.join(",");
         let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
-        self.list.push(variable.read_as(names_peers(peers, ensemble_name)));
+        self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
-        self.put("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
-        self.put("WORKFLOW_MEMBRANE_EXPOSE_TAGS", permeation.expose_tags.join(","), tags);
-        self.put("WORKFLOW_MEMBRANE_MAX_AGE", ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
+        self.add_literal("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
+        self.add_literal("WORKFLOW_MEMBRANE_EXPOSE_TAGS", permeation.expose_tags.join(","), tags);
+        self.add_literal("WORKFLOW_MEMBRANE_MAX_AGE", ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
         if let Some(budget) = membrane.section("tokenBudget") {
             self.budget(budget);
         }
@@ -105,7 +105,7 @@ impl Variables {
         let kind = policy.and_then(|policy| text_at(policy, &["minKind"])).filter(|kind| !kind.is_empty());
         if let Some(kind) = kind {
             let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
-            self.put("WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND", kind, field);
+            self.add_literal("WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND", kind, field);
         }
     }
 
@@ -113,11 +113,11 @@ impl Variables {
         let per_run = budget.get("maxTokensPerRun").and_then(Tree::integer).filter(|tokens| *tokens > 0);
         if let Some(tokens) = per_run {
             let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
-            self.put("WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN", tokens.to_string(), field);
+            self.add_literal("WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN", tokens.to_string(), field);
         }
         let action = text_at(budget, &["action"]).filter(|action| !action.is_empty());
         let field = "spec.sharedMemory.membrane.tokenBudget.action";
-        self.put("WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION", action.unwrap_or(BUDGET_ACTIONS[0]), field);
+        self.add_literal("WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION", action.unwrap_or(BUDGET_ACTIONS[0]), field);
     }
 }
 

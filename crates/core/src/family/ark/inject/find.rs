@@ -1,7 +1,7 @@
-//! What of a Memory a pod may have: where its service is, and the headers to send there.
+//! What a pod gets from a Memory: the address of its service, and the headers to send there.
 //!
-//! What comes from a Secret stays a reference to it. A Memory of another namespace gives its address
-//! only: else whoever can make pods could read what its headers say.
+//! A value from a Secret stays a reference. A pod of another namespace gets the address only: otherwise
+//! everyone who can create pods could read the headers of all namespaces.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,47 +13,47 @@ use crate::model::tree::Tree;
 
 use super::super::address::{Address, is_port};
 use super::super::api::resolved_address;
-use super::super::service::{ServiceRef, by_name, by_number, ports};
-use super::super::value::{Given, Source, Taken};
-use crate::family::inject::env::escaped;
+use super::super::service::{ServiceRef, port_by_name, port_by_number, ports};
+use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
+use crate::family::inject::env::escape_references;
 
-/// A Memory as a pod sees it.
+/// The Memory of a pod.
 #[derive(Debug)]
 pub(super) struct Found<'s> {
     pub(super) memory: &'s Object,
-    /// Its namespace; for one that nobody has placed, where it was looked for.
+    /// Its namespace; for a Memory of a file without one, the namespace that was searched.
     pub(super) namespace: String,
-    /// Whether it is in another namespace than the pod.
-    pub(super) foreign: bool,
+    /// Whether its namespace differs from that of the pod.
+    pub(super) cross_namespace: bool,
 }
 
-/// A header that a variable can carry.
+/// A header that is injected as a variable.
 #[derive(Debug)]
-pub(super) struct Header<'s> {
+pub(super) struct HeaderVariable<'s> {
     pub(super) name: &'s str,
     pub(super) variable: String,
     pub(super) source: EnvSource,
     pub(super) index: usize,
 }
 
-/// A header that none can carry.
+/// A header that cannot be injected.
 #[derive(Debug)]
-pub(super) struct Skipped<'s> {
+pub(super) struct SkippedHeader<'s> {
     pub(super) name: &'s str,
     pub(super) reason: &'static str,
     index: usize,
 }
 
 impl<'s> Found<'s> {
-    /// Where the service is; `None` when nobody can tell.
+    /// The address of the service, if it can be determined.
     pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
-        let given = Given::address(self.memory.tree.at(&["spec", "address"])?);
-        match given.taken() {
-            Taken::Literal(literal) => self.literal(literal.text()?),
-            Taken::Nothing => None,
-            Taken::Source(source) => match source.field {
-                "secretKeyRef" if !self.foreign => secret(&source),
-                "configMapKeyRef" if !self.foreign => config_map(&source),
+        let address = ValueOrSource::read_address(self.memory.tree.at(&["spec", "address"])?);
+        match address.effective() {
+            EffectiveValue::Literal(literal) => self.literal(literal.text()?),
+            EffectiveValue::Nothing => None,
+            EffectiveValue::Source(source) => match source.field {
+                "secretKeyRef" if !self.cross_namespace => secret(&source),
+                "configMapKeyRef" if !self.cross_namespace => config_map(&source),
                 "configMapKeyRef" => self.resolved(),
                 "serviceRef" => self.service(&source, state),
                 _ => None,
@@ -61,19 +61,19 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// An address as it stands there, but for one slash at its end.
+    /// A literal address, without one trailing slash.
     fn literal(&self, text: &str) -> Option<EnvSource> {
         let shared = || Address::parse(text).is_some_and(|address| !address.userinfo);
-        let usable = !self.foreign || shared();
-        usable.then(|| EnvSource::Value(escaped(text.strip_suffix('/').unwrap_or(text))))
+        let usable = !self.cross_namespace || shared();
+        usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
     }
 
-    /// The address that the platform has found.
+    /// The address in the status, which the platform resolved.
     fn resolved(&self) -> Option<EnvSource> {
         self.literal(resolved_address(&self.memory.tree)?)
     }
 
-    fn service(&self, source: &Source<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
+    fn service(&self, source: &ValueSource<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let Some(reference) = ServiceRef::read(source, &self.namespace) else { return self.resolved() };
         let known = match reference.look_up(state) {
             Lookup::Found(service) => port(&reference, service),
@@ -82,12 +82,12 @@ impl<'s> Found<'s> {
         if let Some(port) = known {
             return self.literal(&reference.url(port));
         }
-        let guessed = || self.literal(&reference.url(number(reference.port?)?));
-        self.resolved().or_else(guessed)
+        let by_given_number = || self.literal(&reference.url(port_number(reference.port?)?));
+        self.resolved().or_else(by_given_number)
     }
 
-    /// The headers that variables can carry, and those that they cannot.
-    pub(super) fn headers(&self) -> (Vec<Header<'s>>, Vec<Skipped<'s>>) {
+    /// The headers that can be injected, and those that cannot.
+    pub(super) fn headers(&self) -> (Vec<HeaderVariable<'s>>, Vec<SkippedHeader<'s>>) {
         let headers = self.memory.tree.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
         for (index, header) in headers.iter().enumerate() {
@@ -95,8 +95,10 @@ impl<'s> Found<'s> {
                 continue;
             };
             match self.header_value(header) {
-                Ok(source) => usable.push(Header { name, variable: variable(name), source, index }),
-                Err(reason) => skipped.push(Skipped { name, reason, index }),
+                Ok(source) => {
+                    usable.push(HeaderVariable { name, variable: header_variable_name(name), source, index });
+                }
+                Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
             }
         }
         let last: BTreeMap<String, usize> =
@@ -104,46 +106,47 @@ impl<'s> Found<'s> {
         let (last, earlier): (Vec<_>, Vec<_>) =
             usable.into_iter().partition(|header| last.get(&header.variable) == Some(&header.index));
         let reason = "same variable as a later header";
-        let skip = |header: Header<'s>| Skipped { name: header.name, reason, index: header.index };
-        skipped.extend(earlier.into_iter().map(skip));
+        let to_skipped =
+            |header: HeaderVariable<'s>| SkippedHeader { name: header.name, reason, index: header.index };
+        skipped.extend(earlier.into_iter().map(to_skipped));
         skipped.sort_by_key(|skipped| skipped.index);
         (last, skipped)
     }
 
     fn header_value(&self, header: &'s Tree) -> Result<EnvSource, &'static str> {
         let no_value = "no value";
-        if self.foreign {
+        if self.cross_namespace {
             return Err("Memory of another namespace");
         }
-        match Given::header(header.get("value").ok_or(no_value)?).taken() {
-            Taken::Literal(literal) => {
-                literal.text().map(|text| EnvSource::Value(escaped(text))).ok_or(no_value)
+        match ValueOrSource::read_header(header.get("value").ok_or(no_value)?).effective() {
+            EffectiveValue::Literal(literal) => {
+                literal.text().map(|text| EnvSource::Value(escape_references(text))).ok_or(no_value)
             }
-            Taken::Source(source) => match source.field {
+            EffectiveValue::Source(source) => match source.field {
                 "secretKeyRef" => secret(&source).ok_or(no_value),
                 "configMapKeyRef" => config_map(&source).ok_or(no_value),
                 _ => Err("value comes from a query parameter"),
             },
-            Taken::Nothing => Err(no_value),
+            EffectiveValue::Nothing => Err(no_value),
         }
     }
 }
 
-/// The variable that carries a header.
-fn variable(header: &str) -> String {
-    let mark = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("ARK_MEMORY_HEADER_{}", header.chars().map(mark).collect::<String>())
+/// The name of the variable for a header.
+fn header_variable_name(header: &str) -> String {
+    let to_variable_char = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("ARK_MEMORY_HEADER_{}", header.chars().map(to_variable_char).collect::<String>())
 }
 
-fn secret(source: &Source<'_>) -> Option<EnvSource> {
+fn secret(source: &ValueSource<'_>) -> Option<EnvSource> {
     Some(EnvSource::ValueFrom(ValueFrom { secret_key_ref: key_ref(source)? }))
 }
 
-fn config_map(source: &Source<'_>) -> Option<EnvSource> {
+fn config_map(source: &ValueSource<'_>) -> Option<EnvSource> {
     Some(EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key_ref(source)? }))
 }
 
-fn key_ref(source: &Source<'_>) -> Option<KeyRef> {
+fn key_ref(source: &ValueSource<'_>) -> Option<KeyRef> {
     let optional = match source.tree.get("optional") {
         Some(Tree::Boolean(optional)) => Some(*optional),
         _ => None,
@@ -155,21 +158,21 @@ fn key_ref(source: &Source<'_>) -> Option<KeyRef> {
     })
 }
 
-/// The number of the port that a reference means on a Service.
+/// The number of the port of a Service that a reference means.
 fn port(reference: &ServiceRef<'_>, service: &Object) -> Option<i64> {
     let ports = ports(&service.tree);
     let meant = match reference.port {
         None => ports.first().copied(),
         Some(port) => {
-            let named = port.text().and_then(|name| by_name(&ports, name));
-            named.or_else(|| by_number(&ports, number(port)?))
+            let named = port.text().and_then(|name| port_by_name(&ports, name));
+            named.or_else(|| port_by_number(&ports, port_number(port)?))
         }
     };
     meant.map(|port| port.number)
 }
 
-/// A port that is a number, whether in quotes or not.
-fn number(port: &Tree) -> Option<i64> {
+/// A port given as a number, quoted or not.
+fn port_number(port: &Tree) -> Option<i64> {
     match port {
         Tree::Integer(number) => Some(*number).filter(|number| (1..=65535).contains(number)),
         Tree::Text(text) if is_port(text) => text.parse().ok(),

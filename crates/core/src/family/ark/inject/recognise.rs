@@ -1,49 +1,49 @@
-//! What the annotations of a pod ask for. Blanks around values do not count.
+//! Reads the annotations of a pod. Blanks around values are ignored.
 
 use crate::model::name::is_dns_subdomain;
 
 /// The longest timeout, in seconds.
 const MAX_TIMEOUT_SECONDS: u16 = 3600;
 
-/// The Memory that an annotation names.
+/// The reference to a Memory in an annotation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MemoryName<'a> {
-    /// `None` is that of the pod.
+    /// `None` is the namespace of the pod.
     pub(super) namespace: Option<&'a str>,
-    /// Empty is the default one.
+    /// Empty for the default Memory.
     pub(super) name: &'a str,
 }
 
 impl<'a> MemoryName<'a> {
-    /// Reads `name`, `namespace/name` or nothing; `None` when it is something else.
+    /// Reads `name`, `namespace/name` or an empty text; `None` for anything else.
     pub(super) fn read(text: &'a str) -> Option<Self> {
-        let text = trimmed(text);
+        let text = trim_blanks(text);
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, text),
         };
-        let good_name = is_dns_subdomain(name) || text.is_empty();
-        let good = good_name && namespace.is_none_or(is_namespace);
-        good.then_some(Self { namespace, name })
+        let valid_name = is_dns_subdomain(name) || text.is_empty();
+        let valid = valid_name && namespace.is_none_or(is_namespace);
+        valid.then_some(Self { namespace, name })
     }
 }
 
-/// A DNS-1123 label: no dots, and no more than 63 characters.
+/// A DNS-1123 label: without dots, at most 63 characters.
 fn is_namespace(text: &str) -> bool {
     is_dns_subdomain(text) && !text.contains('.') && text.len() <= 63
 }
 
 /// A number of seconds, written without sign and leading zeros.
 pub(super) fn seconds(text: &str) -> Option<u16> {
-    let text = trimmed(text);
+    let text = trim_blanks(text);
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     text.parse().ok().filter(|seconds| plain && *seconds <= MAX_TIMEOUT_SECONDS)
 }
 
-/// The items of a list with commas, each once; empty ones do not count.
+/// The items of a comma-separated list, without duplicates and empty items.
 pub(super) fn names(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    for name in text.split(',').map(trimmed) {
+    for name in text.split(',').map(trim_blanks) {
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }
@@ -51,7 +51,7 @@ pub(super) fn names(text: &str) -> Vec<&str> {
     names
 }
 
-fn trimmed(text: &str) -> &str {
+fn trim_blanks(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 

@@ -1,31 +1,31 @@
-//! The variables that a container is to have, in their order.
+//! The variables that a container should have.
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{Variable, escaped};
-use crate::family::inject::field;
+use crate::family::inject::env::{Variable, escape_references};
+use crate::family::inject::field_origin;
 use crate::model::edit::{EnvSource, Origin};
 
-use super::find::{Found, Header};
+use super::find::{Found, HeaderVariable};
 
-/// What all variables start with: most variables of a pod are told apart by it.
+/// The prefix of all variables; others in the pod are skipped by it.
 pub(super) const PREFIX: &str = "ARK_MEMORY_";
 
-/// All variables, in their order. `memory` is the Memory as origins name it.
+/// All variables, in order. `memory` is the name of the Memory in origins.
 pub(super) fn variables(
     found: &Found<'_>,
     memory: &Arc<str>,
     address: EnvSource,
     timeout: Option<u16>,
-    headers: Vec<Header<'_>>,
+    headers: Vec<HeaderVariable<'_>>,
 ) -> Vec<Variable<'static>> {
     let literal = |name: &'static str, text: &str, of: &'static str| {
-        Variable::literal(name, escaped(text), field(memory, of))
+        Variable::literal(name, escape_references(text), field_origin(memory, of))
     };
     let mut variables = vec![
         literal("ARK_MEMORY_NAME", &found.memory.name, "metadata.name"),
         literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
-        Variable::new("ARK_MEMORY_URL", address, field(memory, "spec.address")),
+        Variable::new("ARK_MEMORY_URL", address, field_origin(memory, "spec.address")),
     ];
     variables.extend(timeout.map(|seconds| {
         let rule = "the pod's annotation for the timeout";
@@ -37,7 +37,7 @@ pub(super) fn variables(
         variables.push(literal("ARK_MEMORY_HEADERS", &names.join(","), "spec.headers"));
     }
     variables.extend(headers.into_iter().map(|header| {
-        let origin = field(memory, format!("spec.headers[{}].value", header.index));
+        let origin = field_origin(memory, format!("spec.headers[{}].value", header.index));
         Variable::new(header.variable, header.source, origin)
     }));
     variables

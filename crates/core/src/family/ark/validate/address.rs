@@ -1,4 +1,4 @@
-//! What is wrong with the address of a Memory.
+//! Validates the address of a Memory.
 
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
@@ -14,8 +14,8 @@ use super::super::codes::{
     MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,
     MEMORY_ADDRESS_SOURCE, MEMORY_ADDRESS_SOURCES, MEMORY_ADDRESS_SUFFIX, MEMORY_ADDRESS_URL,
 };
-use super::super::value::{Given, Source, Taken};
-use super::reference::{self, Place};
+use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
+use super::reference::{self, ReferenceLocation};
 use super::{denial, service};
 
 const VALUE: &str = "/spec/address/value";
@@ -30,19 +30,19 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if !address.is_object() {
         return Vec::new();
     }
-    let given = Given::address(address);
-    let mut findings: Vec<Finding> = choice(&given).into_iter().collect();
-    match given.taken() {
-        Taken::Literal(literal) => {
+    let value = ValueOrSource::read_address(address);
+    let mut findings: Vec<Finding> = exactly_one(&value).into_iter().collect();
+    match value.effective() {
+        EffectiveValue::Literal(literal) => {
             if let Some(text) = literal.text() {
                 findings.extend(url(text, subject, state));
             }
         }
-        Taken::Source(source) => findings.extend(taken(&source, subject, state)),
-        Taken::Nothing => {}
+        EffectiveValue::Source(source) => findings.extend(effective_source(&source, subject, state)),
+        EffectiveValue::Nothing => {}
     }
-    let service = given.sources.iter().find(|source| source.field == "serviceRef");
-    findings.extend(service.and_then(|source| service::port_form(source, subject.namespace, state)));
+    let service = value.sources.iter().find(|source| source.field == "serviceRef");
+    findings.extend(service.and_then(|source| service::port_type(source, subject.namespace, state)));
     findings
 }
 
@@ -51,18 +51,18 @@ fn required() -> Finding {
     denial(&MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
 }
 
-/// Whether exactly one thing is given.
-fn choice(given: &Given<'_>) -> Option<Finding> {
-    let Some(value_from) = given.value_from else {
-        return given.literal.is_none().then(required);
+/// Checks that the address has exactly one value.
+fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
+    let Some(value_from) = value.value_from else {
+        return value.literal.is_none().then(required);
     };
-    if let Some(literal) = given.literal {
+    if let Some(literal) = value.literal {
         let message = "address cannot specify both value and valueFrom; ARK uses value";
         let finding = || Finding::warn(&MEMORY_ADDRESS_EXCLUSIVE, Pointer::new("/spec/address"), message);
         return literal.text().map(|_| finding());
     }
     let pointer = Pointer::new(VALUE_FROM);
-    match given.sources.as_slice() {
+    match value.sources.as_slice() {
         _ if !value_from.is_object() => None,
         [] => Some(denial(&MEMORY_ADDRESS_SOURCE, pointer, "valueFrom must specify exactly one source")),
         [_] => None,
@@ -73,13 +73,17 @@ fn choice(given: &Given<'_>) -> Option<Finding> {
     }
 }
 
-fn taken(source: &Source<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+fn effective_source(
+    source: &ValueSource<'_>,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
     let pointer = Pointer::new(VALUE_FROM).key(source.field);
-    let place = Place { pointer: &pointer, prefix: "", namespace: subject.namespace };
-    let mut findings = reference::findings(source, place, state);
+    let location = ReferenceLocation { pointer: &pointer, prefix: "", namespace: subject.namespace };
+    let mut findings = reference::findings(source, location, state);
     match source.field {
-        "configMapKeyRef" => findings.extend(reference::config_map_value(source, place, state)),
-        "serviceRef" => findings.extend(service::findings(source, place, state)),
+        "configMapKeyRef" => findings.extend(reference::config_map_value(source, location, state)),
+        "serviceRef" => findings.extend(service::findings(source, location, state)),
         "queryParameterRef" => {
             let message = "queryParameterRef never resolves for a Memory address";
             findings.push(Finding::warn(&MEMORY_ADDRESS_QUERY_PARAMETER, pointer, message));
@@ -118,15 +122,15 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
             "headers would travel unencrypted",
         ),
     ];
-    let given = advice.into_iter().filter(|(applies, ..)| *applies);
+    let value = advice.into_iter().filter(|(applies, ..)| *applies);
     let finding = |(_, code, message)| {
         let finding = Finding::warn(code, pointer.clone(), message);
         if address.userinfo { finding.sensitive() } else { finding }
     };
-    given.map(finding).collect()
+    value.map(finding).collect()
 }
 
-/// Whether there are headers, and they leave the cluster as plain text.
+/// Whether the Memory has headers that would leave the cluster as plain text.
 fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
     let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
     if address.encrypted || headers.is_empty() || address.is_inside() {

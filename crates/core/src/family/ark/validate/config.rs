@@ -1,4 +1,4 @@
-//! What is wrong with the default Memory of the ArkConfig.
+//! Validates the default Memory of the ArkConfig.
 
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;

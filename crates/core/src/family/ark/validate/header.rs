@@ -1,4 +1,4 @@
-//! What is wrong with the headers of a Memory. The value of a header is never shown.
+//! Validates the headers of a Memory. Findings never show the value of a header.
 
 use std::collections::BTreeSet;
 
@@ -12,28 +12,28 @@ use super::super::codes::{
     HEADER_DUPLICATE, HEADER_IGNORED, HEADER_INLINE_SECRET, HEADER_NAME, HEADER_SOURCE, HEADER_SOURCES,
     HEADER_VALUE_CHARS, HEADER_VALUE_EXCLUSIVE, HEADER_VALUE_REQUIRED,
 };
-use super::super::value::{Given, Taken};
+use super::super::value::{EffectiveValue, ValueOrSource};
 use super::denial;
-use super::reference::{self, Place, shown};
+use super::reference::{self, ReferenceLocation, without_quotes};
 
 /// Headers whose value is a credential.
-const CREDENTIALS: [&str; 5] =
+const CREDENTIAL_HEADERS: [&str; 5] =
     ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"];
 
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
-const IGNORED: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
+const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 
-/// The characters besides letters and digits that a header name can have. Source: RFC 9110, 5.6.2.
-const TOKEN_MARKS: &str = "!#$%&'*+-.^_`|~";
+/// The characters, besides letters and digits, that a header name can contain. Source: RFC 9110, 5.6.2.
+const HEADER_NAME_MARKS: &str = "!#$%&'*+-.^_`|~";
 
-/// One header under judgement.
+/// The header that is being validated.
 #[derive(Clone, Copy)]
-struct Header<'t> {
-    /// The name; empty when there is none, or it is no string.
+struct CheckedHeader<'t> {
+    /// The name; empty if it is absent or not a string.
     name: &'t str,
     tree: &'t Tree,
     pointer: &'t Pointer,
-    /// What messages begin with.
+    /// The start of messages.
     prefix: &'t str,
 }
 
@@ -44,11 +44,11 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     for (index, tree) in headers.iter().enumerate().filter(|(_, tree)| tree.is_object()) {
         let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
         let (pointer, prefix) = (Pointer::new("/spec/headers").index(index), format!("headers[{index}]: "));
-        let header = Header { name, tree, pointer: &pointer, prefix: &prefix };
+        let header = CheckedHeader { name, tree, pointer: &pointer, prefix: &prefix };
         findings.extend(self::name(header));
-        let folded = name.to_ascii_lowercase();
-        if !names.insert(folded) && !name.is_empty() {
-            let message = format!("duplicate header name: {}", shown(name));
+        let lower_case = name.to_ascii_lowercase();
+        if !names.insert(lower_case) && !name.is_empty() {
+            let message = format!("duplicate header name: {}", without_quotes(name));
             findings.push(Finding::warn(&HEADER_DUPLICATE, pointer.key("name"), message));
         }
         findings.extend(value(header, subject.namespace, state));
@@ -56,7 +56,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn name(header: Header<'_>) -> Option<Finding> {
+fn name(header: CheckedHeader<'_>) -> Option<Finding> {
     let (name, prefix) = (header.name, header.prefix);
     let pointer = header.pointer.key("name");
     if header.tree.get("name").is_some_and(|name| name.text().is_none()) {
@@ -65,54 +65,56 @@ fn name(header: Header<'_>) -> Option<Finding> {
     if name.is_empty() {
         return Some(denial(&HEADER_NAME, pointer, &format!("{prefix}name is required")));
     }
-    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || TOKEN_MARKS.as_bytes().contains(&byte)) {
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || HEADER_NAME_MARKS.as_bytes().contains(&byte))
+    {
         return Some(denial(&HEADER_NAME, pointer, &format!("{prefix}invalid header name")));
     }
     let message = format!("{prefix}{name} is ignored by the client");
-    is_one_of(name, &IGNORED).then(|| Finding::warn(&HEADER_IGNORED, pointer, message))
+    is_one_of(name, &CLIENT_HEADERS).then(|| Finding::warn(&HEADER_IGNORED, pointer, message))
 }
 
-fn value(header: Header<'_>, namespace: &str, state: &mut StateReader<'_>) -> Vec<Finding> {
+fn value(header: CheckedHeader<'_>, namespace: &str, state: &mut StateReader<'_>) -> Vec<Finding> {
     let pointer = header.pointer.key("value");
     let Some(value) = header.tree.get("value") else { return vec![required(header, pointer)] };
     if !value.is_object() {
         return Vec::new();
     }
-    let given = Given::header(value);
-    let mut findings: Vec<Finding> = choice(header, &given).into_iter().collect();
-    match given.taken() {
-        Taken::Literal(literal) => findings.extend(self::literal(header, literal)),
-        Taken::Source(source) => {
+    let choice = ValueOrSource::read_header(value);
+    let mut findings: Vec<Finding> = exactly_one(header, &choice).into_iter().collect();
+    match choice.effective() {
+        EffectiveValue::Literal(literal) => findings.extend(self::literal(header, literal)),
+        EffectiveValue::Source(source) => {
             let pointer = pointer.key("valueFrom").key(source.field);
-            let place = Place { pointer: &pointer, prefix: header.prefix, namespace };
-            findings.extend(reference::findings(&source, place, state));
+            let location = ReferenceLocation { pointer: &pointer, prefix: header.prefix, namespace };
+            findings.extend(reference::findings(&source, location, state));
         }
-        Taken::Nothing => {}
+        EffectiveValue::Nothing => {}
     }
     findings
 }
 
-fn required(header: Header<'_>, pointer: Pointer) -> Finding {
+fn required(header: CheckedHeader<'_>, pointer: Pointer) -> Finding {
     let message = format!("{}must specify either value or valueFrom", header.prefix);
     denial(&HEADER_VALUE_REQUIRED, pointer, &message)
 }
 
-/// Whether exactly one thing is given.
-fn choice(header: Header<'_>, given: &Given<'_>) -> Option<Finding> {
+/// Checks that the header has exactly one value.
+fn exactly_one(header: CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option<Finding> {
     let pointer = header.pointer.key("value");
-    let Some(value_from) = given.value_from else {
-        return given.literal.is_none().then(|| required(header, pointer));
+    let Some(value_from) = choice.value_from else {
+        return choice.literal.is_none().then(|| required(header, pointer));
     };
     let prefix = header.prefix;
-    if let Some(literal) = given.literal {
+    if let Some(literal) = choice.literal {
         literal.text()?;
-        let used = if let Taken::Source(source) = given.taken() { source.field } else { "value" };
+        let used =
+            if let EffectiveValue::Source(source) = choice.effective() { source.field } else { "value" };
         let message = format!("{prefix}cannot specify both value and valueFrom; ARK uses {used}");
         return Some(Finding::warn(&HEADER_VALUE_EXCLUSIVE, pointer, message));
     }
     let pointer = pointer.key("valueFrom");
     let message = format!("{prefix}valueFrom must specify exactly one source");
-    match given.sources.as_slice() {
+    match choice.sources.as_slice() {
         _ if !value_from.is_object() => None,
         [] => Some(denial(&HEADER_SOURCE, pointer, &message)),
         [_] => None,
@@ -123,7 +125,7 @@ fn choice(header: Header<'_>, given: &Given<'_>) -> Option<Finding> {
     }
 }
 
-fn literal(header: Header<'_>, literal: &Tree) -> Vec<Finding> {
+fn literal(header: CheckedHeader<'_>, literal: &Tree) -> Vec<Finding> {
     let pointer = header.pointer.key("value").key("value");
     let mut findings = Vec::new();
     let Some(text) = literal.text() else { return findings };
@@ -131,7 +133,7 @@ fn literal(header: Header<'_>, literal: &Tree) -> Vec<Finding> {
         let message = format!("{}invalid header value", header.prefix);
         findings.push(denial(&HEADER_VALUE_CHARS, pointer.clone(), &message).sensitive());
     }
-    if is_one_of(header.name, &CREDENTIALS) {
+    if is_one_of(header.name, &CREDENTIAL_HEADERS) {
         let message = format!("{}literal credential; use secretKeyRef", header.prefix);
         findings.push(Finding::warn(&HEADER_INLINE_SECRET, pointer, message).sensitive());
     }
@@ -139,5 +141,5 @@ fn literal(header: Header<'_>, literal: &Tree) -> Vec<Finding> {
 }
 
 fn is_one_of(name: &str, names: &[&str]) -> bool {
-    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    names.iter().any(|other| other.eq_ignore_ascii_case(name))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a Query's claim to memory. The rest of a Query is checked by the platform.
+//! Validates a Query's claim to memory. The platform checks the rest of a Query.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -13,9 +13,9 @@ use super::super::codes::{
     QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE,
     QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST,
 };
-use super::super::default::{Choice, default_memory};
-use super::reference::shown;
-use super::{denial, root};
+use super::super::default::{DefaultMemory, default_memory};
+use super::reference::without_quotes;
+use super::{denial, ratchet};
 
 const MEMORY_POINTER: &str = "/spec/memory";
 
@@ -23,10 +23,10 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let object = subject.object;
     let mut findings = Vec::new();
     match object.at(&["spec", "memory"]) {
-        Some(memory) => findings.extend(explicit(memory, subject, state)),
+        Some(memory) => findings.extend(named_memory(memory, subject, state)),
         None => findings.extend(without_memory(subject, state)),
     }
-    if subject.old.is_some_and(|old| changed_late(object, old)) {
+    if subject.old.is_some_and(|old| changed_after_start(object, old)) {
         let message = "spec.memory changed after the query started; old messages are not cleaned up";
         findings.push(Finding::warn(&QUERY_MEMORY_CHANGED, Pointer::new(MEMORY_POINTER), message));
     }
@@ -37,7 +37,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn explicit(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let pointer = Pointer::new(MEMORY_POINTER);
     if !memory.is_object() {
         return Vec::new();
@@ -79,10 +79,10 @@ fn explicit(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_>) -
     findings
 }
 
-/// A Memory without a status is one that the platform has not seen yet.
+/// A Memory without a status has not been processed by the platform yet.
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
     let status = status(&memory.tree)?;
-    let home = format!("{}/{}", shown(namespace), shown(&memory.name));
+    let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
     let message = if status.get("phase").and_then(Tree::text) == Some("error") {
         format!("Memory \"{home}\" is in phase error")
     } else if resolved_address(&memory.tree).is_none() {
@@ -93,7 +93,7 @@ fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Findi
     Some(Finding::warn(&QUERY_MEMORY_NOT_READY, pointer, message))
 }
 
-/// The conversation is dropped without a word.
+/// Without a Memory the platform silently drops the conversation.
 fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let spec = subject.object.get("spec")?;
     spec.get("conversationId").and_then(Tree::text).filter(|id| !id.is_empty())?;
@@ -102,17 +102,17 @@ fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
     }
     let message = "conversationId is set but no Memory is available; history will be dropped";
     match default_memory(subject.namespace, state) {
-        Choice::Nothing => {
+        DefaultMemory::None => {
             let pointer = Pointer::new("/spec/conversationId");
             Some(Finding::warn(&QUERY_CONVERSATION_WITHOUT_MEMORY, pointer, message))
         }
-        Choice::Memory { .. } | Choice::Unknown => None,
+        DefaultMemory::Memory { .. } | DefaultMemory::Unknown => None,
     }
 }
 
-/// The Query has talked to the old Memory already.
-fn changed_late(object: &Tree, old: &Tree) -> bool {
+/// A Query that has started already wrote to the old Memory.
+fn changed_after_start(object: &Tree, old: &Tree) -> bool {
     let phase = old.at(&["status", "phase"]).and_then(Tree::text).unwrap_or_default();
     let started = !phase.is_empty() && phase != "pending";
-    started && !root::is_same_memory(object, old)
+    started && !ratchet::is_same_memory_ref(object, old)
 }

@@ -1,5 +1,4 @@
-//! What is wrong with a reference to a Secret, a ConfigMap or anything else by name, in an address
-//! or in a header.
+//! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::SECRET;
@@ -13,27 +12,31 @@ use super::super::codes::{
     MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY,
     MEMORY_REF_NAME, MEMORY_SECRET_KEY_MISSING, MEMORY_SECRET_MISSING,
 };
-use super::super::value::Source;
+use super::super::value::ValueSource;
 use super::denial;
 
-/// Where a reference stands.
+/// The place of a reference.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'p> {
+pub(super) struct ReferenceLocation<'p> {
     pub(super) pointer: &'p Pointer,
-    /// What a refusal begins with.
+    /// The start of a denial.
     pub(super) prefix: &'p str,
     /// The namespace of the Memory.
     pub(super) namespace: &'p str,
 }
 
-impl Place<'_> {
-    fn refusal(&self, code: &'static Code, field: &str, message: &str) -> Finding {
+impl ReferenceLocation<'_> {
+    fn deny_field(&self, code: &'static Code, field: &str, message: &str) -> Finding {
         denial(code, self.pointer.key(field), &format!("{}{message}", self.prefix))
     }
 }
 
-/// What can be said of a reference that the platform takes, whatever it is for.
-pub(super) fn findings(source: &Source<'_>, place: Place<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+/// Findings about a reference that the platform uses, of any kind.
+pub(super) fn findings(
+    source: &ValueSource<'_>,
+    location: ReferenceLocation<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     if source.lacks("name") {
         let message = match source.field {
@@ -42,76 +45,93 @@ pub(super) fn findings(source: &Source<'_>, place: Place<'_>, state: &mut StateR
             "serviceRef" => "service name is required",
             _ => "queryParameterRef.name cannot be empty",
         };
-        findings.push(place.refusal(&MEMORY_REF_NAME, "name", message));
+        findings.push(location.deny_field(&MEMORY_REF_NAME, "name", message));
     }
     let has_key = matches!(source.field, "secretKeyRef" | "configMapKeyRef");
     if has_key && source.lacks("key") {
         let message = format!("{}.key is required", source.field);
-        findings.push(place.refusal(&MEMORY_REF_KEY, "key", &message));
+        findings.push(location.deny_field(&MEMORY_REF_KEY, "key", &message));
     }
     match source.field {
-        "secretKeyRef" => findings.extend(secret(source, place, state)),
-        "configMapKeyRef" => findings.extend(config_map(source, place, state)),
+        "secretKeyRef" => findings.extend(secret(source, location, state)),
+        "configMapKeyRef" => findings.extend(config_map(source, location, state)),
         _ => {}
     }
     findings
 }
 
-fn secret(source: &Source<'_>, place: Place<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+fn secret(
+    source: &ValueSource<'_>,
+    location: ReferenceLocation<'_>,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
     let name = source.text("name")?;
-    match state.get_if_known(&SECRET, place.namespace, name) {
+    match state.get_if_known(&SECRET, location.namespace, name) {
         Lookup::Unknown => None,
-        Lookup::Absent => Some(missing(&MEMORY_SECRET_MISSING, "secret", name, place)),
+        Lookup::Absent => Some(missing(&MEMORY_SECRET_MISSING, "secret", name, location)),
         Lookup::Found(secret) => {
             let key = source.text("key")?;
             let has_key = |field| secret.tree.get(field).is_some_and(|keys| keys.has_key(key));
             let found = has_key("data") || has_key("stringData");
-            (!found).then(|| key_missing(&MEMORY_SECRET_KEY_MISSING, "secret", (name, key), place))
+            (!found).then(|| key_missing(&MEMORY_SECRET_KEY_MISSING, "secret", (name, key), location))
         }
     }
 }
 
-fn config_map(source: &Source<'_>, place: Place<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+fn config_map(
+    source: &ValueSource<'_>,
+    location: ReferenceLocation<'_>,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
     let name = source.text("name")?;
-    match state.get_if_known(&CONFIG_MAP, place.namespace, name) {
+    match state.get_if_known(&CONFIG_MAP, location.namespace, name) {
         Lookup::Unknown => None,
-        Lookup::Absent => Some(missing(&MEMORY_CONFIGMAP_MISSING, "configMap", name, place)),
+        Lookup::Absent => Some(missing(&MEMORY_CONFIGMAP_MISSING, "configMap", name, location)),
         Lookup::Found(map) => {
             let key = source.text("key")?;
             let found = map.tree.get("data").is_some_and(|data| data.has_key(key));
-            (!found).then(|| key_missing(&MEMORY_CONFIGMAP_KEY_MISSING, "configMap", (name, key), place))
+            (!found).then(|| key_missing(&MEMORY_CONFIGMAP_KEY_MISSING, "configMap", (name, key), location))
         }
     }
 }
 
-fn missing(code: &'static Code, what: &str, name: &str, place: Place<'_>) -> Finding {
-    let message =
-        format!("{what} '{}' does not exist in namespace '{}'", shown(name), shown(place.namespace));
-    Finding::warn(code, place.pointer.clone(), message)
+fn missing(code: &'static Code, what: &str, name: &str, location: ReferenceLocation<'_>) -> Finding {
+    let message = format!(
+        "{what} '{}' does not exist in namespace '{}'",
+        without_quotes(name),
+        without_quotes(location.namespace)
+    );
+    Finding::warn(code, location.pointer.clone(), message)
 }
 
-fn key_missing(code: &'static Code, what: &str, (name, key): (&str, &str), place: Place<'_>) -> Finding {
-    let (name, key, namespace) = (shown(name), shown(key), shown(place.namespace));
+fn key_missing(
+    code: &'static Code,
+    what: &str,
+    (name, key): (&str, &str),
+    location: ReferenceLocation<'_>,
+) -> Finding {
+    let (name, key, namespace) =
+        (without_quotes(name), without_quotes(key), without_quotes(location.namespace));
     let message = format!("key '{key}' not found in {what} '{name}' in namespace '{namespace}'");
-    Finding::warn(code, place.pointer.key("key"), message)
+    Finding::warn(code, location.pointer.key("key"), message)
 }
 
-/// The platform takes the value for an address as it is, a line end and all.
+/// The platform uses the value as the address without trimming it.
 pub(super) fn config_map_value(
-    source: &Source<'_>,
-    place: Place<'_>,
+    source: &ValueSource<'_>,
+    location: ReferenceLocation<'_>,
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let (name, key) = (source.text("name")?, source.text("key")?);
-    let Lookup::Found(map) = state.get_if_known(&CONFIG_MAP, place.namespace, name) else { return None };
+    let Lookup::Found(map) = state.get_if_known(&CONFIG_MAP, location.namespace, name) else { return None };
     let value = map.tree.get("data")?.entry(key)?;
     let clean = value.trim() == value && Address::parse(value).is_some();
     let message = "configMap value is not a clean URL; ARK does not trim it";
-    (!clean).then(|| Finding::warn(&MEMORY_CONFIGMAP_VALUE, place.pointer.clone(), message))
+    (!clean).then(|| Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.pointer.clone(), message))
 }
 
-/// A name from user input without quotes around it: control characters as spaces, not too long.
-pub(super) fn shown(name: &str) -> String {
+/// A name from user input for a message that has its own quotes: sanitized and shortened as `quoted` does.
+pub(super) fn without_quotes(name: &str) -> String {
     let quoted = quoted(name);
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     inner.unwrap_or(&quoted).to_owned()

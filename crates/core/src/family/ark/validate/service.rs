@@ -1,4 +1,4 @@
-//! What is wrong with the Service that a Memory names, and with the port on it.
+//! Validates the Service and the port that a Memory refers to.
 
 use crate::model::finding::Finding;
 use crate::model::object::{Lookup, Object};
@@ -10,71 +10,78 @@ use super::super::codes::{
     MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,
     MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_MISSING, MEMORY_SERVICE_NO_PORTS,
 };
-use super::super::service::{Mended, Port, ServiceRef, by_name, mended, ports};
-use super::super::value::Source;
+use super::super::service::{Port, PortFix, ServiceRef, fix_port, port_by_name, ports};
+use super::super::value::ValueSource;
 use super::denial;
-use super::reference::{Place, shown};
+use super::reference::{ReferenceLocation, without_quotes};
 
-/// What can be said of a `serviceRef` that the platform takes.
-pub(super) fn findings(source: &Source<'_>, place: Place<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let Some(reference) = ServiceRef::read(source, place.namespace) else { return Vec::new() };
-    let (name, namespace) = (shown(reference.name), shown(reference.namespace));
+/// Findings about a `serviceRef` that the platform uses.
+pub(super) fn findings(
+    source: &ValueSource<'_>,
+    location: ReferenceLocation<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let Some(reference) = ServiceRef::read(source, location.namespace) else { return Vec::new() };
+    let (name, namespace) = (without_quotes(reference.name), without_quotes(reference.namespace));
     let found = reference.look_up(state);
     let mut findings = Vec::new();
-    if crosses_namespaces(&reference, place, found, state) {
+    if crosses_namespaces(&reference, location, found, state) {
         let message = format!(
             "serviceRef points to namespace \"{namespace}\"; in a shared store like-named queries mix"
         );
-        let pointer = place.pointer.key("namespace");
+        let pointer = location.pointer.key("namespace");
         findings.push(Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message));
     }
     match found {
-        Lookup::Found(service) => findings.extend(port(&reference, service, place)),
+        Lookup::Found(service) => findings.extend(port(&reference, service, location)),
         Lookup::Absent => {
             let message = format!("service '{name}' does not exist in namespace '{namespace}'");
-            findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, place.pointer.key("name"), message));
+            findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, location.pointer.key("name"), message));
         }
         Lookup::Unknown => {}
     }
     findings
 }
 
-/// Nobody knows whether objects that have not been placed are in one namespace.
+/// Objects from files without namespaces may well be in the same one, so these do not count.
 fn crosses_namespaces(
     reference: &ServiceRef<'_>,
-    place: Place<'_>,
+    location: ReferenceLocation<'_>,
     found: Lookup<'_>,
     state: &StateReader<'_>,
 ) -> bool {
     let namespace_given =
         state.namespace_given() && !matches!(found, Lookup::Found(service) if !service.namespace_given);
-    namespace_given && reference.namespace != place.namespace
+    namespace_given && reference.namespace != location.namespace
 }
 
-fn port(reference: &ServiceRef<'_>, service: &Object, place: Place<'_>) -> Option<Finding> {
+fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocation<'_>) -> Option<Finding> {
     let ports = ports(&service.tree);
-    let home = format!("{}/{}", shown(reference.namespace), shown(reference.name));
+    let home = format!("{}/{}", without_quotes(reference.namespace), without_quotes(reference.name));
     match (reference.port, ports.as_slice()) {
         (None, []) => {
             let message = format!("service {home} has no ports");
-            Some(Finding::warn(&MEMORY_SERVICE_NO_PORTS, place.pointer.clone(), message))
+            Some(Finding::warn(&MEMORY_SERVICE_NO_PORTS, location.pointer.clone(), message))
         }
         (None, [_]) => None,
         (None, several) => {
             let message = format!("service {home} has {} ports; ARK uses the first", several.len());
-            Some(Finding::warn(&MEMORY_PORT_AMBIGUOUS, place.pointer.clone(), message))
+            Some(Finding::warn(&MEMORY_PORT_AMBIGUOUS, location.pointer.clone(), message))
         }
         (Some(port), ports) => {
-            let name = port.text().filter(|name| by_name(ports, name).is_none())?;
-            let hint = meant(name, ports).map(|meant| format!("; use \"{}\"", shown(meant)));
-            let message =
-                format!("port {} not found in service {home}{}", shown(name), hint.unwrap_or_default());
-            Some(Finding::warn(&MEMORY_PORT_UNKNOWN, place.pointer.key("port"), message))
+            let name = port.text().filter(|name| port_by_name(ports, name).is_none())?;
+            let hint = meant(name, ports).map(|meant| format!("; use \"{}\"", without_quotes(meant)));
+            let message = format!(
+                "port {} not found in service {home}{}",
+                without_quotes(name),
+                hint.unwrap_or_default()
+            );
+            Some(Finding::warn(&MEMORY_PORT_UNKNOWN, location.pointer.key("port"), message))
         }
     }
 }
 
-/// The name of the port that was meant by a text that is none.
+/// The name of the port that a wrong name most likely means.
 fn meant<'s>(text: &str, ports: &[Port<'s>]) -> Option<&'s str> {
     let number = text.parse().ok();
     let numbered = ports.iter().find(|port| Some(port.number) == number);
@@ -82,10 +89,10 @@ fn meant<'s>(text: &str, ports: &[Port<'s>]) -> Option<&'s str> {
     numbered.or(only).map(|port| port.name).filter(|name| !name.is_empty())
 }
 
-/// What can be said of a port that is no string, whether the platform takes the `serviceRef` or
-/// something else: the schema wants a string anyway.
-pub(super) fn port_form(
-    source: &Source<'_>,
+/// Findings about a port of another type than string. The schema requires a string even if the platform uses
+/// another source.
+pub(super) fn port_type(
+    source: &ValueSource<'_>,
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
@@ -95,7 +102,7 @@ pub(super) fn port_form(
     match port {
         Tree::Text(_) => None,
         Tree::Integer(number) if (1..=65535).contains(number) => {
-            Some(rewritten(*number, source, namespace, state))
+            Some(port_rewritten(*number, source, namespace, state))
         }
         Tree::Integer(_) => Some(denial(&MEMORY_PORT_RANGE, pointer, out_of_range)),
         Tree::Fraction(number) if number.fract() == 0.0 => {
@@ -105,12 +112,17 @@ pub(super) fn port_form(
     }
 }
 
-fn rewritten(number: i64, source: &Source<'_>, namespace: &str, state: &mut StateReader<'_>) -> Finding {
+fn port_rewritten(
+    number: i64,
+    source: &ValueSource<'_>,
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Finding {
     let service =
         ServiceRef::read(source, namespace).map_or(Lookup::Unknown, |reference| reference.look_up(state));
-    let became = match mended(number, service) {
-        Mended::Text(text) => format!("became \"{}\"", shown(&text)),
-        Mended::Removed => "was removed".to_owned(),
+    let became = match fix_port(number, service) {
+        PortFix::Replace(text) => format!("became \"{}\"", without_quotes(&text)),
+        PortFix::Remove => "was removed".to_owned(),
     };
     let message = format!("serviceRef.port is a port name; {number} {became}");
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");

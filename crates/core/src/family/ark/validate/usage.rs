@@ -1,4 +1,4 @@
-//! A warning about a Memory that Queries use: it goes.
+//! Warns about the DELETE of a Memory that Queries use.
 
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
@@ -10,10 +10,10 @@ use crate::model::tree::Tree;
 use super::super::api::{DEFAULT, QUERY};
 use super::super::codes::MEMORY_DELETE_REFERENCED;
 
-/// More names than this say no more.
-const SHOWN: usize = 3;
+/// How many Queries a message names.
+const MAX_NAMES: usize = 3;
 
-/// Deleting is never refused, but whoever does it is told whose messages stay behind.
+/// A DELETE is never refused; the warning lists the Queries whose messages stay behind.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let queries = state.everywhere(&QUERY);
     let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
@@ -24,8 +24,8 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
         1 => ("1 query".to_owned(), "uses", "its"),
         several => (format!("{several} queries"), "use", "their"),
     };
-    let more = if names.len() > SHOWN { ", …" } else { "" };
-    names.truncate(SHOWN);
+    let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+    names.truncate(MAX_NAMES);
     let message = format!(
         "{count} {verb} this Memory ({}{more}); {whose} messages will not be cleaned up",
         names.join(", ")
@@ -33,7 +33,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     vec![Finding::warn(&MEMORY_DELETE_REFERENCED, Pointer::root(), message)]
 }
 
-/// Whether a Query names this Memory, or names none and so uses the default one.
+/// Whether a Query uses this Memory, by name or by default.
 fn uses(query: &Object, namespace: &str, name: &str) -> bool {
     let Some(memory) = query.tree.at(&["spec", "memory"]) else {
         return name == DEFAULT && query.namespace == namespace;

@@ -1,6 +1,6 @@
-//! Which memory a pod gets: that of its agent.
+//! Finds the memory of a pod: its agent's.
 
-use crate::family::inject::{Unmet, label, no_memory, unmet};
+use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
 use crate::model::finding::{Code, quoted};
 use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
@@ -12,7 +12,7 @@ use super::super::codes::{
     AGENT_WITHOUT_MEMORY, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_MEMORY_INVALID, POD_MEMORY_NOT_FOUND,
 };
 use super::super::validate::first_denial;
-use super::recognise::Named;
+use super::recognise::AgentLabel;
 
 /// An agent and the memory that it claims.
 pub(super) struct Found<'s> {
@@ -28,60 +28,66 @@ impl Found<'_> {
     }
 }
 
-/// The memory of the agent that a pod names; it is one that would be admitted today.
+/// The memory of the agent that a pod names, if the memory is valid.
 pub(super) fn find<'s>(
-    named: &Named<'_>,
+    agent_label: &AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Result<Found<'s>, Unmet> {
-    let here = || label(named.label);
-    let (dialect, agent) = find_agent(named, namespace, state)?;
+    let pointer = || label_pointer(agent_label.key);
+    let (dialect, agent) = find_agent(agent_label, namespace, state)?;
     let Some(name) = memory_name(dialect, &agent.tree) else {
         let path = dialect.memory_ref.join(".");
-        let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(named.agent));
-        return Err(no_memory(&AGENT_WITHOUT_MEMORY, here(), message));
+        let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(agent_label.agent));
+        return Err(no_memory(&AGENT_WITHOUT_MEMORY, pointer(), message));
     };
     let memory = match state.get(&dialect.memory, namespace, name) {
         Lookup::Found(memory) => memory,
         Lookup::Absent => {
-            return Err(not_found(&POD_MEMORY_NOT_FOUND, &dialect.memory, name, namespace, named));
+            return Err(not_found(&POD_MEMORY_NOT_FOUND, &dialect.memory, name, namespace, agent_label));
         }
-        Lookup::Unknown => return Err(not_known(&dialect.memory, name, named)),
+        Lookup::Unknown => return Err(lookup_failed(&dialect.memory, name, agent_label)),
     };
     let found = Found { dialect, agent, memory };
     match memory.defect(|tree| first_denial(dialect, tree)) {
         None => Ok(found),
         Some(first) => {
             let message = format!("{} is invalid: {first}", found.memory_title());
-            Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, here(), message))
+            Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer(), message))
         }
     }
 }
 
-/// The agent under any of the names that a label stands for, the newest first.
+/// The agent in any dialect that uses the label, the newest first.
 fn find_agent<'s>(
-    named: &Named<'_>,
+    agent_label: &AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Result<(&'static Dialect, &'s Object), Unmet> {
-    let dialects = || DIALECTS.iter().filter(|dialect| dialect.pod_label == named.label);
+    let dialects = || DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key);
     for dialect in dialects() {
-        match state.get(&dialect.agent, namespace, named.agent) {
+        match state.get(&dialect.agent, namespace, agent_label.agent) {
             Lookup::Found(agent) => return Ok((dialect, agent)),
-            Lookup::Unknown => return Err(not_known(&dialect.agent, named.agent, named)),
+            Lookup::Unknown => return Err(lookup_failed(&dialect.agent, agent_label.agent, agent_label)),
             Lookup::Absent => {}
         }
     }
     let newest = dialects().next().map_or(&ARKONIS.agent, |dialect| &dialect.agent);
-    Err(not_found(&POD_AGENT_NOT_FOUND, newest, named.agent, namespace, named))
+    Err(not_found(&POD_AGENT_NOT_FOUND, newest, agent_label.agent, namespace, agent_label))
 }
 
-fn not_found(code: &'static Code, kind: &Kind, name: &str, namespace: &str, named: &Named<'_>) -> Unmet {
+fn not_found(
+    code: &'static Code,
+    kind: &Kind,
+    name: &str,
+    namespace: &str,
+    agent_label: &AgentLabel<'_>,
+) -> Unmet {
     let message = format!("{} {} not found in namespace {}", kind.kind, quoted(name), quoted(namespace));
-    unmet(Reason::ReferenceMissing, code, label(named.label), message)
+    unmet(Reason::ReferenceMissing, code, label_pointer(agent_label.key), message)
 }
 
-fn not_known(kind: &Kind, name: &str, named: &Named<'_>) -> Unmet {
+fn lookup_failed(kind: &Kind, name: &str, agent_label: &AgentLabel<'_>) -> Unmet {
     let message = format!("{} {} could not be looked up", kind.kind, quoted(name));
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label(named.label), message)
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(agent_label.key), message)
 }

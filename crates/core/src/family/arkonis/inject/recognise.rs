@@ -1,20 +1,20 @@
-//! Whether a pod is an agent's, and whose: one of the labels says it.
+//! Recognises agent pods by their labels.
 
 use crate::model::pod::Pod;
 
 use super::super::api::DIALECTS;
 
-/// The label that makes a pod an agent's, and the agent that it names.
+/// The label of an agent pod, and the agent that it names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'p> {
-    pub(super) label: &'static str,
+pub(super) struct AgentLabel<'p> {
+    pub(super) key: &'static str,
     pub(super) agent: &'p str,
 }
 
-/// The first label of the family that is not empty.
-pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<Named<'p>> {
+/// The first label of the family with a value.
+pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<AgentLabel<'p>> {
     DIALECTS.iter().find_map(|dialect| {
         let agent = pod.label(dialect.pod_label).filter(|name| !name.is_empty())?;
-        Some(Named { label: dialect.pod_label, agent })
+        Some(AgentLabel { key: dialect.pod_label, agent })
     })
 }

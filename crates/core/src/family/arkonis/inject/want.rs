@@ -1,8 +1,8 @@
-//! What a memory wants in its agent's container.
+//! The variables that an agent's container should have.
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{self, Existing, Place, Variable};
+use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::{self, Unmet, Wanted, WantedInContainer};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Finding, quoted};
@@ -32,9 +32,8 @@ const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
 const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
 const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
 
-/// The variables that say something about memory, in their order; the last three are the
-/// successor's own.
-const NAMES: [&str; 12] = [
+/// The variables about memory, in order; only the successor has the last three.
+const MEMORY_VARIABLES: [&str; 12] = [
     BACKEND,
     REDIS_URL,
     REDIS_TTL,
@@ -48,42 +47,42 @@ const NAMES: [&str; 12] = [
     EMBEDDING_MODEL,
     EMBEDDING_PROVIDER,
 ];
-const SUCCESSOR_NAMES: usize = 3;
+const SUCCESSOR_VARIABLE_COUNT: usize = 3;
 
-/// What all [`NAMES`] start with: most variables of a pod are told apart by it.
+/// The prefix of all [`MEMORY_VARIABLES`]; others in the pod are skipped by it.
 const PREFIX: &str = "AGENT_";
 
-/// What the agent's container shall have. A backend that came from the agent's settings gives way to the
-/// memory's; with any other one nothing is added, since half a set of variables would mix two.
+/// What the agent's container should have. The memory's backend replaces one that came from the agent's
+/// settings. With any other backend nothing is added, since the variables of two backends would mix.
 pub(super) fn want<'s, 'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &Found<'s>,
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Result<Wanted<'p>, Unmet> {
-    let existing = Existing::of(container, &[PREFIX]);
+    let existing = ExistingEnv::read(container, &[PREFIX]);
     let mut variables = variables(found);
     let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
-    if let Some((at, entry)) = existing.get(BACKEND)
+    if let Some((entry_index, entry)) = existing.get(BACKEND)
         && let Some(variable) = backend.filter(|variable| !variable.equals(entry))
     {
         let literal = entry.literal();
         if literal.is_none() || literal != settings_backend(found, namespace, state) {
-            return Err(other_backend(index, at, literal, variable, found));
+            return Err(backend_conflict(index, entry_index, literal, variable, found));
         }
         variable.replaces = true;
     }
     let warnings = unwanted(index, &existing, &variables, found);
     let memory = vec![format!("{}/{}", found.dialect.memory.kind, found.memory.name)];
     let conflict = !warnings.is_empty();
-    let place = if refers_to_others(found) { Place::End } else { Place::Front };
+    let position = if refers_to_others(found) { Position::End } else { Position::Front };
     let container = WantedInContainer::variables(index, container, existing, variables);
-    let containers = vec![WantedInContainer { place, ..container }];
+    let containers = vec![WantedInContainer { position, ..container }];
     Ok(Wanted { memory, containers, warnings, conflict, ..Wanted::default() })
 }
 
-/// The pod names another backend on purpose.
-fn other_backend(
+/// The pod sets another backend on purpose.
+fn backend_conflict(
     container: usize,
     entry: usize,
     literal: Option<&str>,
@@ -96,12 +95,12 @@ fn other_backend(
     };
     let message =
         format!("{BACKEND} is already set {set}; {} wants {}", found.memory_title(), quoted(backend));
-    let warning = Finding::warn(&POD_ENV_CONFLICT, env::list(container).index(entry), message);
+    let warning = Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message);
     Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
 }
 
-/// The backend that the agent's settings name, if these are known: the last ones that exist count.
-/// An empty one is none: no operator writes a variable for it.
+/// The backend in the agent's settings, if they are known; the last existing settings count. An empty
+/// backend counts as absent, since operators write no variable for it.
 fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
     let names = settings_names(found.dialect, &found.agent.tree).into_iter().rev();
     names
@@ -113,87 +112,92 @@ fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateRea
         .filter(|backend| !backend.is_empty())
 }
 
-/// Variables about memory that this memory does not want.
+/// Warnings about variables that this memory does not use.
 fn unwanted(
     container: usize,
-    existing: &Existing<'_>,
+    existing: &ExistingEnv<'_>,
     wanted: &[Variable<'_>],
     found: &Found<'_>,
 ) -> Vec<Finding> {
-    let own = if found.dialect.successor { NAMES.len() } else { NAMES.len() - SUCCESSOR_NAMES };
-    let unwanted = NAMES.into_iter().take(own).filter(|name| wanted.iter().all(|other| other.name != *name));
+    let own = if found.dialect.successor {
+        MEMORY_VARIABLES.len()
+    } else {
+        MEMORY_VARIABLES.len() - SUCCESSOR_VARIABLE_COUNT
+    };
+    let unwanted =
+        MEMORY_VARIABLES.into_iter().take(own).filter(|name| wanted.iter().all(|other| other.name != *name));
     let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
     let warning = |(entry, name)| {
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
-        Finding::warn(&POD_ENV_CONFLICT, env::list(container).index(entry), message)
+        Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message)
     };
     there.map(warning).collect()
 }
 
-/// Writes variables that come from fields of the memory.
-struct Writer {
+/// Collects variables that come from fields of the memory.
+struct BackendVariables {
     memory: Arc<str>,
     variables: Vec<Variable<'static>>,
 }
 
-impl Writer {
+impl BackendVariables {
     fn literal(&mut self, name: &'static str, value: impl Into<String>, field: &'static str) {
-        self.variables.push(Variable::literal(name, value, inject::field(&self.memory, field)));
+        self.variables.push(Variable::literal(name, value, inject::field_origin(&self.memory, field)));
     }
 
     fn secret(&mut self, name: &'static str, secret: &str, key: &'static str, field: &'static str) {
         let secret_key_ref = KeyRef { name: secret.to_owned(), key: key.into(), optional: None };
         let source = EnvSource::ValueFrom(ValueFrom { secret_key_ref });
-        let variable = Variable::new(name, source, inject::field(&self.memory, field));
-        self.variables.push(variable.optional_or_not());
+        let variable = Variable::new(name, source, inject::field_origin(&self.memory, field));
+        self.variables.push(variable.ignoring_optional());
     }
 }
 
-/// The variables that a valid memory wants, in their order.
+/// The variables of a valid memory, in order.
 fn variables(found: &Found<'_>) -> Vec<Variable<'static>> {
     let memory = Memory::read(found.dialect, &found.memory.tree);
     let Some(backend) = memory.backend() else { return Vec::new() };
-    let resource = inject::resource(found.dialect.memory.kind, found.memory);
-    let mut writer = Writer { memory: resource, variables: Vec::new() };
-    writer.literal(BACKEND, backend.name(), "spec.backend");
+    let resource = inject::resource_name(found.dialect.memory.kind, found.memory);
+    let mut variables = BackendVariables { memory: resource, variables: Vec::new() };
+    variables.literal(BACKEND, backend.name(), "spec.backend");
     match (backend, &memory.redis, &memory.vector_store) {
-        (Backend::Redis, Some(redis), _) => redis_variables(redis, &mut writer),
+        (Backend::Redis, Some(redis), _) => redis_variables(redis, &mut variables),
         (Backend::VectorStore, _, Some(store)) => {
-            vector_store_variables(store, &mut writer);
+            vector_store_variables(store, &mut variables);
             if found.dialect.successor {
-                successor_variables(store, memory.embedding.as_ref(), &mut writer);
+                successor_variables(store, memory.embedding.as_ref(), &mut variables);
             }
         }
         _ => {}
     }
-    writer.variables
+    variables.variables
 }
 
-fn redis_variables(redis: &Redis<'_>, wanted: &mut Writer) {
+fn redis_variables(redis: &Redis<'_>, variables: &mut BackendVariables) {
     let secret = redis.secret_name.unwrap_or_default();
-    wanted.secret(REDIS_URL, secret, REDIS_URL_KEY, "spec.redis.secretRef.name");
+    variables.secret(REDIS_URL, secret, REDIS_URL_KEY, "spec.redis.secretRef.name");
     for (name, number, field) in [
         (REDIS_TTL, redis.ttl(), "spec.redis.ttlSeconds"),
-        (REDIS_MAX_ENTRIES, redis.max(), "spec.redis.maxEntries"),
+        (REDIS_MAX_ENTRIES, redis.entry_limit(), "spec.redis.maxEntries"),
     ] {
         if let Some(number) = number {
-            wanted.literal(name, number.to_string(), field);
+            variables.literal(name, number.to_string(), field);
         }
     }
 }
 
-fn vector_store_variables(store: &VectorStore<'_>, wanted: &mut Writer) {
-    wanted.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
-    wanted.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
-    let origin = inject::field(&wanted.memory, "spec.vectorStore.collection");
+fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariables) {
+    variables.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
+    variables.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
+    let origin = inject::field_origin(&variables.memory, "spec.vectorStore.collection");
     let variable = Variable::literal(COLLECTION, collection(store), origin);
-    // What the operator writes for an empty collection is as good.
-    wanted.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
+    // The operator writes an empty variable for an empty collection.
+    variables.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
     if let Some(secret) = store.secret_name {
-        wanted.secret(API_KEY, secret, API_KEY_KEY, "spec.vectorStore.secretRef.name");
+        variables.secret(API_KEY, secret, API_KEY_KEY, "spec.vectorStore.secretRef.name");
     }
     if let Some(ttl) = store.ttl() {
-        wanted.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
+        variables.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
     }
 }
 
@@ -201,16 +205,20 @@ fn collection<'t>(store: &VectorStore<'t>) -> &'t str {
     store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
 }
 
-fn successor_variables(store: &VectorStore<'_>, embedding: Option<&Embedding<'_>>, wanted: &mut Writer) {
-    wanted.literal(VECTOR_URL, vector_url(store), "spec.vectorStore.endpoint");
+fn successor_variables(
+    store: &VectorStore<'_>,
+    embedding: Option<&Embedding<'_>>,
+    variables: &mut BackendVariables,
+) {
+    variables.literal(VECTOR_URL, vector_url(store), "spec.vectorStore.endpoint");
     let Some(embedding) = embedding else { return };
     let model = embedding.model.unwrap_or_default();
-    wanted.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
+    variables.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
     let provider = match embedding.provider {
         None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),
         Some(provider) => provider,
     };
-    wanted.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
+    variables.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
 }
 
 /// `provider://endpoint without its scheme/collection`; the endpoint of pgvector is a connection

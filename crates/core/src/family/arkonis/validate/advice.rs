@@ -1,4 +1,4 @@
-//! Warnings about a memory resource that works, but hardly as it is meant.
+//! Warnings about a memory resource that works, but probably not as intended.
 
 use crate::family::url::Endpoint;
 use crate::model::family::Subject;
@@ -18,11 +18,12 @@ use super::super::codes::{
 use super::memory::for_backend;
 use super::role;
 
-/// Where the vector databases live that ask every caller for an API key.
+/// The domains of hosted vector databases, which require an API key.
 /// Source: the endpoints that Pinecone, Qdrant Cloud and Weaviate Cloud hand out.
-const HOSTED: [&str; 4] = [".pinecone.io", ".cloud.qdrant.io", ".weaviate.cloud", ".weaviate.network"];
+const HOSTED_SUFFIXES: [&str; 4] =
+    [".pinecone.io", ".cloud.qdrant.io", ".weaviate.cloud", ".weaviate.network"];
 
-/// All that can be said from the object alone.
+/// Warnings that need only the object.
 pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(dialect, object);
     let mut findings = Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the Secret in use exists and holds its key, as far as anything is known of Secrets.
+/// Checks that the Secret in use exists and has the key, if Secrets are known.
 pub(super) fn secret(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let (dialect, _) = role(subject.kind)?;
     let memory = Memory::read(dialect, subject.object);
@@ -78,11 +79,11 @@ fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
     unused.map(finding).collect()
 }
 
-/// Said of a section that is not in use too: what stands there is stored in clear text.
+/// Also for an unused section, since the credentials are stored in plain text either way.
 fn credentials(store: &VectorStore<'_>) -> Option<Finding> {
     let message = "spec.vectorStore.endpoint contains credentials; use secretRef";
     let pointer = Pointer::new("/spec/vectorStore/endpoint");
-    Endpoint::of(store.endpoint?).userinfo.then(|| Finding::warn(&ENDPOINT_CREDENTIALS, pointer, message))
+    Endpoint::parse(store.endpoint?).userinfo.then(|| Finding::warn(&ENDPOINT_CREDENTIALS, pointer, message))
 }
 
 fn redis_in_use(redis: &Redis<'_>) -> Vec<Finding> {
@@ -115,11 +116,11 @@ fn negative(section: &str, field: &str, number: Option<i64>, meaning: &str) -> O
     number.filter(|number| *number < 0).map(|_| Finding::warn(&NUMBER_NEGATIVE, pointer, message))
 }
 
-/// A `$(NAME)` is resolved by the kubelet only, so nothing is known of such an endpoint. The
-/// successor takes a bare `host:port` too, and a connection string of its own for pgvector.
+/// Only the kubelet resolves a `$(NAME)`, so an endpoint with one is skipped. The
+/// successor accepts a bare `host:port` too, and a connection string of its own for pgvector.
 fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     let text = store.endpoint.filter(|text| !text.trim().is_empty() && !text.contains("$("))?;
-    let endpoint = Endpoint::of(text);
+    let endpoint = Endpoint::parse(text);
     let bare = endpoint.scheme.is_none() && endpoint.has_host();
     let fine = endpoint.is_http() || (dialect.successor && (bare || store.provider == Some("pgvector")));
     let message = "spec.vectorStore.endpoint should be an http(s) base URL";
@@ -127,7 +128,8 @@ fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
 }
 
 fn hosted_without_secret(store: &VectorStore<'_>) -> Option<Finding> {
-    let hosted_endpoint = store.endpoint.is_some_and(|text| Endpoint::of(text).host_ends_with(&HOSTED));
+    let hosted_endpoint =
+        store.endpoint.is_some_and(|text| Endpoint::parse(text).host_ends_with(&HOSTED_SUFFIXES));
     let hosted = store.provider == Some("pinecone") || hosted_endpoint;
     let message = "spec.vectorStore.secretRef is required for hosted providers";
     let pointer = Pointer::new("/spec/vectorStore/secretRef");

@@ -1,4 +1,4 @@
-//! What is wrong with an agent's claim to memory.
+//! Validates an agent's claim to memory.
 
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
@@ -25,9 +25,9 @@ pub(super) fn findings(
     let agent = subject.object;
     let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES);
     findings.extend(unnamed_settings(agent));
-    let settings = settings(dialect, subject, state);
+    let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
-        // A claim of the wrong type is reported as that and is a claim all the same.
+        // A claim of the wrong type has its own finding and still counts as a claim.
         let claims = agent.at(dialect.memory_ref).is_some();
         findings.extend(settings.filter(|_| !claims).and_then(|settings| without_memory(dialect, settings)));
         return findings;
@@ -48,7 +48,7 @@ pub(super) fn findings(
     findings
 }
 
-/// The schema asks for a name wherever settings are referred to.
+/// The schema requires a name in a reference to settings.
 fn unnamed_settings(agent: &Tree) -> Option<Finding> {
     let config = agent.at(&["spec", "configRef"]).filter(|config| config.is_object())?;
     let pointer = Pointer::new("/spec/configRef/name");
@@ -62,7 +62,7 @@ fn reference_pointer(dialect: &Dialect) -> Pointer {
     dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
-/// A name that names nothing: the agent starts, but without memory.
+/// With a name that cannot exist the agent starts without memory.
 fn unusable_name(dialect: &Dialect, agent: &Tree, name: &str, pointer: &Pointer) -> Option<Finding> {
     let field = pointer.field();
     let absent = memory_ref(dialect, agent).is_some_and(|reference| reference.get("name").is_none());
@@ -110,32 +110,37 @@ fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Findi
     Some(Finding::warn(&MEMORY_INVALID, pointer, message))
 }
 
-/// The settings that decide: where they are named, who they are and the backend they name.
-struct Settings<'s> {
+/// The settings that apply to an agent: the pointer to their name, the object and its backend.
+struct EffectiveSettings<'s> {
     pointer: Pointer,
     kind: &'static str,
     object: &'s Object,
     backend: &'s str,
 }
 
-/// The last settings that exist.
-fn settings<'s>(
+/// The last existing settings.
+fn effective_settings<'s>(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     state: &mut StateReader<'s>,
-) -> Option<Settings<'s>> {
+) -> Option<EffectiveSettings<'s>> {
     let names = settings_names(dialect, subject.object).into_iter().rev();
     names.into_iter().find_map(|(pointer, name)| {
         let Lookup::Found(object) = state.get(&dialect.settings, subject.namespace, name) else {
             return None;
         };
         let kind = dialect.settings.kind;
-        Some(Settings { pointer: Pointer::new(pointer), kind, object, backend: memory_backend(&object.tree) })
+        Some(EffectiveSettings {
+            pointer: Pointer::new(pointer),
+            kind,
+            object,
+            backend: memory_backend(&object.tree),
+        })
     })
 }
 
-/// The pod would get the name of a backend and no connection to it.
-fn without_memory(dialect: &Dialect, settings: Settings<'_>) -> Option<Finding> {
+/// The pod would get the name of a backend without connection data.
+fn without_memory(dialect: &Dialect, settings: EffectiveSettings<'_>) -> Option<Finding> {
     let durable = Backend::from_name(settings.backend).is_some_and(|backend| backend != Backend::InContext);
     let message = format!(
         "{} {} sets memoryBackend {} but {} is not set",
@@ -147,7 +152,7 @@ fn without_memory(dialect: &Dialect, settings: Settings<'_>) -> Option<Finding> 
     durable.then(|| Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message))
 }
 
-fn conflict(dialect: &Dialect, settings: &Settings<'_>, memory: &Object) -> Option<Finding> {
+fn conflict(dialect: &Dialect, settings: &EffectiveSettings<'_>, memory: &Object) -> Option<Finding> {
     let backend = Memory::read(dialect, &memory.tree).backend()?.name();
     let differs = settings.backend != Backend::InContext.name() && settings.backend != backend;
     let message = format!(

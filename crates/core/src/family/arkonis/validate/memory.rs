@@ -1,4 +1,4 @@
-//! The rules for which a memory resource is refused.
+//! The rules that deny a memory resource.
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
@@ -17,7 +17,7 @@ const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
 const ENDPOINT: &str = "/spec/vectorStore/endpoint";
 const VECTOR_SECRET: &str = "/spec/vectorStore/secretRef/name";
 
-/// What the schema of the CRD asks for, whatever the backend.
+/// What the CRD's schema requires, for every backend.
 pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(dialect, object);
     let mut findings: Vec<Finding> = backend(&memory, object).into_iter().collect();
@@ -36,7 +36,7 @@ pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What the backend asks for; nobody else checks it before the agent runs without its memory.
+/// What the backend requires. Without this check the agent would run without its memory.
 pub(super) fn conditional_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(dialect, object);
     match memory.backend() {
@@ -196,12 +196,12 @@ fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
     Some(Finding::deny(&SECRET_NAME_INVALID, pointer, message).fingerprint_value(name))
 }
 
-/// A finding that is there because of the backend.
+/// Relates a finding to the backend that causes it.
 pub(super) fn for_backend(finding: Finding) -> Finding {
     finding.related(Pointer::new("/spec/backend"), "because of this backend")
 }
 
-/// A required value rests on the backend as well as on what stands in its place.
+/// A finding about a required value depends on the backend and on the value.
 fn fingerprint_value(memory: &Memory<'_>, value: &str) -> String {
     format!("{}: {value}", memory.backend_name.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What is wrong with settings that name a memory backend.
+//! Validates settings that set a memory backend.
 
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
@@ -25,13 +25,13 @@ pub(super) fn findings(
     match Backend::from_name(name) {
         None => findings.push(unknown(name)),
         Some(Backend::InContext) => {}
-        Some(backend) => findings.extend(durable(dialect, subject, backend, state)),
+        Some(backend) => findings.extend(unconnected_backend(dialect, subject, backend, state)),
     }
     findings
 }
 
-/// Whether these are the settings that count for an agent: the last of those it names that exist.
-fn decides(
+/// Whether these settings apply to an agent: they are the last existing ones that it names.
+fn is_effective_for(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     agent: &Object,
@@ -55,8 +55,8 @@ fn unknown(name: &str) -> Finding {
         .fingerprint_value(name)
 }
 
-/// Settings carry no connection data: without a memory the agent gets a backend it cannot reach.
-fn durable(
+/// Settings have no connection data: an agent without a memory gets a backend that it cannot reach.
+fn unconnected_backend(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     backend: Backend,
@@ -65,7 +65,7 @@ fn durable(
     let mut agents = state.list(&dialect.agent, subject.namespace);
     let user = agents.find(|agent| {
         let without_memory = !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none();
-        without_memory && decides(dialect, subject, agent, state)
+        without_memory && is_effective_for(dialect, subject, agent, state)
     })?;
     let message = format!(
         "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",

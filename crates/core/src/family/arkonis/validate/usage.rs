@@ -1,4 +1,4 @@
-//! Warnings about a memory resource that agents use: it changes under them, or it goes.
+//! Warnings about the change or DELETE of a memory resource that agents use.
 
 use crate::family::naming::and_more;
 use crate::model::family::Subject;
@@ -18,30 +18,32 @@ pub(super) fn changed(
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let old = subject.old?;
-    if in_use(&Memory::read(dialect, old)) == in_use(&Memory::read(dialect, subject.object)) {
+    if injected_values(&Memory::read(dialect, old)) == injected_values(&Memory::read(dialect, subject.object))
+    {
         return None;
     }
     let users = users(dialect, subject, state);
-    let (them, names) = named(dialect.agent.kind, &users)?;
+    let (pronoun, names) = user_names(dialect.agent.kind, &users)?;
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    let message = format!("{names} {verb} this {}; restart {them} to apply the change", dialect.memory.kind);
+    let message =
+        format!("{names} {verb} this {}; restart {pronoun} to apply the change", dialect.memory.kind);
     Some(Finding::warn(&IN_USE_CHANGED, Pointer::new("/spec"), message).when_allowed())
 }
 
-/// Deleting is never refused, but whoever does it is told who will miss the memory.
+/// A DELETE is never refused; the warning lists the agents that use the memory.
 pub(super) fn deleted(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let users = users(dialect, subject, state);
-    let Some((_, names)) = named(dialect.agent.kind, &users) else { return Vec::new() };
+    let Some((_, names)) = user_names(dialect.agent.kind, &users) else { return Vec::new() };
     let verb = if users.len() == 1 { "references" } else { "reference" };
     let message = format!("{names} still {verb} {} {}", dialect.memory.kind, quoted(subject.name));
     vec![Finding::warn(&IN_USE_DELETED, Pointer::root(), message)]
 }
 
-/// The names of the agents of this namespace that claim the memory and are there to stay.
+/// The names of the agents of this namespace that claim the memory and are not being deleted.
 fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
     let agents = state.list(&dialect.agent, subject.namespace);
     let users =
@@ -50,8 +52,8 @@ fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut State
 }
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
-fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
-    /// More names than this tell a reader nothing more.
+fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
+    /// How many agents a message names.
     const MAX_NAMES: usize = 3;
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
@@ -60,19 +62,19 @@ fn named(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", and_more(&names, MAX_NAMES))))
 }
 
-/// All that an agent gets from a memory, defaults applied and numbers by their meaning: two memories
-/// with equal values are the same to it, and nobody has to restart anything.
-fn in_use(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
-    let own = |text: Option<&str>| text.map(str::to_owned);
+/// Everything that an agent gets from a memory, with defaults applied and numbers by their meaning. If the
+/// values of two versions are equal, agents need no restart.
+fn injected_values(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
+    let owned = |text: Option<&str>| text.map(str::to_owned);
     let number = |number: Option<i64>| number.map(|number| number.to_string());
     let values = match (memory.backend(), &memory.redis, &memory.vector_store) {
         (Some(Backend::Redis), Some(redis), _) => {
-            vec![own(redis.secret_name), number(redis.ttl()), number(redis.max())]
+            vec![owned(redis.secret_name), number(redis.ttl()), number(redis.entry_limit())]
         }
         (Some(Backend::VectorStore), _, Some(store)) => vector_store_values(store, memory),
         _ => Vec::new(),
     };
-    (own(memory.backend_name), values)
+    (owned(memory.backend_name), values)
 }
 
 fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Option<String>> {
@@ -91,14 +93,14 @@ fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Opti
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::user_names;
 
     #[test]
     fn names_three_users_at_most() {
-        assert_eq!(named("ArkAgent", &[]), None);
-        assert_eq!(named("ArkAgent", &["a"]).expect("one").1, "ArkAgent \"a\"");
-        assert_eq!(named("ArkAgent", &["a", "b"]).expect("two").1, "ArkAgents \"a\", \"b\"");
-        let five = named("ArkAgent", &["a", "b", "c", "d", "e"]).expect("five").1;
+        assert_eq!(user_names("ArkAgent", &[]), None);
+        assert_eq!(user_names("ArkAgent", &["a"]).expect("one").1, "ArkAgent \"a\"");
+        assert_eq!(user_names("ArkAgent", &["a", "b"]).expect("two").1, "ArkAgents \"a\", \"b\"");
+        let five = user_names("ArkAgent", &["a", "b", "c", "d", "e"]).expect("five").1;
         assert_eq!(five, "ArkAgents \"a\", \"b\", \"c\" and 2 more");
     }
 }

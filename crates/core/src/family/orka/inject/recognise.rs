@@ -1,14 +1,14 @@
-//! The worker of an AI Task: how a pod is known as one, and what is read of it.
+//! Recognises the worker of an AI Task, and reads it.
 //!
-//! Never by image or service account, since both are choices of whoever installed the platform.
+//! Image and service account are not considered, since each installation chooses its own.
 
 use serde_json::value::RawValue;
 
-use crate::family::inject::{env, label};
+use crate::family::inject::{env, label_pointer};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pod::{Container, EnvVarView, Mount, Owner, Pod, read};
 
-use super::super::api::{AI, POOL_LABELS, TASK_LABEL, TASK_TYPE_LABEL, WORKER};
+use super::super::api::{POOL_LABEL_PREFIX, TASK_LABEL, TASK_TYPE_AI, TASK_TYPE_LABEL, WORKER_CONTAINER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
 use super::super::selector_value::selector_value;
 
@@ -21,12 +21,12 @@ const TOKEN: &str = "ORKA_SA_TOKEN";
 /// Where the kubelet mounts the token of a service account.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The label that says what a pod is, and its value on another sort of pool pods.
+/// The label and value of another kind of pool pods.
 const APP_LABEL: (&str, &str) = ("app.kubernetes.io/name", "orka-acp-runtime");
 
 /// The container of an AI worker.
 pub(super) struct Worker<'p, 'a> {
-    /// Which of the pod's containers it is.
+    /// Its index among the pod's containers.
     pub(super) index: usize,
     pub(super) container: &'p Container<'a>,
     pub(super) task_name: &'p str,
@@ -34,30 +34,35 @@ pub(super) struct Worker<'p, 'a> {
 }
 
 impl<'p, 'a> Worker<'p, 'a> {
-    /// The worker of a pod that is one, as far as that can be told without comparing.
-    pub(super) fn of(pod: &'p Pod<'a>) -> Option<Self> {
-        let is_ai = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
-            && pod.label(TASK_TYPE_LABEL) == Some(AI);
-        if !is_ai || is_pooled(pod) || !is_of_a_job(pod) {
+    /// Finds the worker of a pod, before its fields are compared with each other.
+    pub(super) fn find(pod: &'p Pod<'a>) -> Option<Self> {
+        let is_ai_worker = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
+            && pod.label(TASK_TYPE_LABEL) == Some(TASK_TYPE_AI);
+        if !is_ai_worker || is_pooled(pod) || !made_by_job(pod) {
             return None;
         }
         let mut containers = pod.containers().iter().enumerate();
         let (index, container) =
-            containers.find(|(_, container)| container.name.as_deref() == Some(WORKER))?;
+            containers.find(|(_, container)| container.name.as_deref() == Some(WORKER_CONTAINER))?;
         let literal = |name| container.variable(name).and_then(|(_, variable)| variable.literal());
-        let set = |name| literal(name).filter(|text| !text.is_empty());
-        set(CONTROLLER_URL)?;
-        Some(Self { index, container, task_name: set(TASK_NAME)?, task_namespace: set(TASK_NAMESPACE)? })
+        let non_empty = |name| literal(name).filter(|text| !text.is_empty());
+        non_empty(CONTROLLER_URL)?;
+        Some(Self {
+            index,
+            container,
+            task_name: non_empty(TASK_NAME)?,
+            task_namespace: non_empty(TASK_NAMESPACE)?,
+        })
     }
 
-    /// What does not belong together in the pod; nothing is done to such a pod.
+    /// Contradictions in the pod. A pod with any is left alone.
     pub(super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {
             let message =
                 format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
-            let list = env::list(self.index);
-            let pointer = match self.last(TASK_NAMESPACE) {
+            let list = env::pointer(self.index);
+            let pointer = match self.variable(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
                 None => list,
             };
@@ -65,7 +70,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         }
         if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
             let message = format!("label {TASK_LABEL} does not match {TASK_NAME}");
-            findings.push(Finding::warn(&POD_LABEL_DIFFERS, label(TASK_LABEL), message));
+            findings.push(Finding::warn(&POD_LABEL_DIFFERS, label_pointer(TASK_LABEL), message));
         }
         findings
     }
@@ -76,34 +81,34 @@ impl<'p, 'a> Worker<'p, 'a> {
     }
 
     /// The last variable of this name, which is the one that counts.
-    pub(super) fn last(&self, name: &str) -> Option<(usize, &'p EnvVarView<'a>)> {
+    pub(super) fn variable(&self, name: &str) -> Option<(usize, &'p EnvVarView<'a>)> {
         self.container.variable(name)
     }
 
-    /// The Agent that the pod names by itself.
+    /// The Agent that the pod's variable names.
     pub(super) fn agent_name(&self) -> Option<&'p str> {
-        self.last(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
+        self.variable(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
     }
 
-    /// Whether there may be a token besides the one that every pod gets.
+    /// Whether the container may have a token besides the automounted one.
     pub(super) fn has_token(&self) -> bool {
         let mounts: Vec<Mount<'_>> = read(self.container.volume_mounts).unwrap_or_default();
         let mounted = |mount: &Mount<'_>| {
             mount.path.as_deref().is_some_and(|path| path.trim_end_matches('/') == TOKEN_PATH)
         };
         let sources: Vec<&RawValue> = read(self.container.env_from).unwrap_or_default();
-        self.last(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
+        self.variable(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
     }
 }
 
 fn is_pooled(pod: &Pod<'_>) -> bool {
     let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
-    let pooled = |key: &str| key.starts_with(POOL_LABELS);
+    let pooled = |key: &str| key.starts_with(POOL_LABEL_PREFIX);
     pod.label(APP_LABEL.0) == Some(APP_LABEL.1) || labels.is_some_and(|labels| labels.keys().any(pooled))
 }
 
-/// A pod that the Job controller makes; one without owners stands in a file.
-fn is_of_a_job(pod: &Pod<'_>) -> bool {
+/// Whether a Job owns the pod. A pod without owners comes from a file and passes.
+fn made_by_job(pod: &Pod<'_>) -> bool {
     let Some(owners) = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references) else {
         return true;
     };

@@ -1,45 +1,46 @@
-//! What the annotations want in the worker, and what is worth a warning about it.
+//! The variables that the worker should have, and warnings about it.
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{self, Existing, Variable};
-use crate::family::inject::{Wanted, WantedInContainer, field};
+use crate::family::inject::env::{self, ExistingEnv, Variable};
+use crate::family::inject::{Wanted, WantedInContainer, field_origin};
 use crate::model::finding::Finding;
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
 
 use super::super::codes::POD_NO_TOKEN;
-use super::super::setting::{Setting, Value};
-use super::find::{Chain, Resolved};
+use super::super::setting::{Setting, SettingValue};
+use super::find::{ResolvedSetting, SettingSources};
 use super::recognise::Worker;
 
-/// What all variables start with: most variables of a pod are told apart by it.
+/// The prefix of all variables; others in the pod are skipped by it.
 const PREFIX: &str = "ORKA_";
 
-/// What the worker shall have, `None` where no setting is set, and what is to be said of the pod.
+/// What the worker should have, `None` without any setting, and warnings about the pod.
 pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,
-    mut chain: Chain<'s>,
+    mut sources: SettingSources<'s>,
 ) -> (Option<Wanted<'p>>, Vec<Finding>) {
-    let enabled = chain.resolve(Setting::Enabled);
-    let stays_off = match worker.last(Setting::Enabled.variable()) {
-        Some((_, existing)) => {
-            existing.literal().is_some_and(|text| Setting::Enabled.of_literal(text) == Value::Switch(false))
-        }
-        None => enabled.as_ref().is_some_and(|enabled| enabled.value == Value::Switch(false)),
+    let enabled = sources.resolve(Setting::Enabled);
+    let disabled = match worker.variable(Setting::Enabled.variable()) {
+        Some((_, existing)) => existing
+            .literal()
+            .is_some_and(|text| Setting::Enabled.read_literal(text) == SettingValue::Switch(false)),
+        None => enabled.as_ref().is_some_and(|enabled| enabled.value == SettingValue::Switch(false)),
     };
     let mut resolved = vec![(Setting::Enabled, enabled)];
     let mut warnings = Vec::new();
-    if !stays_off {
-        resolved.extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, chain.resolve(setting))));
+    if !disabled {
+        resolved
+            .extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, sources.resolve(setting))));
         warnings.extend(no_token(pod, worker));
     }
-    warnings.extend(chain.warnings);
+    warnings.extend(sources.warnings);
     warnings.extend(literal_problems(worker));
     let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
     let resolved: Vec<_> = resolved.collect();
-    let existing = Existing::of(worker.container, &[PREFIX]);
+    let existing = ExistingEnv::read(worker.container, &[PREFIX]);
     let mut memory: Vec<String> = Vec::new();
     for (setting, resolved) in &resolved {
         let path = resolved.source.path();
@@ -56,21 +57,21 @@ pub(super) fn want<'p, 's: 'p>(
     (Some(Wanted { memory, containers, ..Wanted::default() }), warnings)
 }
 
-/// A literal that the worker reads as the same value is as good; one that the kubelet expands is not known.
-fn variable(setting: Setting, resolved: &Resolved<'_>) -> Variable<'static> {
+/// Accepts a literal that the worker reads as the same value. One that the kubelet expands is not known.
+fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
-    let origin = field(&Arc::from(resolved.source.title()), key);
+    let origin = field_origin(&Arc::from(resolved.source.title()), key);
     let value = resolved.value;
     Variable::literal(setting.variable(), value.to_string(), origin)
-        .read_as(move |text| !text.contains("$(") && setting.of_literal(text) == value)
+        .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)
 }
 
-/// What is wrong with the literals that are there already.
+/// Warnings about existing literals.
 fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
     let problem = |(index, variable): (usize, &pod::EnvVarView<'_>)| {
         let (code, message) =
-            Setting::of_variable(variable.name.as_deref()?)?.problem(variable.literal()?)?;
-        let pointer = env::list(worker.index).index(index).key("value");
+            Setting::from_variable(variable.name.as_deref()?)?.literal_problem(variable.literal()?)?;
+        let pointer = env::pointer(worker.index).index(index).key("value");
         let message = format!("{}: {message}", pointer.field());
         Some(Finding::warn(code, pointer, message))
     };

@@ -1,4 +1,4 @@
-//! What is wrong with an Agent.
+//! Validates an Agent.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -7,8 +7,8 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
-use super::tools::{is_memory_tool, typo};
-use super::{annotations, at};
+use super::tools::{is_memory_tool, misspelled_memory_tool};
+use super::{annotations, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
@@ -17,13 +17,10 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if runtime.is_none() {
         findings.extend(approvals(subject));
     }
-    let tools = Tool::all(agent);
-    findings.extend(
-        tools
-            .iter()
-            .filter(|tool| tool.enabled)
-            .filter_map(|tool| typo(tool.name, tool.pointer.key("name"), subject.namespace, state)),
-    );
+    let tools = Tool::read_all(agent);
+    findings.extend(tools.iter().filter(|tool| tool.enabled).filter_map(|tool| {
+        misspelled_memory_tool(tool.name, tool.pointer.key("name"), subject.namespace, state)
+    }));
     let memory_tools = || tools.iter().filter(|tool| is_memory_tool(tool.name));
     match runtime {
         None => findings.extend(memory_tools().filter(|tool| !tool.enabled).map(Tool::disabled)),
@@ -47,7 +44,7 @@ fn approvals(subject: &Subject<'_>) -> Vec<Finding> {
             quoted(name(subject)),
             quoted(text.trim())
         );
-        let message = at(&pointer, &message);
+        let message = with_field(&pointer, &message);
         Finding::deny(&APPROVAL_BUILTIN, pointer, message)
             .help("take it out; only tools of your own can ask for approval, and memories are reviewed before they count")
             .fingerprint_value(text)
@@ -56,7 +53,7 @@ fn approvals(subject: &Subject<'_>) -> Vec<Finding> {
     texts.filter(|(_, text)| is_memory_tool(text.trim())).map(finding).collect()
 }
 
-/// The name, or the start of the one that the apiserver will make.
+/// The name, or the prefix from which the apiserver will generate it.
 fn name<'t>(subject: &Subject<'t>) -> &'t str {
     let generate_name = || subject.object.at(&["metadata", "generateName"]).and_then(Tree::text);
     match subject.name {
@@ -73,7 +70,7 @@ struct Tool<'t> {
 }
 
 impl<'t> Tool<'t> {
-    fn all(agent: &'t Tree) -> Vec<Self> {
+    fn read_all(agent: &'t Tree) -> Vec<Self> {
         let list = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
         let tool = |(index, tool): (usize, &'t Tree)| {
             let pointer = Pointer::new("/spec/tools").index(index);
@@ -85,14 +82,14 @@ impl<'t> Tool<'t> {
 
     fn disabled(&self) -> Finding {
         let pointer = self.pointer.key("enabled");
-        let message = at(&pointer, "memory tools stay on for ai Tasks; enabled: false has no effect");
+        let message = with_field(&pointer, "memory tools stay on for ai Tasks; enabled: false has no effect");
         Finding::warn(&TOOL_DISABLE_NO_EFFECT, pointer, message)
     }
 
     fn unreachable(&self) -> Finding {
         let pointer = self.pointer.key("name");
         let message = "spec.tools never reaches a built-in runtime (newer Orka fails the Task); see defaultAllowedTools";
-        let message = at(&pointer, message);
+        let message = with_field(&pointer, message);
         Finding::warn(&TOOL_RUNTIME, pointer, message).help(
             "name the tool in spec.runtime.defaultAllowedTools, and there the runtime's native tools too: \
              a list that is not empty replaces them",

@@ -1,47 +1,47 @@
-//! The annotations of memgate on an Agent, a Task or a Namespace.
+//! Validates memgate's annotations on an Agent, a Task or a Namespace.
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
-use super::super::api::{ANNOTATIONS, annotation};
+use super::super::api::{ANNOTATION_PREFIX, annotation};
 use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOTATION_UNKNOWN};
-use super::super::setting::{HEADER_BYTES, NO_ROOM, Setting, Value};
-use super::at;
+use super::super::setting::{NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue};
+use super::with_field;
 
-/// What is wrong with them; `in_vain` on an object whose worker has no memory section.
-pub(super) fn findings(object: &Tree, in_vain: bool) -> Vec<Finding> {
+/// All findings about them; `no_effect` for an object whose worker has no memory section.
+pub(super) fn findings(object: &Tree, no_effect: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
         if let Some(value) = annotation(object, setting.annotation()) {
-            findings.extend(known(setting, value));
-            if in_vain {
+            findings.extend(check_value(setting, value));
+            if no_effect {
                 let message = "has no effect: memory context exists only for Tasks of type ai";
                 let pointer = pointer(setting.annotation());
-                let message = at(&pointer, message);
+                let message = with_field(&pointer, message);
                 findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
             }
         }
     }
-    findings.extend(unknown_keys(object).map(unknown));
+    findings.extend(unknown_keys(object).map(unknown_key));
     findings
 }
 
-/// Where an annotation stands.
+/// The pointer to an annotation.
 pub(super) fn pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }
 
-fn known(setting: Setting, text: &str) -> Option<Finding> {
+fn check_value(setting: Setting, text: &str) -> Option<Finding> {
     let pointer = pointer(setting.annotation());
-    match setting.of_text(text) {
+    match setting.parse_annotation(text) {
         Err(message) => {
-            let message = at(&pointer, &message);
+            let message = with_field(&pointer, &message);
             Some(Finding::deny(setting.annotation_code(), pointer, message).fingerprint_value(text))
         }
-        Ok(Value::Bound(number)) if setting == Setting::MaxChars && number <= HEADER_BYTES => {
-            let message = at(&pointer, NO_ROOM);
+        Ok(SettingValue::Bound(number)) if setting == Setting::MaxChars && number <= SECTION_HEADER_BYTES => {
+            let message = with_field(&pointer, NO_ROOM_MESSAGE);
             Some(Finding::warn(&ANNOTATION_MAX_CHARS_TINY, pointer, message))
         }
         Ok(_) => None,
@@ -56,12 +56,13 @@ fn unknown_keys(object: &Tree) -> impl Iterator<Item = &str> {
     let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
     keys.sort_unstable();
     keys.dedup();
-    keys.into_iter().filter(|key| key.starts_with(ANNOTATIONS) && Setting::of_annotation(key).is_none())
+    keys.into_iter()
+        .filter(|key| key.starts_with(ANNOTATION_PREFIX) && Setting::from_annotation(key).is_none())
 }
 
-fn unknown(key: &str) -> Finding {
+fn unknown_key(key: &str) -> Finding {
     let pointer = pointer(key);
     let meant = nearest(key, Setting::ALL.map(Setting::annotation));
-    let message = at(&pointer, &format!("unknown annotation{}", did_you_mean(meant)));
+    let message = with_field(&pointer, &format!("unknown annotation{}", did_you_mean(meant)));
     Finding::warn(&ANNOTATION_UNKNOWN, pointer, message).at_key()
 }

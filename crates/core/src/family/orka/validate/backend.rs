@@ -1,7 +1,7 @@
-//! What is wrong with a MemoryBackend.
+//! Validates a MemoryBackend.
 //!
-//! The kind is in no release of the platform and may change, so all of it only warns. Where its
-//! definition is installed, the schema refuses most of it by itself. Secrets are not looked at.
+//! The kind is not released yet and may change, so findings only warn. Where its CRD is installed, the
+//! schema refuses most of these faults itself. Secrets are not checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,10 +15,10 @@ use super::super::codes::{
     BACKEND_ENDPOINT, BACKEND_ENDPOINT_PRIVATE, BACKEND_NAME, BACKEND_PROTOCOL_IMMUTABLE,
     BACKEND_STORE_IMMUTABLE,
 };
-use super::at;
+use super::with_field;
 
-/// How many characters an endpoint has. Source: the definition in the platform's pull request 331.
-const ENDPOINT_LENGTH: std::ops::RangeInclusive<usize> = 9..=2048;
+/// The allowed length of an endpoint, in characters. Source: the definition in the platform's pull request 331.
+const ENDPOINT_CHARS: std::ops::RangeInclusive<usize> = 9..=2048;
 
 /// Names that mean this machine or this cluster.
 const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "svc", "metadata", "instance-data"];
@@ -32,8 +32,8 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     findings.extend(store(subject));
     let endpoint = subject.object.at(&["spec", "deployment", "endpoint"]).and_then(Tree::text);
     if let Some(endpoint) = endpoint {
-        findings.extend(no_plain_url(endpoint));
-        findings.extend(private(endpoint));
+        findings.extend(not_https_url(endpoint));
+        findings.extend(private_endpoint(endpoint));
     }
     findings
 }
@@ -41,7 +41,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
 fn name(subject: &Subject<'_>) -> Option<Finding> {
     let name = subject.object.at(&["metadata", "name"]).and_then(Tree::text)?;
     let pointer = Pointer::new("/metadata/name");
-    let message = at(&pointer, "MemoryBackend metadata.name must be default");
+    let message = with_field(&pointer, "MemoryBackend metadata.name must be default");
     (name != "default").then(|| Finding::warn(&BACKEND_NAME, pointer, message))
 }
 
@@ -52,7 +52,7 @@ fn protocol(subject: &Subject<'_>) -> Option<Finding> {
         is_there.then(|| [field("omsVersion"), field("profile")])
     };
     let pointer = Pointer::new("/spec/protocol");
-    let message = at(&pointer, "spec.protocol is immutable");
+    let message = with_field(&pointer, "spec.protocol is immutable");
     let (new, old) = (protocol(subject.object)?, protocol(subject.old?)?);
     (new != old).then(|| Finding::warn(&BACKEND_PROTOCOL_IMMUTABLE, pointer, message))
 }
@@ -60,7 +60,7 @@ fn protocol(subject: &Subject<'_>) -> Option<Finding> {
 fn store(subject: &Subject<'_>) -> Option<Finding> {
     const NAME: [&str; 3] = ["spec", "store", "name"];
     let pointer = Pointer::new("/spec/store/name");
-    let message = at(&pointer, "spec.store.name is immutable");
+    let message = with_field(&pointer, "spec.store.name is immutable");
     let (new, old) = (text(subject.object, &NAME)?, text(subject.old?, &NAME)?);
     (new != old).then(|| Finding::warn(&BACKEND_STORE_IMMUTABLE, pointer, message))
 }
@@ -73,19 +73,20 @@ fn endpoint_pointer() -> Pointer {
     Pointer::new("/spec/deployment/endpoint")
 }
 
-fn no_plain_url(endpoint: &str) -> Option<Finding> {
-    let odd = |c: char| c.is_whitespace() || matches!(c, '@' | '?' | '#');
+fn not_https_url(endpoint: &str) -> Option<Finding> {
+    let forbidden = |c: char| c.is_whitespace() || matches!(c, '@' | '?' | '#');
     let good = endpoint.starts_with("https://")
-        && !endpoint.contains(odd)
-        && ENDPOINT_LENGTH.contains(&endpoint.chars().count());
-    let message = at(&endpoint_pointer(), "must be an https URL without credentials, query or fragment");
+        && !endpoint.contains(forbidden)
+        && ENDPOINT_CHARS.contains(&endpoint.chars().count());
+    let message =
+        with_field(&endpoint_pointer(), "must be an https URL without credentials, query or fragment");
     (!good).then(|| Finding::warn(&BACKEND_ENDPOINT, endpoint_pointer(), message))
 }
 
-fn private(endpoint: &str) -> Option<Finding> {
+fn private_endpoint(endpoint: &str) -> Option<Finding> {
     let message =
-        at(&endpoint_pointer(), "private or cluster-local endpoints are rejected by the controller");
-    is_private(Endpoint::of(endpoint).host)
+        with_field(&endpoint_pointer(), "private or cluster-local endpoints are rejected by the controller");
+    is_private(Endpoint::parse(endpoint).host)
         .then(|| Finding::warn(&BACKEND_ENDPOINT_PRIVATE, endpoint_pointer(), message))
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a Task.
+//! Validates a Task.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
@@ -7,20 +7,20 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{KNOWN_AGENT, PARENT_LABEL, SCHEDULED_LABEL, agent_ref, annotation, label};
+use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, annotation, label};
 use super::super::codes::{AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV};
-use super::super::setting::{Setting, opts_out, switch};
-use super::task_type::Type;
-use super::tools::typo;
-use super::variables::Variable;
-use super::{annotations, at, variables};
+use super::super::setting::{Setting, opts_out, parse_bool};
+use super::task_type::TaskType;
+use super::tools::misspelled_memory_tool;
+use super::variables::TaskVariable;
+use super::{annotations, variables, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let task = subject.object;
-    let task_type = Type::of(task);
-    let is_ai = task_type == Some(Type::Ai);
+    let task_type = TaskType::read(task);
+    let is_ai = task_type == Some(TaskType::Ai);
     let has_agent = task.at(&["spec", "agentRef"]).is_some_and(Tree::is_object);
-    let env = Variable::all(task);
+    let env = TaskVariable::read_all(task);
     let mut findings = annotations::findings(task, task_type.is_some() && !is_ai);
     findings.extend(variables::findings(&env, task_type, has_agent));
     if is_ai {
@@ -30,32 +30,32 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// What the Agent of the Task means for it.
-fn agent(subject: &Subject<'_>, env: &[Variable<'_>], state: &mut StateReader<'_>) -> Vec<Finding> {
+/// Findings that depend on the Task's Agent.
+fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReader<'_>) -> Vec<Finding> {
     let Some((namespace, name)) = agent_ref(subject.object) else { return Vec::new() };
     let home = namespace.unwrap_or(subject.namespace);
     let mut findings = Vec::new();
-    match state.get(&KNOWN_AGENT, home, name) {
+    match state.get(&STATE_AGENT, home, name) {
         Lookup::Found(agent) if opts_out(&agent.tree) => {
             findings.extend(turned_on_by_env(subject.object, env, name));
             findings.extend(turned_on_by_annotation(subject.object, name));
         }
         Lookup::Found(_) | Lookup::Unknown => {}
-        Lookup::Absent => findings.push(missing(home, name)),
+        Lookup::Absent => findings.push(agent_missing(home, name)),
     }
     if home != subject.namespace {
-        findings.push(elsewhere(subject.namespace, home));
+        findings.push(agent_in_other_namespace(subject.namespace, home));
     }
     findings
 }
 
-/// The last variable counts; what Orka itself made is not refused, since nobody could mend it.
-fn turned_on_by_env(task: &Tree, env: &[Variable<'_>], agent: &str) -> Option<Finding> {
+/// The last variable counts. A Task that Orka created is never refused, since users cannot correct it.
+fn turned_on_by_env(task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
     let last = env.iter().rev().find(|variable| variable.name == Setting::Enabled.variable())?;
-    let literal = last.literal().filter(|literal| switch(literal) != Some(false))?;
+    let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;
     let made_by_orka = [PARENT_LABEL, SCHEDULED_LABEL].iter().any(|key| label(task, key).is_some());
     let pointer = last.value_pointer();
-    let message = at(&pointer, &format!("Agent {} opts out of memory context", quoted(agent)));
+    let message = with_field(&pointer, &format!("Agent {} opts out of memory context", quoted(agent)));
     let finding = Finding::deny(&OPT_OUT_ENV, pointer, message)
         .help("write \"false\", or take the variable out")
         .fingerprint_value(literal)
@@ -66,30 +66,31 @@ fn turned_on_by_env(task: &Tree, env: &[Variable<'_>], agent: &str) -> Option<Fi
 
 fn turned_on_by_annotation(task: &Tree, agent: &str) -> Option<Finding> {
     let key = Setting::Enabled.annotation();
-    let on = annotation(task, key).and_then(switch) == Some(true);
+    let on = annotation(task, key).and_then(parse_bool) == Some(true);
     let pointer = annotations::pointer(key);
-    let message = at(&pointer, &format!("ignored: Agent {} opts out of memory context", quoted(agent)));
+    let message =
+        with_field(&pointer, &format!("ignored: Agent {} opts out of memory context", quoted(agent)));
     on.then(|| Finding::warn(&OPT_OUT_ANNOTATION, pointer, message))
 }
 
-fn missing(namespace: &str, name: &str) -> Finding {
+fn agent_missing(namespace: &str, name: &str) -> Finding {
     let pointer = Pointer::new("/spec/agentRef/name");
-    let message = at(&pointer, &not_found(namespace, name));
+    let message = with_field(&pointer, &not_found_message(namespace, name));
     Finding::warn(&AGENT_MISSING, pointer, message)
 }
 
-fn not_found(namespace: &str, name: &str) -> String {
+fn not_found_message(namespace: &str, name: &str) -> String {
     format!("Agent {} not found", quoted(&format!("{namespace}/{name}")))
 }
 
-fn elsewhere(own: &str, home: &str) -> Finding {
+fn agent_in_other_namespace(own: &str, home: &str) -> Finding {
     let pointer = Pointer::new("/spec/agentRef/namespace");
     let message = format!(
         "Agent is in {}, Task in {own}: refused when namespace isolation is enforced; memory stays in {own}",
         quoted(home),
         own = quoted(own)
     );
-    let message = at(&pointer, &message);
+    let message = with_field(&pointer, &message);
     Finding::warn(&AGENT_CROSS_NAMESPACE, pointer, message)
 }
 
@@ -97,7 +98,7 @@ fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let list = subject.object.at(&["spec", "ai", "tools"]).map(Tree::elements).unwrap_or_default();
     let finding = |(index, tool): (usize, &Tree)| {
         let pointer = Pointer::new("/spec/ai/tools").index(index);
-        typo(tool.text()?.trim(), pointer, subject.namespace, state)
+        misspelled_memory_tool(tool.text()?.trim(), pointer, subject.namespace, state)
     };
     list.iter().enumerate().filter_map(finding).collect()
 }

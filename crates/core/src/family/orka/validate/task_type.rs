@@ -2,11 +2,11 @@
 
 use crate::model::tree::Tree;
 
-use super::super::api::AI;
+use super::super::api::TASK_TYPE_AI;
 
 /// What a Task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum TaskType {
     /// A worker of Orka's own; the only one with a memory section.
     Ai,
     /// Any container.
@@ -15,20 +15,20 @@ pub(super) enum Type {
     Agent,
 }
 
-impl Type {
+impl TaskType {
     const ALL: [Self; 3] = [Self::Ai, Self::Container, Self::Agent];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Ai => AI,
+            Self::Ai => TASK_TYPE_AI,
             Self::Container => "container",
             Self::Agent => "agent",
         }
     }
 
     /// `None` for a Task that the schema refuses.
-    pub(super) fn of(task: &Tree) -> Option<Self> {
+    pub(super) fn read(task: &Tree) -> Option<Self> {
         let name = task.at(&["spec", "type"])?.text()?;
-        Self::ALL.into_iter().find(|known| known.name() == name)
+        Self::ALL.into_iter().find(|task_type| task_type.name() == name)
     }
 }

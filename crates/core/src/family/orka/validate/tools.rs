@@ -7,16 +7,16 @@ use crate::model::state_reader::StateReader;
 
 use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
 use super::super::codes::TOOL_TYPO;
-use super::at;
+use super::with_field;
 
-/// Whether a trimmed name is that of a memory tool.
+/// Whether a trimmed name is a memory tool.
 pub(super) fn is_memory_tool(name: &str) -> bool {
     MEMORY_TOOLS.contains(&name)
 }
 
-/// A trimmed name that nothing has and that is almost a memory tool's. The platform drops it
-/// without a word.
-pub(super) fn typo(
+/// Warns about a trimmed name that does not exist and is close to that of a memory tool. The platform
+/// silently drops it.
+pub(super) fn misspelled_memory_tool(
     name: &str,
     pointer: Pointer,
     namespace: &str,
@@ -25,28 +25,28 @@ pub(super) fn typo(
     if BUILT_IN_TOOLS.contains(&name) {
         return None;
     }
-    let meant = nearest(name)?;
+    let meant = nearest_memory_tool(name)?;
     match state.get(&TOOL, namespace, name) {
         Lookup::Found(_) | Lookup::Unknown => None,
         Lookup::Absent => {
             let message = format!("unknown tool {}; did you mean \"{meant}\"?", quoted(name));
-            let message = at(&pointer, &message);
+            let message = with_field(&pointer, &message);
             Some(Finding::warn(&TOOL_TYPO, pointer, message))
         }
     }
 }
 
-/// The memory tool that is at most two slips of the pen away, the first of the nearest.
-fn nearest(name: &str) -> Option<&'static str> {
-    const REACH: usize = 2;
-    /// One that is longer than this is no slip away from any of them.
-    const LONGEST: usize = 32;
-    if name.len() > LONGEST {
+/// The nearest memory tool, at most two edits away.
+fn nearest_memory_tool(name: &str) -> Option<&'static str> {
+    const MAX_EDITS: usize = 2;
+    /// Longer names are too far from all of them.
+    const MAX_NAME_BYTES: usize = 32;
+    if name.len() > MAX_NAME_BYTES {
         return None;
     }
-    let folded = name.to_lowercase().replace('-', "_");
-    let distances = MEMORY_TOOLS.map(|tool| (strsim::levenshtein(&folded, tool), tool));
-    let near = distances.into_iter().filter(|(distance, _)| *distance <= REACH);
+    let normalized = name.to_lowercase().replace('-', "_");
+    let distances = MEMORY_TOOLS.map(|tool| (strsim::levenshtein(&normalized, tool), tool));
+    let near = distances.into_iter().filter(|(distance, _)| *distance <= MAX_EDITS);
     near.min_by_key(|(distance, _)| *distance).map(|(_, tool)| tool)
 }
 
@@ -65,7 +65,7 @@ mod tests {
             ("memory", None),
             ("", None),
         ] {
-            assert_eq!(nearest(wrong), meant, "{wrong}");
+            assert_eq!(nearest_memory_tool(wrong), meant, "{wrong}");
         }
     }
 

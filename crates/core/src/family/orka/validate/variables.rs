@@ -6,8 +6,8 @@ use crate::model::tree::Tree;
 
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
-use super::at;
-use super::task_type::Type;
+use super::task_type::TaskType;
+use super::with_field;
 
 /// The variable with the name of the Agent.
 const AGENT_NAME: &str = "ORKA_AGENT_NAME";
@@ -27,16 +27,16 @@ const RESERVED: [&str; 7] = [
 ];
 
 /// One variable of a Task.
-pub(super) struct Variable<'t> {
+pub(super) struct TaskVariable<'t> {
     pointer: Pointer,
     pub(super) name: &'t str,
     value: Option<&'t str>,
     has_source: bool,
 }
 
-impl<'t> Variable<'t> {
+impl<'t> TaskVariable<'t> {
     /// The variables that have a name.
-    pub(super) fn all(task: &'t Tree) -> Vec<Self> {
+    pub(super) fn read_all(task: &'t Tree) -> Vec<Self> {
         let list = task.at(&["spec", "env"]).map(Tree::elements).unwrap_or_default();
         let variable = |(index, variable): (usize, &'t Tree)| {
             let name = variable.get("name")?.text()?;
@@ -47,81 +47,93 @@ impl<'t> Variable<'t> {
         list.iter().enumerate().filter_map(variable).collect()
     }
 
-    /// The literal as far as it is known before the pod runs.
+    /// The literal, if it is known before the pod runs.
     pub(super) fn literal(&self) -> Option<&'t str> {
         let literal = self.value.unwrap_or_default();
         (!self.has_source && !literal.contains("$(")).then_some(literal)
     }
 
-    /// Where the value stands, or what holds it.
+    /// The pointer to the value, or else to the variable.
     pub(super) fn value_pointer(&self) -> Pointer {
         if self.value.is_some() { self.pointer.key("value") } else { self.pointer.clone() }
     }
 
-    fn about_name(&self, code: &'static Code, message: &str) -> Finding {
+    fn warn_at_name(&self, code: &'static Code, message: &str) -> Finding {
         let pointer = self.pointer.key("name");
-        let message = at(&pointer, message);
+        let message = with_field(&pointer, message);
         Finding::warn(code, pointer, message)
     }
 
-    fn about_value(&self, code: &'static Code, message: &str) -> Finding {
+    fn warn_at_value(&self, code: &'static Code, message: &str) -> Finding {
         let pointer = self.value_pointer();
-        let message = at(&pointer, message);
+        let message = with_field(&pointer, message);
         Finding::warn(code, pointer, message)
     }
 }
 
-/// What is wrong with the variables, whatever the Agent says.
-pub(super) fn findings(variables: &[Variable<'_>], task_type: Option<Type>, has_agent: bool) -> Vec<Finding> {
+/// All findings about the variables that do not depend on the Agent.
+pub(super) fn findings(
+    variables: &[TaskVariable<'_>],
+    task_type: Option<TaskType>,
+    has_agent: bool,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen: Vec<Setting> = Vec::new();
     for variable in variables {
-        if let Some(setting) = Setting::of_variable(variable.name) {
-            findings.extend(of_setting(variable, setting, task_type));
+        if let Some(setting) = Setting::from_variable(variable.name) {
+            findings.extend(check_setting(variable, setting, task_type));
             if seen.contains(&setting) {
                 let message = format!("duplicate {}; the last one wins", variable.name);
-                findings.push(variable.about_name(&ENV_DUPLICATE, &message));
+                findings.push(variable.warn_at_name(&ENV_DUPLICATE, &message));
             }
             seen.push(setting);
         }
-        findings.extend(of_controller(variable, task_type, has_agent));
+        findings.extend(set_by_controller(variable, task_type, has_agent));
         findings.extend(literal_token(variable));
     }
     findings
 }
 
-fn of_setting(variable: &Variable<'_>, setting: Setting, task_type: Option<Type>) -> Option<Finding> {
+fn check_setting(
+    variable: &TaskVariable<'_>,
+    setting: Setting,
+    task_type: Option<TaskType>,
+) -> Option<Finding> {
     match task_type? {
-        Type::Ai => {
-            let (code, message) = setting.problem(variable.literal()?)?;
-            Some(variable.about_value(code, &message))
+        TaskType::Ai => {
+            let (code, message) = setting.literal_problem(variable.literal()?)?;
+            Some(variable.warn_at_value(code, &message))
         }
         other => {
             let message = format!("{} has no effect on a Task of type {}", variable.name, other.name());
-            Some(variable.about_name(&ENV_NO_EFFECT, &message))
+            Some(variable.warn_at_name(&ENV_NO_EFFECT, &message))
         }
     }
 }
 
-/// Variables that the controller answers for.
-fn of_controller(variable: &Variable<'_>, task_type: Option<Type>, has_agent: bool) -> Option<Finding> {
+/// Warns about variables that the controller sets itself.
+fn set_by_controller(
+    variable: &TaskVariable<'_>,
+    task_type: Option<TaskType>,
+    has_agent: bool,
+) -> Option<Finding> {
     let name = variable.name;
     let is_agent_name = name == AGENT_NAME;
     match task_type? {
-        Type::Ai if is_agent_name && !has_agent => {
+        TaskType::Ai if is_agent_name && !has_agent => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
-            Some(variable.about_name(&ENV_AGENT_FORGED, message))
+            Some(variable.warn_at_name(&ENV_AGENT_FORGED, message))
         }
-        Type::Ai | Type::Container if RESERVED.contains(&name) || (is_agent_name && has_agent) => {
+        TaskType::Ai | TaskType::Container if RESERVED.contains(&name) || (is_agent_name && has_agent) => {
             let message = format!("{name} is set by the Orka controller; this value is ignored");
-            Some(variable.about_name(&ENV_RESERVED, &message))
+            Some(variable.warn_at_name(&ENV_RESERVED, &message))
         }
-        Type::Ai | Type::Container | Type::Agent => None,
+        TaskType::Ai | TaskType::Container | TaskType::Agent => None,
     }
 }
 
-fn literal_token(variable: &Variable<'_>) -> Option<Finding> {
+fn literal_token(variable: &TaskVariable<'_>) -> Option<Finding> {
     let literal = variable.literal().filter(|_| variable.name == TOKEN)?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    (!literal.is_empty()).then(|| variable.about_value(&ENV_LITERAL_TOKEN, message))
+    (!literal.is_empty()).then(|| variable.warn_at_value(&ENV_LITERAL_TOKEN, message))
 }

@@ -16,76 +16,76 @@ const AGENT_FLAG: &str = "agent-name";
 /// The flag with the task, behind its Orloj namespace where that is not `default`.
 const TASK_FLAG: &str = "task-id";
 
-/// Whom a pod says it runs.
+/// The agent that a pod runs, by its own arguments or labels.
 #[derive(Debug)]
 pub(super) struct Identity<'p> {
     /// The Orloj namespace of the task.
     pub(super) namespace: Cow<'p, str>,
-    pub(super) name: Name<'p>,
+    pub(super) name: AgentName<'p>,
 }
 
 /// How a pod names its agent.
 #[derive(Debug)]
-pub(super) enum Name<'p> {
-    /// As it is.
+pub(super) enum AgentName<'p> {
+    /// The exact name.
     Exact(Cow<'p, str>),
-    /// As a label can hold it.
+    /// The name as sanitized for a label.
     Sanitized(&'p str),
-    /// Not at all.
+    /// The pod names no agent.
     None,
 }
 
 impl<'p> Identity<'p> {
     pub(super) fn read(pod: &'p Pod<'_>, container: &'p Container<'_>, pod_namespace: &'p str) -> Self {
-        let mut words = words(container.command);
-        words.extend(self::words(container.args));
+        let mut arguments = arguments(container.command);
+        arguments.extend(self::arguments(container.args));
         let label = |key| pod.label(key).filter(|value| !value.trim().is_empty());
-        let name = match (flag(&words, AGENT_FLAG), label(AGENT_LABEL)) {
-            (Some(name), _) => Name::Exact(name.to_owned().into()),
-            (None, Some(label)) => Name::Sanitized(label),
-            (None, None) => Name::None,
+        let name = match (flag_value(&arguments, AGENT_FLAG), label(AGENT_LABEL)) {
+            (Some(name), _) => AgentName::Exact(name.to_owned().into()),
+            (None, Some(label)) => AgentName::Sanitized(label),
+            (None, None) => AgentName::None,
         };
-        let namespace = match flag(&words, TASK_FLAG) {
-            Some(task) => namespace_of(task).to_owned().into(),
+        let namespace = match flag_value(&arguments, TASK_FLAG) {
+            Some(task) => task_namespace(task).to_owned().into(),
             None => label(NAMESPACE_LABEL).unwrap_or(pod_namespace).into(),
         };
         Self { namespace, name }
     }
 
-    /// Whether an Agent of this name may be meant.
-    pub(super) fn is(&self, agent: &str) -> bool {
+    /// Whether this can be the name of the Agent.
+    pub(super) fn matches(&self, agent: &str) -> bool {
         match &self.name {
-            Name::Exact(name) => name == agent,
-            Name::Sanitized(label) => sanitized(agent) == *label,
-            Name::None => false,
+            AgentName::Exact(name) => name == agent,
+            AgentName::Sanitized(label) => sanitized(agent) == *label,
+            AgentName::None => false,
         }
     }
 }
 
-/// The words of a command line; none when it is no list of strings.
-fn words(raw: Option<&RawValue>) -> Vec<Text<'_>> {
+/// The arguments of a command line; empty if it is not a list of strings.
+fn arguments(raw: Option<&RawValue>) -> Vec<Text<'_>> {
     read(raw).unwrap_or_default()
 }
 
-/// The value of a flag as Go's `flag` package takes it: behind one dash or two, with `=` or as the
+/// The value of a flag as Go's `flag` package reads it: after one dash or two, with `=` or as the
 /// next word. The last one counts, and a blank one counts as none.
 /// Source: Go documentation, package flag, command line flag syntax.
-fn flag<'w>(words: &'w [Text<'_>], name: &str) -> Option<&'w str> {
-    let value = |(index, word): (usize, &'w Text<'_>)| -> Option<Option<&'w str>> {
-        let word = word.strip_prefix('-')?;
-        let rest = word.strip_prefix('-').unwrap_or(word).strip_prefix(name)?;
+fn flag_value<'w>(arguments: &'w [Text<'_>], name: &str) -> Option<&'w str> {
+    let value = |(index, argument): (usize, &'w Text<'_>)| -> Option<Option<&'w str>> {
+        let argument = argument.strip_prefix('-')?;
+        let rest = argument.strip_prefix('-').unwrap_or(argument).strip_prefix(name)?;
         match rest.strip_prefix('=') {
             Some(value) => Some(Some(value)),
-            None if rest.is_empty() => Some(words.get(index + 1).map(|next| &**next)),
+            None if rest.is_empty() => Some(arguments.get(index + 1).map(|next| &**next)),
             None => None,
         }
     };
-    let last = words.iter().enumerate().rev().find_map(value)?;
+    let last = arguments.iter().enumerate().rev().find_map(value)?;
     last.filter(|value| !value.trim().is_empty())
 }
 
 /// The Orloj namespace of a task.
-fn namespace_of(task: &str) -> &str {
+fn task_namespace(task: &str) -> &str {
     let namespace = task.split_once('/').map_or("", |(namespace, _)| namespace.trim());
     if namespace.is_empty() { DEFAULT } else { namespace }
 }
@@ -94,11 +94,11 @@ fn namespace_of(task: &str) -> &str {
 /// Source: OrlojHQ/orloj, runtime/agent_runtime_kubernetes.go.
 pub(super) fn sanitized(name: &str) -> String {
     /// The longest value of a label, in bytes.
-    const LONGEST: usize = 63;
-    let plain = |c: char| if matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.') { c } else { '-' };
-    let mut label: String = name.trim().to_lowercase().chars().map(plain).collect();
+    const MAX_LABEL_BYTES: usize = 63;
+    let to_label_char = |c: char| if matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.') { c } else { '-' };
+    let mut label: String = name.trim().to_lowercase().chars().map(to_label_char).collect();
     // Every character is one byte by now.
-    label.truncate(LONGEST);
+    label.truncate(MAX_LABEL_BYTES);
     label.trim_matches(['-', '_', '.']).to_owned()
 }
 
@@ -120,8 +120,8 @@ mod tests {
             ("---agent-name a", None),
             ("agent-name a", None),
         ] {
-            let words: Vec<_> = line.split(' ').map(|word| Text(word.into())).collect();
-            assert_eq!(flag(&words, AGENT_FLAG), value, "{line}");
+            let arguments: Vec<_> = line.split(' ').map(|argument| Text(argument.into())).collect();
+            assert_eq!(flag_value(&arguments, AGENT_FLAG), value, "{line}");
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
     fn reads_the_namespace_of_a_task() {
         for (task, namespace) in [("acme/t", "acme"), ("t", "default"), ("/t", "default"), (" a / t/u", "a")]
         {
-            assert_eq!(namespace_of(task), namespace, "{task}");
+            assert_eq!(task_namespace(task), namespace, "{task}");
         }
     }
 }

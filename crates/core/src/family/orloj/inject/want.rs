@@ -1,9 +1,9 @@
-//! What a Memory wants in its agent's container.
+//! The variables that an agent's container should have.
 
 use std::sync::Arc;
 
-use crate::family::inject::env::{self, Existing, Variable, escaped};
-use crate::family::inject::{Wanted, WantedInContainer, field, resource};
+use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
+use crate::family::inject::{Wanted, WantedInContainer, field_origin, resource_name};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::object::{Lookup, Object};
@@ -14,8 +14,8 @@ use crate::model::state_reader::StateReader;
 use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use super::super::endpoint;
-use super::super::namespace::{self, Reference, SecretReference};
-use super::super::wording::fitted;
+use super::super::message::fit_names;
+use super::super::namespace::{self, NamespacedName, SecretReference};
 use super::find::Found;
 
 const REF: &str = "ORLOJ_MEMORY_REF";
@@ -31,10 +31,10 @@ const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
-/// What all names start with: most variables of a pod are told apart by it.
+/// The prefix of all variables; others in the pod are skipped by it.
 const PREFIX: &str = "ORLOJ_MEMORY_";
 
-/// What the agent's container shall have, and what is to be said of what it does not get.
+/// What the agent's container should have, and warnings about what is omitted.
 pub(super) fn want<'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &Found<'_>,
@@ -42,98 +42,99 @@ pub(super) fn want<'p>(
     state: &mut StateReader<'_>,
 ) -> (Wanted<'p>, Vec<Finding>) {
     let memory = Memory::read(&found.memory.tree);
-    // A provider of the wrong type is none that could be reached.
+    // A provider of the wrong type cannot be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
-    let existing = Existing::of(container, &[PREFIX]);
-    let mut writer = Writer::new(found.memory, pod_namespace, env::list(index));
-    writer.about(found, &memory, &provider);
+    let existing = ExistingEnv::read(container, &[PREFIX]);
+    let mut variables = MemoryVariables::new(found.memory, pod_namespace, env::pointer(index));
+    variables.add_identity(found, &memory, &provider);
     if provider != Provider::InMemory {
-        writer.connection(&memory, &provider, found.memory, &existing);
+        variables.add_connection(&memory, &provider, found.memory, &existing);
     }
     if provider == Provider::Pgvector {
-        writer.embeddings(&memory, found.memory, state);
+        variables.add_embeddings(&memory, found.memory, state);
     }
     let memory = vec![format!("Memory/{}", found.memory.name)];
-    let containers = vec![WantedInContainer::variables(index, container, existing, writer.variables)];
-    (Wanted { memory, containers, ..Wanted::default() }, writer.withheld)
+    let containers = vec![WantedInContainer::variables(index, container, existing, variables.variables)];
+    (Wanted { memory, containers, ..Wanted::default() }, variables.omitted)
 }
 
-/// Writes variables that come from one object.
-struct Writer<'p> {
+/// Collects variables that come from one object at a time.
+struct MemoryVariables<'p> {
     pod_namespace: &'p str,
     /// Where findings point.
-    here: Pointer,
+    pointer: Pointer,
     /// The object that the next variables come from.
     resource: Arc<str>,
     variables: Vec<Variable<'static>>,
-    withheld: Vec<Finding>,
+    omitted: Vec<Finding>,
 }
 
-impl<'p> Writer<'p> {
-    fn new(memory: &Object, pod_namespace: &'p str, here: Pointer) -> Self {
-        let resource = resource("Memory", memory);
-        Self { pod_namespace, here, resource, variables: Vec::new(), withheld: Vec::new() }
+impl<'p> MemoryVariables<'p> {
+    fn new(memory: &Object, pod_namespace: &'p str, pointer: Pointer) -> Self {
+        let resource = resource_name("Memory", memory);
+        Self { pod_namespace, pointer, resource, variables: Vec::new(), omitted: Vec::new() }
     }
 
     fn add(&mut self, name: &'static str, source: EnvSource, of: &'static str) {
-        self.variables.push(Variable::new(name, source, field(&self.resource, of)));
+        self.variables.push(Variable::new(name, source, field_origin(&self.resource, of)));
     }
 
     fn literal(&mut self, name: &'static str, text: &str, field: &'static str) {
-        self.add(name, EnvSource::Value(escaped(text)), field);
+        self.add(name, EnvSource::Value(escape_references(text)), field);
     }
 
-    fn withhold(&mut self, code: &'static Code, message: String) {
-        self.withheld.push(Finding::warn(code, self.here.clone(), message));
+    fn omit(&mut self, code: &'static Code, message: String) {
+        self.omitted.push(Finding::warn(code, self.pointer.clone(), message));
     }
 
     /// Rows 1 to 5: which memory, and what may be done with it.
-    fn about(&mut self, found: &Found<'_>, memory: &Memory<'_>, provider: &Provider) {
+    fn add_identity(&mut self, found: &Found<'_>, memory: &Memory<'_>, provider: &Provider) {
         self.literal(REF, &found.memory.name, "metadata.name");
-        let target = namespace::target(&found.memory.tree).is_some();
+        let target = namespace::annotated(&found.memory.tree).is_some();
         let field =
             if target { "metadata.annotations[orloj.dev/target-namespace]" } else { "metadata.namespace" };
-        self.literal(NAMESPACE, namespace::of_object(found.memory), field);
+        self.literal(NAMESPACE, namespace::object_namespace(found.memory), field);
         self.literal(PROVIDER, provider.name(), "spec.provider");
         if let Some(purpose) = memory.purpose {
             self.literal(TYPE, purpose, "spec.type");
         }
-        let memory = std::mem::replace(&mut self.resource, resource("Agent", found.agent));
+        let memory = std::mem::replace(&mut self.resource, resource_name("Agent", found.agent));
         self.literal(ALLOW, &found.operations.join(","), "spec.memory.allow");
         self.resource = memory;
     }
 
     /// Rows 6 and 7: where the memory is, and the credential for it.
-    fn connection(
+    fn add_connection(
         &mut self,
         memory: &Memory<'_>,
         provider: &Provider,
         object: &Object,
-        existing: &Existing<'_>,
+        existing: &ExistingEnv<'_>,
     ) {
         let pgvector = *provider == Provider::Pgvector;
         let (credential, address) = if pgvector { (PASSWORD, DSN) } else { (TOKEN, ENDPOINT) };
-        let home = namespace::of_object(object);
-        let has_credential =
-            memory.secret_ref.is_some_and(|text| self.secret(credential, text, home, "spec.auth.secretRef"));
+        let home = namespace::object_namespace(object);
+        let has_credential = memory
+            .secret_ref
+            .is_some_and(|text| self.add_secret(credential, text, home, "spec.auth.secretRef"));
         if let Some(text) = memory.endpoint_secret_ref {
-            self.secret(address, text, home, "spec.endpoint_secret_ref");
+            self.add_secret(address, text, home, "spec.endpoint_secret_ref");
             return;
         }
         let Some(text) = memory.endpoint else { return };
-        if endpoint::holds_password(text) {
-            let message = fitted([home, &object.name], |[namespace, name]| {
+        if endpoint::contains_password(text) {
+            let message = fit_names([home, &object.name], |[namespace, name]| {
                 let memory = quoted(&format!("{namespace}/{name}"));
                 format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
             });
-            self.withhold(&POD_ENDPOINT_WITHHELD, message);
+            self.omit(&POD_ENDPOINT_WITHHELD, message);
             return;
         }
-        match endpoint::password_goes_before(text).filter(|_| pgvector && has_credential) {
+        match endpoint::password_position(text).filter(|_| pgvector && has_credential) {
             // A password that the pod has itself would come behind the string that refers to it, or be
             // another one.
             Some(_) if existing.get(PASSWORD).is_some() && existing.get(DSN).is_none() => {}
-            Some(at) => self.dsn(text, at),
+            Some(password_position) => self.add_dsn(text, password_position),
             None if *provider == Provider::Http => {
                 self.literal(ENDPOINT, text.trim_end_matches('/'), "spec.endpoint");
             }
@@ -141,20 +142,20 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// The kubelet fills the password in; it never stands in the pod.
-    fn dsn(&mut self, text: &str, at: usize) {
-        let (user, host) = text.split_at(at);
-        let value = format!("{}:$({PASSWORD}){}", escaped(user), escaped(host));
+    /// The kubelet inserts the password; the pod never contains it.
+    fn add_dsn(&mut self, text: &str, password_position: usize) {
+        let (user, host) = text.split_at(password_position);
+        let value = format!("{}:$({PASSWORD}){}", escape_references(user), escape_references(host));
         self.add(DSN, EnvSource::Value(value), "spec.endpoint");
     }
 
     /// Rows 8 to 10: who makes embeddings. Without the ModelEndpoint they are left out.
-    fn embeddings(&mut self, memory: &Memory<'_>, object: &Object, state: &mut StateReader<'_>) {
+    fn add_embeddings(&mut self, memory: &Memory<'_>, object: &Object, state: &mut StateReader<'_>) {
         let Some(text) = memory.embedding_model else { return };
-        let reference = Reference::read(text, namespace::of_object(object));
+        let reference = NamespacedName::read(text, namespace::object_namespace(object));
         let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
         let Lookup::Found(object) = found else { return };
-        self.resource = resource("ModelEndpoint", object);
+        self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
         if let Some(url) = embedding_url(&endpoint) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");
@@ -163,25 +164,30 @@ impl<'p> Writer<'p> {
             self.literal(EMBEDDING_MODEL, model, "spec.default_model");
         }
         if let Some(text) = endpoint.secret_ref {
-            self.secret(EMBEDDING_API_KEY, text, namespace::of_object(object), "spec.auth.secretRef");
+            self.add_secret(
+                EMBEDDING_API_KEY,
+                text,
+                namespace::object_namespace(object),
+                "spec.auth.secretRef",
+            );
         }
     }
 
-    /// A row that refers to a Secret, if the pod can reach it: Kubernetes knows no way to one of
-    /// another namespace. Says whether there is such a row.
-    fn secret(&mut self, name: &'static str, text: &str, home: &str, field: &'static str) -> bool {
+    /// Adds a reference to a Secret and returns true, if the pod can have it: Kubernetes has no references
+    /// to Secrets of another namespace.
+    fn add_secret(&mut self, name: &'static str, text: &str, home: &str, field: &'static str) -> bool {
         let reference = SecretReference::read(text, home);
         let secret = reference.secret;
-        if !reference.fits_a_pod() {
+        if !reference.is_valid_key_ref() {
             return false;
         }
         if secret.namespace != self.pod_namespace {
             let names = [secret.namespace, secret.name, self.pod_namespace];
-            let message = fitted(names, |[namespace, name, pod]| {
+            let message = fit_names(names, |[namespace, name, pod]| {
                 let secret = quoted(&format!("{namespace}/{name}"));
                 format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
             });
-            self.withhold(&POD_SECRET_NAMESPACE, message);
+            self.omit(&POD_SECRET_NAMESPACE, message);
             return false;
         }
         // Credentials may live in Orloj's store only; a missing Secret must not stop the task.
@@ -195,12 +201,12 @@ impl<'p> Writer<'p> {
     }
 }
 
-/// Where embeddings are made, if that can be told; never with a password.
+/// The URL of the embeddings API, if it is known and contains no password.
 fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>) -> Option<&'t str> {
     let url = match (endpoint.base_url, endpoint.provider.as_str()) {
         (Some(url), _) => url,
         (None, "openai") => OPENAI_URL,
         (None, _) => return None,
     };
-    (!endpoint::holds_password(url)).then(|| url.trim_end_matches('/'))
+    (!endpoint::contains_password(url)).then(|| url.trim_end_matches('/'))
 }

@@ -1,4 +1,4 @@
-//! Warnings about a Memory that is stored as it is, but hardly works as it is meant.
+//! Warnings about a Memory that is valid, but probably does not work as intended.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
@@ -12,9 +12,9 @@ use super::super::codes::{
     INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
 use super::super::endpoint;
-use super::super::namespace::{self, DEFAULT, Reference, SecretReference};
-use super::super::wording::fitted;
-use super::memory::is_possible;
+use super::super::message::fit_names;
+use super::super::namespace::{self, DEFAULT, NamespacedName, SecretReference};
+use super::memory::is_valid_reference;
 
 const ENDPOINT: &str = "/spec/endpoint";
 const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
@@ -28,9 +28,9 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(ignored_auth(&memory));
     findings.extend(inline_credential(&memory));
     findings.extend(key_suffixes(&memory));
-    if let Some(endpoint) = memory.live_endpoint() {
+    if let Some(endpoint) = memory.effective_endpoint() {
         findings.extend(cleartext_token(&memory, endpoint, subject.namespace));
-        findings.extend(worker_itself(&memory, endpoint));
+        findings.extend(loopback_host(&memory, endpoint));
         findings.extend(shared_table(&memory, endpoint, subject, state));
     }
     findings.extend(embedding(&memory, subject, state));
@@ -44,17 +44,19 @@ fn warn(code: &'static Code, pointer: &str, message: impl Into<String>) -> Findi
 /// Only a warning: custom builds of Orloj register more providers.
 fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
     let Some(Provider::Custom(name)) = &memory.provider else { return None };
-    let hint = meant(name).map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default();
-    let message =
-        fitted([name], |[name]| format!("spec.provider: unsupported memory provider {}{hint}", quoted(name)));
+    let hint =
+        intended_provider(name).map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default();
+    let message = fit_names([name], |[name]| {
+        format!("spec.provider: unsupported memory provider {}{hint}", quoted(name))
+    });
     Some(warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
 }
 
 /// The provider that a wrong name most likely stands for.
-fn meant(name: &str) -> Option<&'static str> {
-    /// How many slips of the pen are forgiven.
-    const REACH: usize = 2;
-    const KNOWN: [(&str, &str); 4] =
+fn intended_provider(name: &str) -> Option<&'static str> {
+    /// The largest edit distance of a suggestion.
+    const MAX_EDITS: usize = 2;
+    const PROVIDER_NAMES: [(&str, &str); 4] =
         [("in-memory", "in-memory"), ("memory", "in-memory"), ("pgvector", "pgvector"), ("http", "http")];
     match name {
         "postgres" | "postgresql" | "postgre" | "pg" | "pgsql" | "pg-vector" | "pg_vector" => {
@@ -62,12 +64,12 @@ fn meant(name: &str) -> Option<&'static str> {
         }
         "inmemory" | "in_memory" | "mem" | "local" => return Some("in-memory"),
         "https" | "rest" => return Some("http"),
-        // Measuring costs more the longer a name is, and a long one is near none of these.
+        // Comparing long names is expensive, and a long name cannot be near any of these.
         long if long.len() > 64 => return None,
         _ => {}
     }
-    let distances = KNOWN.map(|(known, meant)| (strsim::osa_distance(name, known), meant));
-    distances.into_iter().filter(|(distance, _)| *distance <= REACH).min().map(|(_, meant)| meant)
+    let distances = PROVIDER_NAMES.map(|(known, meant)| (strsim::osa_distance(name, known), meant));
+    distances.into_iter().filter(|(distance, _)| *distance <= MAX_EDITS).min().map(|(_, meant)| meant)
 }
 
 fn exclusive(memory: &Memory<'_>) -> Option<Finding> {
@@ -79,7 +81,8 @@ fn exclusive(memory: &Memory<'_>) -> Option<Finding> {
 
 fn ignored_fields(memory: &Memory<'_>) -> Vec<Finding> {
     let fields = [(ENDPOINT, memory.endpoint), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
-    let set = fields.into_iter().filter(|(_, text)| memory.is(&Provider::InMemory) && text.is_some());
+    let set =
+        fields.into_iter().filter(|(_, text)| memory.has_provider(&Provider::InMemory) && text.is_some());
     let finding = |(pointer, _)| {
         let field = Pointer::new(pointer).field();
         warn(&FIELD_IGNORED, pointer, format!("{field} has no effect with provider in-memory"))
@@ -91,7 +94,7 @@ fn ignored_auth(memory: &Memory<'_>) -> Option<Finding> {
     memory.secret_ref?;
     let reason = match memory.provider.as_ref()? {
         Provider::InMemory => "with provider in-memory",
-        Provider::Pgvector if endpoint::password_goes_before(memory.live_endpoint()?).is_none() => {
+        Provider::Pgvector if endpoint::password_position(memory.effective_endpoint()?).is_none() => {
             "with this endpoint"
         }
         Provider::Pgvector | Provider::Http | Provider::Custom(_) => return None,
@@ -103,7 +106,7 @@ fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
     let message = "spec.endpoint contains a password in clear text; use endpoint_secret_ref";
     memory
         .endpoint
-        .filter(|text| endpoint::holds_password(text))
+        .filter(|text| endpoint::contains_password(text))
         .map(|_| warn(&INLINE_CREDENTIAL, ENDPOINT, message))
 }
 
@@ -121,7 +124,7 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
 
 fn cleartext_token(memory: &Memory<'_>, endpoint: &str, namespace: &str) -> Option<Finding> {
     memory.secret_ref?;
-    let travels = memory.is(&Provider::Http)
+    let travels = memory.has_provider(&Provider::Http)
         && endpoint::is_http(endpoint)
         && endpoint::is_plain_http(endpoint)
         && !endpoint::is_in_cluster(endpoint, namespace);
@@ -129,9 +132,10 @@ fn cleartext_token(memory: &Memory<'_>, endpoint: &str, namespace: &str) -> Opti
     travels.then(|| warn(&CLEARTEXT_TOKEN, ENDPOINT, message))
 }
 
-fn worker_itself(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
-    let itself =
-        memory.is(&Provider::Pgvector) && endpoint::is_postgres(endpoint) && endpoint::is_loopback(endpoint);
+fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
+    let itself = memory.has_provider(&Provider::Pgvector)
+        && endpoint::is_postgres(endpoint)
+        && endpoint::is_loopback(endpoint);
     let message = "spec.endpoint: loopback host is the worker itself";
     itself.then(|| warn(&PGVECTOR_LOOPBACK, ENDPOINT, message))
 }
@@ -144,18 +148,18 @@ fn shared_table(
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
-    if !memory.is(&Provider::Pgvector) {
+    if !memory.has_provider(&Provider::Pgvector) {
         return None;
     }
     let database = endpoint::database(endpoint)?;
     let shares = |other: &&Object| {
         let itself = (other.namespace.as_str(), other.name.as_str()) == (subject.namespace, subject.name);
         let memory = Memory::read(&other.tree);
-        let same = || memory.live_endpoint().and_then(endpoint::database).as_deref() == Some(&database);
-        !itself && memory.is(&Provider::Pgvector) && same()
+        let same = || memory.effective_endpoint().and_then(endpoint::database).as_deref() == Some(&database);
+        !itself && memory.has_provider(&Provider::Pgvector) && same()
     };
     let other = state.everywhere(&MEMORY).find(shares)?;
-    let message = fitted([&other.namespace, &other.name], |[namespace, name]| {
+    let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
         format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
     });
     Some(warn(&SHARED_TABLE, ENDPOINT, message))
@@ -164,22 +168,22 @@ fn shared_table(
 /// Orloj resolves the ModelEndpoint whatever the provider, and a Memory without it fails.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     const POINTER: &str = "/spec/embedding_model";
-    let text = memory.embedding_model.filter(|text| is_possible(text))?;
-    let reference = Reference::read(text, namespace::of(subject.object, subject.namespace));
+    let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
+    let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));
     match namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
         Lookup::Unknown => None,
         Lookup::Absent => {
-            let message = fitted([text], |[text]| {
+            let message = fit_names([text], |[text]| {
                 format!("spec.embedding_model: model endpoint {} not found", quoted(text))
             });
-            let meant = namespace::meant(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
+            let meant = namespace::suggestion(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
             let help =
                 meant.unwrap_or_else(|| "it is the name of a ModelEndpoint, not of a model".to_owned());
             Some(warn(&EMBEDDING_MISSING, POINTER, message).help(help))
         }
         Lookup::Found(endpoint) => {
             let reason = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;
-            let message = fitted([text], |[text]| {
+            let message = fit_names([text], |[text]| {
                 format!(
                     "spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}",
                     quoted(text)

@@ -1,4 +1,4 @@
-//! What is wrong with an Agent, above all with its claim to memory.
+//! Validates an Agent, above all its claim to memory.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use super::super::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
     AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_PROMPT_REQUIRED, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
+use super::super::message::fit_names;
 use super::super::namespace;
-use super::super::wording::fitted;
 use super::fingerprint_value;
 
 const REF: &str = "/spec/memory/ref";
@@ -54,7 +54,7 @@ fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {
     (!claim.allow.is_empty()).then(finding)
 }
 
-/// What is wrong with the Memory that is named, and with a claim that asks nothing of it.
+/// Findings about the named Memory, and about a claim without operations.
 fn claimed(
     name: &str,
     claim: &Claim<'_>,
@@ -75,7 +75,7 @@ fn claimed(
 fn ref_invalid(name: &str) -> Option<Finding> {
     let impossible = name.contains(|c: char| c == '/' || c.is_whitespace());
     let message = || {
-        fitted([name], |[name]| {
+        fit_names([name], |[name]| {
             format!(
                 "spec.memory.ref {}: must be the name of a Memory in the Agent's own namespace",
                 quoted(name)
@@ -86,23 +86,23 @@ fn ref_invalid(name: &str) -> Option<Finding> {
     impossible.then(|| finding().fingerprint_value(fingerprint_value(&[Some(name)])))
 }
 
-/// The Memory may live in Orloj's store only, so its absence is no reason to refuse.
+/// A missing Memory only warns, since it may exist in Orloj's store alone.
 fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
-    let home = namespace::of(subject.object, subject.namespace);
+    let home = namespace::effective(subject.object, subject.namespace);
     let pointer = Pointer::new(REF);
     match namespace::find(&MEMORY, home, name, state) {
         Lookup::Unknown => None,
         Lookup::Absent => {
-            let message = fitted([subject.name, name], |[agent, name]| {
+            let message = fit_names([subject.name, name], |[agent, name]| {
                 format!("agent {} references missing memory {}", quoted(agent), quoted(name))
             });
-            let help = namespace::meant(&MEMORY, home, name, state);
+            let help = namespace::suggestion(&MEMORY, home, name, state);
             Some(Finding { help, ..Finding::warn(&AGENT_MEMORY_MISSING, pointer, message) })
         }
         Lookup::Found(memory) => {
             let phase = text(&memory.tree, &["status", "phase"]);
             let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
-            let message = fitted([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
+            let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
             Some(Finding::warn(&AGENT_MEMORY_FAILING, pointer, message))
         }
     }
@@ -111,7 +111,7 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
 fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
     let bad = claim.allow.iter().enumerate().filter(|(_, entry)| operation(entry).is_none());
     let finding = |(index, entry): (usize, &&str)| {
-        let message = fitted([entry], |[entry]| {
+        let message = fit_names([entry], |[entry]| {
             format!(
                 "invalid spec.memory.allow: invalid memory operation {}: \
                  expected read, write, search, list, or ingest",

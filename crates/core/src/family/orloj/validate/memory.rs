@@ -1,4 +1,4 @@
-//! The rules for which a Memory is refused.
+//! The rules that deny a Memory.
 
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
@@ -10,7 +10,7 @@ use super::super::codes::{
     PGVECTOR_ENDPOINT_INVALID, PGVECTOR_ENDPOINT_REQUIRED, REF_INVALID,
 };
 use super::super::endpoint;
-use super::super::namespace::{DEFAULT, Reference, SecretReference};
+use super::super::namespace::{DEFAULT, NamespacedName, SecretReference};
 use super::fingerprint_value;
 
 const ENDPOINT: &str = "/spec/endpoint";
@@ -19,18 +19,18 @@ pub(super) fn findings(object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(object);
     let mut findings: Vec<Finding> = missing_endpoint(&memory, object).into_iter().collect();
     findings.extend(missing_embedding(&memory));
-    findings.extend(memory.live_endpoint().and_then(|endpoint| unusable_endpoint(&memory, endpoint)));
-    findings.extend(impossible_references(&memory));
+    findings.extend(memory.effective_endpoint().and_then(|endpoint| unusable_endpoint(&memory, endpoint)));
+    findings.extend(invalid_references(&memory));
     findings
 }
 
-/// Whether a reference can be looked up: what cannot is reported as that.
-pub(super) fn is_possible(text: &str) -> bool {
-    Reference::read(text, DEFAULT).is_possible()
+/// Whether a reference can be looked up; other findings cover invalid ones.
+pub(super) fn is_valid_reference(text: &str) -> bool {
+    NamespacedName::read(text, DEFAULT).is_valid()
 }
 
 fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
-    // A reference of the wrong type is reported as that, and stands for an endpoint all the same.
+    // A reference of the wrong type has its own finding and still counts as an endpoint.
     let reference = object.at(&["spec", "endpoint_secret_ref"]);
     let has_reference =
         reference.is_some_and(|reference| reference.text().is_none_or(|text| !text.trim().is_empty()));
@@ -52,7 +52,7 @@ fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
 }
 
 fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
-    let missing = memory.is(&Provider::Pgvector) && memory.embedding_model.is_none();
+    let missing = memory.has_provider(&Provider::Pgvector) && memory.embedding_model.is_none();
     let message = "pgvector memory provider requires spec.embedding_model (reference to a ModelEndpoint)";
     let pointer = Pointer::new("/spec/embedding_model");
     missing.then(|| {
@@ -66,7 +66,7 @@ fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
         Provider::Http if !endpoint::is_http(endpoint) => {
             (&HTTP_ENDPOINT_INVALID, "spec.endpoint must be an http or https URL with a host".to_owned())
         }
-        Provider::Http => (&HTTP_ENDPOINT_BLOCKED, refused(endpoint)?),
+        Provider::Http => (&HTTP_ENDPOINT_BLOCKED, blocked_message(endpoint)?),
         Provider::Pgvector if !endpoint::is_connection_string(endpoint) => (
             &PGVECTOR_ENDPOINT_INVALID,
             "spec.endpoint must be a postgres:// or postgresql:// URL or a key=value connection string"
@@ -80,13 +80,13 @@ fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
     )
 }
 
-fn refused(endpoint: &str) -> Option<String> {
-    let (class, host) = endpoint::refused(endpoint)?;
+fn blocked_message(endpoint: &str) -> Option<String> {
+    let (class, host) = endpoint::blocked_address(endpoint)?;
     Some(format!("spec.endpoint: {class} address {host} is not allowed"))
 }
 
-fn impossible_references(memory: &Memory<'_>) -> Vec<Finding> {
-    let secret = |text: &str| SecretReference::read(text, DEFAULT).secret.is_possible();
+fn invalid_references(memory: &Memory<'_>) -> Vec<Finding> {
+    let secret = |text: &str| SecretReference::read(text, DEFAULT).secret.is_valid();
     let references = [
         ("/spec/auth/secretRef", memory.secret_ref, memory.secret_ref.is_none_or(secret)),
         (
@@ -94,7 +94,11 @@ fn impossible_references(memory: &Memory<'_>) -> Vec<Finding> {
             memory.endpoint_secret_ref,
             memory.endpoint_secret_ref.is_none_or(secret),
         ),
-        ("/spec/embedding_model", memory.embedding_model, memory.embedding_model.is_none_or(is_possible)),
+        (
+            "/spec/embedding_model",
+            memory.embedding_model,
+            memory.embedding_model.is_none_or(is_valid_reference),
+        ),
     ];
     let finding = |(pointer, text, _): (&str, Option<&str>, bool)| {
         let pointer = Pointer::new(pointer);
@@ -104,12 +108,12 @@ fn impossible_references(memory: &Memory<'_>) -> Vec<Finding> {
     references.into_iter().filter(|(.., possible)| !possible).map(finding).collect()
 }
 
-/// A finding that is there because of the provider.
+/// Relates a finding to the provider that causes it.
 fn for_provider(finding: Finding) -> Finding {
     finding.related(Pointer::new("/spec/provider"), "because of this provider")
 }
 
-/// What the rules on an endpoint rest on.
+/// The fingerprint value of findings about the endpoint.
 fn endpoint_fingerprint_value(memory: &Memory<'_>) -> String {
     fingerprint_value(&[memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
 }

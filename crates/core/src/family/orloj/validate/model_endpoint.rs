@@ -1,4 +1,4 @@
-//! What is wrong with a ModelEndpoint.
+//! Validates a ModelEndpoint.
 
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;

@@ -1,6 +1,6 @@
-//! Warnings about a Memory or ModelEndpoint that goes while others use it.
+//! Warns about the DELETE of a Memory or ModelEndpoint that is in use.
 //!
-//! Deleting is never refused, but whoever does it is told who will miss what.
+//! A DELETE is never refused; the warning lists the users.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::model::state_reader::StateReader;
 
 use super::super::api::{AGENT, Claim, MEMORY, MODEL_ENDPOINT, Memory};
 use super::super::codes::{MEMORY_IN_USE, MODELENDPOINT_IN_USE};
-use super::super::namespace::{self, Reference};
-use super::super::wording::{cut, fitted_to};
+use super::super::message::{fit_message, truncate};
+use super::super::namespace::{self, NamespacedName};
 
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let (code, users, sort) = if *subject.kind == MEMORY {
+    let (code, users, user_kinds) = if *subject.kind == MEMORY {
         (&MEMORY_IN_USE, agents(subject, state), "Agent(s)")
     } else if *subject.kind == MODEL_ENDPOINT {
         (&MODELENDPOINT_IN_USE, memories(subject, state), "Memory(s)")
@@ -26,39 +26,39 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     if users.is_empty() {
         return Vec::new();
     }
-    let message = fitted_to(|limit| {
-        let name = quoted(&cut(subject.name, limit));
-        format!("{} {name} is used by {sort}: {}", subject.kind.kind, named(&users, limit))
+    let message = fit_message(|limit| {
+        let name = quoted(&truncate(subject.name, limit));
+        format!("{} {name} is used by {user_kinds}: {}", subject.kind.kind, join_names(&users, limit))
     });
     vec![Finding::warn(code, Pointer::new("/metadata/name"), message)]
 }
 
 /// The names of the Agents of the Memory's Orloj namespace that claim it.
 fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
-    let home = namespace::of(subject.object, subject.namespace);
+    let home = namespace::effective(subject.object, subject.namespace);
     let agents = state.everywhere(&AGENT).filter(|agent| {
         let claims = || Claim::read(&agent.tree).reference == Some(subject.name);
-        !agent.deleting() && namespace::of_object(agent) == home && claims()
+        !agent.deleting() && namespace::object_namespace(agent) == home && claims()
     });
     agents.map(|agent| agent.name.clone()).collect()
 }
 
 /// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.
 fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
-    let home = namespace::of(subject.object, subject.namespace);
-    let itself = Reference { namespace: home, name: subject.name };
+    let home = namespace::effective(subject.object, subject.namespace);
+    let itself = NamespacedName { namespace: home, name: subject.name };
     let memories = state.everywhere(&MEMORY).filter(|memory| {
         let text = Memory::read(&memory.tree).embedding_model;
-        let points_here = |text| Reference::read(text, namespace::of_object(memory)) == itself;
+        let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
         !memory.deleting() && text.is_some_and(points_here)
     });
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }
 
-/// `a, b, c, d, e and 2 more`, each name cut at `limit`.
-fn named(users: &BTreeSet<String>, limit: usize) -> String {
-    /// More names than this tell a reader nothing more.
+/// `a, b, c, d, e and 2 more`, each name truncated at `limit`.
+fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
+    /// How many users a message names.
     const MAX_NAMES: usize = 5;
-    let names: Vec<String> = users.iter().map(|name| cut(name, limit)).collect();
+    let names: Vec<String> = users.iter().map(|name| truncate(name, limit)).collect();
     and_more(&names, MAX_NAMES)
 }

@@ -2,7 +2,7 @@
 
 use crate::model::tree::Tree;
 
-use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
+use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
 
 /// The value of a label; `None` when it is absent or empty.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn text_at<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
     object.at(path).and_then(Tree::text)
 }
 
-/// Whether something is on that is off unless somebody says so.
+/// Whether a field that is false by default is true.
 #[must_use]
 pub fn is_true(object: &Tree, path: &[&str]) -> bool {
     object.at(path) == Some(&Tree::Boolean(true))
@@ -31,7 +31,7 @@ pub fn skills(object: &Tree) -> &[Tree] {
 /// The index of the skill that turns private memory on.
 #[must_use]
 pub fn memory_skill(skills: &[Tree]) -> Option<usize> {
-    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY))
+    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY_SKILL))
 }
 
 /// Whether private memory is on.
@@ -40,15 +40,15 @@ pub fn has_memory(object: &Tree) -> bool {
     memory_skill(skills(object)).is_some()
 }
 
-/// Whether the older memory in a ConfigMap is on: so it is wherever `spec.memory` stands and says
-/// nothing else, by the default of the CRD's schema.
+/// Whether the older memory in a ConfigMap is on: with `spec.memory` it is on by
+/// default, from the CRD's schema.
 #[must_use]
 pub fn has_legacy_memory(agent: &Tree) -> bool {
     let memory = agent.at(&["spec", "memory"]).filter(|memory| memory.is_object());
     memory.is_some_and(|memory| memory.get("enabled") != Some(&Tree::Boolean(false)))
 }
 
-/// Whether the Agent asks for its runs not to be remembered by themselves.
+/// Whether the Agent disables storing its runs automatically.
 #[must_use]
 pub fn auto_store_off(agent: &Tree) -> bool {
     agent.at(&["spec", "memory", "autoStore"]) == Some(&Tree::Boolean(false))
@@ -60,14 +60,13 @@ pub fn agent_ref(run: &Tree) -> Option<&str> {
     text_at(run, &["spec", "agentRef"]).or_else(|| text_at(run, &["spec", "instanceRef"]))
 }
 
-/// Whether an AgentRun without skills takes those of its Agent.
+/// Whether an AgentRun without skills inherits those of its Agent.
 #[must_use]
-pub fn takes_skills(run: &Tree) -> bool {
+pub fn inherits_skills(run: &Tree) -> bool {
     label(run, SOURCE_LABEL) != Some(WEB_PROXY)
 }
 
-/// The name of the Ensemble: the Agent's word counts more than the run's, and today's label more
-/// than the old one.
+/// The name of the Ensemble. The Agent's label overrides the run's, and the current label the old one.
 #[must_use]
 pub fn ensemble_name<'t>(agent: Option<&'t Tree>, run: Option<&'t Tree>) -> Option<&'t str> {
     let of = |key| agent.and_then(|agent| label(agent, key)).or_else(|| run.and_then(|run| label(run, key)));

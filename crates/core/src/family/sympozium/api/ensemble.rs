@@ -13,20 +13,20 @@ pub struct Ensemble<'t> {
     /// The field that lists the configs: today's name or the old one.
     pub configs_field: &'static str,
     /// The agents that it makes.
-    pub configs: Vec<Config<'t>>,
+    pub configs: Vec<AgentConfig<'t>>,
     /// The names of configs that are left out.
     pub excluded: Vec<&'t str>,
-    /// Who works with whom.
-    pub relationships: Vec<Edge<'t>>,
+    /// The relationships between its agents.
+    pub relationships: Vec<Relationship<'t>>,
     /// The name of the stimulus.
     pub stimulus: Option<&'t str>,
     /// `spec.sharedMemory`.
-    pub shared: Option<Shared<'t>>,
+    pub shared: Option<SharedMemory<'t>>,
 }
 
 /// One of the agents that an Ensemble makes.
 #[derive(Debug, Clone, Copy)]
-pub struct Config<'t> {
+pub struct AgentConfig<'t> {
     /// Its place in the list.
     pub index: usize,
     /// Its name.
@@ -37,7 +37,7 @@ pub struct Config<'t> {
 
 /// A relationship.
 #[derive(Debug, Clone, Copy)]
-pub struct Edge<'t> {
+pub struct Relationship<'t> {
     /// Its place in the list.
     pub index: usize,
     /// Where it starts.
@@ -50,49 +50,49 @@ pub struct Edge<'t> {
 
 /// `spec.sharedMemory`.
 #[derive(Debug)]
-pub struct Shared<'t> {
+pub struct SharedMemory<'t> {
     /// Whether it is on.
     pub enabled: bool,
     /// The size of its volume, the default applied.
     pub storage_size: &'t str,
-    /// Who may do what.
-    pub rules: Vec<Rule<'t>>,
-    /// What is let through.
+    /// The access rules.
+    pub rules: Vec<AccessRule<'t>>,
+    /// The membrane.
     pub membrane: Option<Membrane<'t>>,
 }
 
 /// One of the `accessRules`.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule<'t> {
+pub struct AccessRule<'t> {
     /// Its place in the list.
     pub index: usize,
-    /// Whom it is for.
+    /// The config that it applies to.
     pub agent_config: Option<&'t str>,
     /// The same under its old name.
     pub persona: Option<&'t str>,
-    /// What is allowed, as it stands there.
+    /// The access, unparsed.
     pub access: Option<&'t str>,
 }
 
 /// `spec.sharedMemory.membrane`.
 #[derive(Debug)]
 pub struct Membrane<'t> {
-    /// What entries are when nothing else is said.
+    /// The default visibility of entries.
     pub default_visibility: Option<&'t str>,
-    /// What is said for single configs.
-    pub permeability: Vec<Permeability<'t>>,
-    /// Who trusts whom.
-    pub groups: Vec<Group<'t>>,
+    /// The rules for single configs.
+    pub permeability: Vec<PermeabilityRule<'t>>,
+    /// The trust groups.
+    pub groups: Vec<TrustGroup<'t>>,
     /// All of it.
     pub tree: &'t Tree,
 }
 
 /// One of the `permeability` rules.
 #[derive(Debug)]
-pub struct Permeability<'t> {
+pub struct PermeabilityRule<'t> {
     /// Its place in the list.
     pub index: usize,
-    /// Whom it is for.
+    /// The config that it applies to.
     pub config: Option<&'t str>,
     /// What its entries are.
     pub visibility: Option<&'t str>,
@@ -104,7 +104,7 @@ pub struct Permeability<'t> {
 
 /// One of the `trustGroups`.
 #[derive(Debug)]
-pub struct Group<'t> {
+pub struct TrustGroup<'t> {
     /// Its place in the list.
     pub index: usize,
     /// Its name.
@@ -121,32 +121,32 @@ impl<'t> Ensemble<'t> {
         let configs_field = if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" };
         Self {
             configs_field,
-            configs: list(object, &["spec", configs_field], |index, tree| Config {
+            configs: list(object, &["spec", configs_field], |index, tree| AgentConfig {
                 index,
                 name: text_at(tree, &["name"]),
                 tree,
             }),
             excluded: texts(object, &["spec", "excludePersonas"]),
-            relationships: list(object, &["spec", "relationships"], |index, tree| Edge {
+            relationships: list(object, &["spec", "relationships"], |index, tree| Relationship {
                 index,
                 source: text_at(tree, &["source"]),
                 target: text_at(tree, &["target"]),
                 kind: text_at(tree, &["type"]),
             }),
             stimulus: text_at(object, &["spec", "stimulus", "name"]),
-            shared: section(object, &["spec", "sharedMemory"]).map(Shared::read),
+            shared: section(object, &["spec", "sharedMemory"]).map(SharedMemory::read),
         }
     }
 
     /// Whether it has a config of this name.
     #[must_use]
-    pub fn knows(&self, config: &str) -> bool {
+    pub fn has_config(&self, config: &str) -> bool {
         self.config(config).is_some()
     }
 
     /// The first config of this name.
     #[must_use]
-    pub fn config(&self, name: &str) -> Option<&Config<'t>> {
+    pub fn config(&self, name: &str) -> Option<&AgentConfig<'t>> {
         self.configs.iter().find(|config| config.name == Some(name))
     }
 
@@ -158,30 +158,30 @@ impl<'t> Ensemble<'t> {
 
     /// Whether the shared memory is on.
     #[must_use]
-    pub fn shares(&self) -> bool {
+    pub fn shares_memory(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.enabled)
     }
 }
 
-impl<'t> Config<'t> {
+impl<'t> AgentConfig<'t> {
     /// Whether its memory was switched off.
     #[must_use]
-    pub fn memory_off(&self) -> bool {
+    pub fn memory_disabled(&self) -> bool {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
     }
 
-    /// What it shall remember from the start, blank seeds left out.
+    /// Its first memories, without blank ones.
     pub fn seeds(&self) -> impl Iterator<Item = &'t str> {
         texts(self.tree, &["memory", "seeds"]).into_iter().filter(|seed| !seed.trim().is_empty())
     }
 }
 
-impl<'t> Shared<'t> {
+impl<'t> SharedMemory<'t> {
     fn read(tree: &'t Tree) -> Self {
         Self {
             enabled: is_true(tree, &["enabled"]),
             storage_size: text_at(tree, &["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
-            rules: list(tree, &["accessRules"], |index, tree| Rule {
+            rules: list(tree, &["accessRules"], |index, tree| AccessRule {
                 index,
                 agent_config: text_at(tree, &["agentConfig"]),
                 persona: text_at(tree, &["persona"]),
@@ -193,21 +193,21 @@ impl<'t> Shared<'t> {
 
     /// The first rule for a config.
     #[must_use]
-    pub fn rule(&self, config: &str) -> Option<&Rule<'t>> {
+    pub fn rule(&self, config: &str) -> Option<&AccessRule<'t>> {
         self.rules.iter().find(|rule| rule.config() == Some(config))
     }
 }
 
-impl<'t> Rule<'t> {
-    /// Whom it is for: today's field counts more than the old one. `None` when both are absent or
-    /// empty.
+impl<'t> AccessRule<'t> {
+    /// The config that it applies to; the current field overrides the old one. `None` if both are absent
+    /// or empty.
     #[must_use]
     pub fn config(&self) -> Option<&'t str> {
-        let filled = |name: &&str| !name.is_empty();
-        self.agent_config.filter(filled).or_else(|| self.persona.filter(filled))
+        let non_empty = |name: &&str| !name.is_empty();
+        self.agent_config.filter(non_empty).or_else(|| self.persona.filter(non_empty))
     }
 
-    /// What is allowed, the default applied.
+    /// The access, with the default applied.
     #[must_use]
     pub fn access(&self) -> &'t str {
         self.access.filter(|access| !access.is_empty()).unwrap_or(ACCESSES[0])
@@ -218,14 +218,14 @@ impl<'t> Membrane<'t> {
     fn read(tree: &'t Tree) -> Self {
         Self {
             default_visibility: text_at(tree, &["defaultVisibility"]),
-            permeability: list(tree, &["permeability"], |index, tree| Permeability {
+            permeability: list(tree, &["permeability"], |index, tree| PermeabilityRule {
                 index,
                 config: text_at(tree, &["agentConfig"]),
                 visibility: text_at(tree, &["defaultVisibility"]),
                 expose_tags: texts(tree, &["exposeTags"]),
                 accept_tags: texts(tree, &["acceptTags"]),
             }),
-            groups: list(tree, &["trustGroups"], |index, tree| Group {
+            groups: list(tree, &["trustGroups"], |index, tree| TrustGroup {
                 index,
                 name: text_at(tree, &["name"]),
                 members: texts(tree, &["agentConfigs"]),

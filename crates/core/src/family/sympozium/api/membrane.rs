@@ -1,4 +1,4 @@
-//! What the membrane means for one agent: rules, relationships and defaults taken together.
+//! What the membrane means for one agent: rules, relationships and defaults combined.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::ensemble::{Ensemble, Membrane};
 
 /// What decides the visibility of an agent's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum VisibilitySource {
     /// The rule of this index.
     Rule(usize),
     /// The agent's relationships: there are no rules at all.
@@ -18,46 +18,46 @@ pub enum Source {
 
 /// What an agent shows and sees.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Permeation<'t> {
+pub struct EffectivePermeability<'t> {
     /// What its entries are.
     pub visibility: &'t str,
     /// What decides this.
-    pub source: Source,
+    pub source: VisibilitySource,
     /// What it gets to see; empty is all.
     pub accept_tags: Vec<&'t str>,
     /// What of its entries is shown; empty is all.
     pub expose_tags: Vec<&'t str>,
 }
 
-/// What holds for the agent of a config; for one of which the config is not known only the default.
+/// The permeability for the agent of a config; only the default if the config is not known.
 #[must_use]
-pub fn permeation<'t>(
+pub fn effective_permeability<'t>(
     ensemble: &Ensemble<'t>,
     membrane: &Membrane<'t>,
     config: Option<&str>,
-) -> Permeation<'t> {
-    let filled = |visibility: &&str| !visibility.is_empty();
-    let default = membrane.default_visibility.filter(filled).unwrap_or(VISIBILITIES[0]);
-    let plain = |visibility, source| Permeation {
+) -> EffectivePermeability<'t> {
+    let non_empty = |visibility: &&str| !visibility.is_empty();
+    let default = membrane.default_visibility.filter(non_empty).unwrap_or(VISIBILITIES[0]);
+    let without_tags = |visibility, source| EffectivePermeability {
         visibility,
         source,
         accept_tags: Vec::new(),
         expose_tags: Vec::new(),
     };
-    let Some(config) = config else { return plain(default, Source::Default) };
+    let Some(config) = config else { return without_tags(default, VisibilitySource::Default) };
     if membrane.permeability.is_empty() && !ensemble.relationships.is_empty() {
-        return derived(ensemble, config).map_or_else(
-            || plain(default, Source::Default),
-            |visibility| plain(visibility, Source::Relationships),
+        return derived_visibility(ensemble, config).map_or_else(
+            || without_tags(default, VisibilitySource::Default),
+            |visibility| without_tags(visibility, VisibilitySource::Relationships),
         );
     }
     let Some(rule) = membrane.permeability.iter().find(|rule| rule.config == Some(config)) else {
-        return plain(default, Source::Default);
+        return without_tags(default, VisibilitySource::Default);
     };
-    let own = rule.visibility.filter(filled);
-    Permeation {
+    let own = rule.visibility.filter(non_empty);
+    EffectivePermeability {
         visibility: own.unwrap_or(default),
-        source: if own.is_some() { Source::Rule(rule.index) } else { Source::Default },
+        source: if own.is_some() { VisibilitySource::Rule(rule.index) } else { VisibilitySource::Default },
         accept_tags: rule.accept_tags.clone(),
         expose_tags: rule.expose_tags.clone(),
     }
@@ -65,14 +65,19 @@ pub fn permeation<'t>(
 
 /// The visibility that follows from an agent's relationships; `None` leaves it to the default.
 /// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
-fn derived(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
-    let edges = || ensemble.relationships.iter();
-    let starts = |kind| edges().any(|edge| edge.source == Some(config) && edge.kind == Some(kind));
+fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
+    let relationships = || ensemble.relationships.iter();
+    let starts = |kind| {
+        relationships()
+            .any(|relationship| relationship.source == Some(config) && relationship.kind == Some(kind))
+    };
     if starts("delegation") {
         Some("trusted")
-    } else if edges().any(|edge| edge.target == Some(config) && edge.kind == Some("supervision")) {
+    } else if relationships()
+        .any(|relationship| relationship.target == Some(config) && relationship.kind == Some("supervision"))
+    {
         Some("public")
-    } else if !edges().any(|edge| edge.source == Some(config)) {
+    } else if !relationships().any(|relationship| relationship.source == Some(config)) {
         Some("private")
     } else {
         None
@@ -87,12 +92,12 @@ pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str)
     let mut peers = BTreeSet::new();
     if membrane.groups.is_empty() {
         let close = |kind: Option<&str>| matches!(kind, Some("delegation" | "supervision"));
-        for edge in ensemble.relationships.iter().filter(|edge| close(edge.kind)) {
-            if edge.source == Some(config) {
-                peers.extend(edge.target);
+        for relationship in ensemble.relationships.iter().filter(|relationship| close(relationship.kind)) {
+            if relationship.source == Some(config) {
+                peers.extend(relationship.target);
             }
-            if edge.target == Some(config) {
-                peers.extend(edge.source);
+            if relationship.target == Some(config) {
+                peers.extend(relationship.source);
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Which memory a pod gets: what belongs to it is its AgentRun, its Agent and its Ensemble, all in its own namespace.
+//! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
-use crate::family::inject::{Unmet, label, unmet};
+use crate::family::inject::{Unmet, label_pointer, unmet};
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
@@ -11,7 +11,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{
-    agent_ref, config_name, ensemble_name, has_legacy_memory, memory_skill, skills, takes_skills,
+    agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
 };
 use super::super::api::ensemble::Ensemble;
 use super::super::api::{AGENT_RUN, RUN_LABEL};
@@ -19,7 +19,7 @@ use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND,
 use super::super::lookup;
 use super::recognise::instance_label;
 
-/// What belongs to a pod, and which memory is on.
+/// The objects of a pod, and the memories that are on.
 pub(super) struct Found<'s> {
     /// The name of the agent.
     pub(super) instance: String,
@@ -40,8 +40,8 @@ pub(super) struct Found<'s> {
 }
 
 impl Found<'_> {
-    /// Whether there is any memory to be had.
-    pub(super) const fn anything(&self) -> bool {
+    /// Whether any memory is on.
+    pub(super) const fn has_memory(&self) -> bool {
         self.private.is_some() || self.legacy || self.shared
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn find<'s>(
     let agent = match lookup::agent(namespace, instance, state) {
         Lookup::Found(agent) => Some(agent),
         Lookup::Absent => None,
-        Lookup::Unknown => return Err(not_known("Agent", instance, instance_label())),
+        Lookup::Unknown => return Err(lookup_failed("Agent", instance, instance_label())),
     };
     let mut found = Found {
         instance: instance.to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn find<'s>(
     };
     match agent {
         Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
-        None => found.without_agent(),
+        None => found.add_missing_agent(),
     }
     Ok(found)
 }
@@ -83,11 +83,11 @@ fn find_run<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<Option<&'s Object>, Unmet> {
     let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let at = label(RUN_LABEL);
+    let at = label_pointer(RUN_LABEL);
     let run = match state.get(&AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),
-        Lookup::Unknown => return Err(not_known("AgentRun", name, at)),
+        Lookup::Unknown => return Err(lookup_failed("AgentRun", name, at)),
     };
     match agent_ref(&run.tree) {
         Some(agent) if agent != instance => {
@@ -106,8 +106,8 @@ fn find_run<'s>(
 /// The run's own skills count; without any it takes its agent's.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
     let own = run.filter(|run| !skills(&run.tree).is_empty());
-    let takes = run.is_none_or(|run| takes_skills(&run.tree));
-    let object = own.or_else(|| agent.filter(|_| takes))?;
+    let inherits = run.is_none_or(|run| inherits_skills(&run.tree));
+    let object = own.or_else(|| agent.filter(|_| inherits))?;
     let index = memory_skill(skills(&object.tree))?;
     Some((object, format!("spec.skills[{index}].skillPackRef")))
 }
@@ -123,7 +123,7 @@ fn find_ensemble<'s>(
     let Some(name) = ensemble_name(Some(&agent.tree), run) else { return };
     match lookup::ensemble(namespace, name, state) {
         Lookup::Found(ensemble) => {
-            found.shared = Ensemble::read(&ensemble.tree).shares();
+            found.shared = Ensemble::read(&ensemble.tree).shares_memory();
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
@@ -138,8 +138,8 @@ fn find_ensemble<'s>(
 }
 
 impl Found<'_> {
-    /// A name that no object can have makes no names of Services and claims either.
-    fn without_agent(&mut self) {
+    /// Reports the missing Agent. Private memory needs a valid name for its Service and claim.
+    fn add_missing_agent(&mut self) {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
         }
@@ -148,8 +148,8 @@ impl Found<'_> {
     }
 }
 
-/// An object that could not be looked up decides nothing.
-pub(super) fn not_known(kind: &str, name: &str, at: Pointer) -> Unmet {
+/// The result for an object that could not be looked up.
+pub(super) fn lookup_failed(kind: &str, name: &str, at: Pointer) -> Unmet {
     let message = format!("{kind} {} could not be looked up", quoted(name));
     unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, message)
 }

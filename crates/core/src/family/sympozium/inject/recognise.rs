@@ -1,6 +1,6 @@
-//! Whether a pod runs an agent, and whose: its labels say it.
+//! Recognises agent pods by their labels.
 
-use crate::family::inject::label;
+use crate::family::inject::label_pointer;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 
@@ -12,7 +12,7 @@ pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     pod.label(INSTANCE_LABEL).filter(|name| is_run && !name.is_empty())
 }
 
-/// Where a pod names its agent.
+/// The pointer to the label that names the agent.
 pub(super) fn instance_label() -> Pointer {
-    label(INSTANCE_LABEL)
+    label_pointer(INSTANCE_LABEL)
 }

@@ -1,4 +1,4 @@
-//! What the memories of a pod want in it.
+//! What a pod should have for its memories.
 //!
 //! Private memory is a service of its own ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
 //! says; shared memory is always a service; the older memory in a ConfigMap is a volume ([`legacy`]).
@@ -9,9 +9,9 @@ mod mode;
 mod service;
 mod sidecar;
 
-use crate::family::inject::env::{self, Existing, Place, Variable};
-use crate::family::inject::parts::{Mounts, Part, PodParts, WantedParts};
-use crate::family::inject::{Unmet, Wanted, WantedInContainer, field, resource};
+use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
+use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use crate::family::inject::{Unmet, Wanted, WantedInContainer, field_origin, resource_name};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::Object;
@@ -20,7 +20,7 @@ use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use self::mode::{Mode, mode};
+use self::mode::{Mode, private_mode};
 use super::super::api::CONFIG_LABEL;
 use super::super::api::agent::auto_store_off;
 use super::super::api::ensemble::Ensemble;
@@ -29,45 +29,45 @@ use super::super::variables::{self, AUTO_STORE, INSTANCE};
 use super::find::Found;
 use super::recognise::instance_label;
 
-/// What the names of all variables start with.
+/// The prefixes of all variables.
 const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
 
 /// A pod, and the container of the agent in it.
-pub(super) struct PodToFill<'p> {
+pub(super) struct PodContext<'p> {
     pub(super) pod: &'p Pod<'p>,
-    pub(super) parts: &'p PodParts<'p>,
-    /// Which of the containers is the agent's.
+    pub(super) parts: &'p ExistingParts<'p>,
+    /// The index of the agent's container.
     pub(super) index: usize,
     pub(super) container: &'p Container<'p>,
-    pub(super) mounts: Mounts<'p>,
+    pub(super) mounts: ExistingMounts<'p>,
     pub(super) namespace: &'p str,
 }
 
-/// What the pod shall have.
+/// What the pod should have.
 pub(super) fn want<'p, 's>(
-    pod: PodToFill<'p>,
+    pod: PodContext<'p>,
     found: Found<'s>,
     state: &mut StateReader<'s>,
 ) -> Result<Wanted<'p>, Unmet> {
-    let mut wants = Wants::new(pod, found, &state.settings().sympozium);
-    wants.legacy();
-    wants.private(state)?;
-    wants.shared();
-    Ok(wants.wanted())
+    let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
+    builder.legacy();
+    builder.private(state)?;
+    builder.shared();
+    Ok(builder.wanted())
 }
 
 /// What is wanted so far.
-struct Wants<'p, 's> {
-    pod: PodToFill<'p>,
-    existing: Existing<'p>,
+struct WantedBuilder<'p, 's> {
+    pod: PodContext<'p>,
+    existing: ExistingEnv<'p>,
     found: Found<'s>,
-    /// Whether the agent gets its private memory: nothing stands in its way.
+    /// Whether the agent gets its private memory, without any conflict.
     private_on: bool,
-    /// All variables that the memory wants, in order.
+    /// All variables for the memory, in order.
     variables: Vec<Variable<'static>>,
     parts: WantedParts,
     /// Mounts of the agent, named by their path.
-    mounts: Vec<Part>,
+    mounts: Vec<WantedPart>,
     unmet: Vec<Finding>,
     warnings: Vec<Finding>,
     /// The images of what is added, as they were chosen.
@@ -75,10 +75,10 @@ struct Wants<'p, 's> {
     memory_image: String,
 }
 
-impl<'p, 's> Wants<'p, 's> {
-    fn new(pod: PodToFill<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
+impl<'p, 's> WantedBuilder<'p, 's> {
+    fn new(pod: PodContext<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
-        let existing = Existing::of(pod.container, &PREFIXES);
+        let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
             pod,
             existing,
@@ -96,13 +96,13 @@ impl<'p, 's> Wants<'p, 's> {
 
     /// All of it. Whatever is missing refuses a pod that requires its memory.
     fn wanted(mut self) -> Wanted<'p> {
-        let memory = self.memories();
+        let memory = self.memory_names();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
-        let PodToFill { parts, index, container, mounts, .. } = self.pod;
+        let PodContext { parts, index, container, mounts, .. } = self.pod;
         let mounts = (self.mounts, mounts);
-        let place = Place::Front;
-        let agent = WantedInContainer { index, container, existing: self.existing, env, place, mounts };
+        let position = Position::Front;
+        let agent = WantedInContainer { index, container, existing: self.existing, env, position, mounts };
         Wanted {
             memory,
             containers: vec![agent],
@@ -116,15 +116,15 @@ impl<'p, 's> Wants<'p, 's> {
     /// The agent's name goes along with the first of the other variables.
     fn instance_name(&self) -> Option<Variable<'static>> {
         let first = self.variables.first()?;
-        let resource = self
-            .found
-            .agent
-            .map_or_else(|| std::sync::Arc::clone(&first.origin.resource), |agent| resource("Agent", agent));
-        let origin = field(&resource, "metadata.name");
-        Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).companion())
+        let resource = self.found.agent.map_or_else(
+            || std::sync::Arc::clone(&first.origin.resource),
+            |agent| resource_name("Agent", agent),
+        );
+        let origin = field_origin(&resource, "metadata.name");
+        Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).only_with_others())
     }
 
-    fn memories(&self) -> Vec<String> {
+    fn memory_names(&self) -> Vec<String> {
         let has_own = self.found.private.is_some() || self.found.legacy;
         let agent = has_own.then(|| format!("Agent/{}", self.found.instance));
         let ensemble = self.found.ensemble.filter(|_| self.found.shared);
@@ -135,7 +135,7 @@ impl<'p, 's> Wants<'p, 's> {
     fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
         let origin = self.private_origin(object, &field);
-        match mode(self, state)? {
+        match private_mode(self, state)? {
             Mode::Service => self.private_service(&origin),
             Mode::SidecarPresent => self.private_sidecar_url(&origin),
             Mode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
@@ -146,13 +146,13 @@ impl<'p, 's> Wants<'p, 's> {
     fn private_origin(&self, object: &Object, field: &str) -> Origin {
         let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
         let kind = if is_agent { "Agent" } else { "AgentRun" };
-        self::field(&resource(kind, object), field.to_owned())
+        field_origin(&resource_name(kind, object), field.to_owned())
     }
 
     /// The last variable of private memory, which comes behind those of the shared one.
     fn auto_store(&self) -> Option<Variable<'static>> {
         let agent = self.found.agent.filter(|agent| auto_store_off(&agent.tree))?;
-        let origin = field(&resource("Agent", agent), "spec.memory.autoStore");
+        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.autoStore");
         self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
     }
 
@@ -162,7 +162,7 @@ impl<'p, 's> Wants<'p, 's> {
             self.variables.extend(self.auto_store());
             return;
         };
-        self.variables.extend(variables::shared(ensemble, self.pod.namespace, self.found.config));
+        self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
         self.variables.extend(self.auto_store());
         let rules = Ensemble::read(&ensemble.tree).shared.is_some_and(|shared| !shared.rules.is_empty());
         if rules && self.found.config.is_none() {
@@ -174,13 +174,13 @@ impl<'p, 's> Wants<'p, 's> {
         self.shared_service(ensemble);
     }
 
-    fn want(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
+    fn add_variable(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
         self.variables.push(Variable::literal(name, value, origin.clone()));
     }
 
     /// The pointer to the agent's entry for a variable, or else to the list.
     fn env_entry(&self, name: &str) -> Pointer {
-        let list = env::list(self.pod.index);
+        let list = env::pointer(self.pod.index);
         self.existing.get(name).map_or_else(|| list.clone(), |(index, _)| list.index(index))
     }
 }

@@ -1,10 +1,10 @@
-//! What is wrong with the rules of access to shared memory.
+//! Validates the access rules of shared memory.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
 use super::super::api::ACCESSES;
-use super::super::api::ensemble::{Ensemble, Rule, Shared};
+use super::super::api::ensemble::{AccessRule, Ensemble, SharedMemory};
 use super::super::codes::{
     ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
     ACCESS_UNCOVERED, ACCESS_UNSUPPORTED,
@@ -16,18 +16,18 @@ pub(super) fn pointer() -> Pointer {
     Pointer::new("/spec/sharedMemory/accessRules")
 }
 
-pub(super) fn findings(ensemble: &Ensemble<'_>, shared: &Shared<'_>) -> Vec<Finding> {
+pub(super) fn findings(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Vec<Finding> {
     let list = pointer();
     let mut findings = Vec::new();
     for rule in &shared.rules {
         let here = list.index(rule.index);
         findings.extend(unsupported(&ACCESS_UNSUPPORTED, &here.key("access"), rule.access, &ACCESSES));
         match rule.config() {
-            None => findings.push(for_nobody(rule, &here)),
+            None => findings.push(without_config(rule, &here)),
             Some(name) => {
-                findings.extend(two_names(rule, &here));
-                findings.extend(unknown(ensemble, rule, name, &here));
-                findings.extend(second(shared, rule, name, &here));
+                findings.extend(conflicting_names(rule, &here));
+                findings.extend(unknown_config(ensemble, rule, name, &here));
+                findings.extend(duplicate(shared, rule, name, &here));
             }
         }
     }
@@ -36,22 +36,27 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, shared: &Shared<'_>) -> Vec<Find
 }
 
 /// The schema asks for a name; upstream never applies a rule with an empty one.
-fn for_nobody(rule: &Rule<'_>, here: &Pointer) -> Finding {
+fn without_config(rule: &AccessRule<'_>, here: &Pointer) -> Finding {
     let message = format!("{}: Required value", here.key("agentConfig").field());
     let absent = rule.agent_config.is_none() && rule.persona.is_none();
     let finding = if absent { Finding::deny } else { Finding::warn };
     finding(&ACCESS_CONFIG_REQUIRED, here.clone(), message)
 }
 
-fn two_names(rule: &Rule<'_>, here: &Pointer) -> Option<Finding> {
+fn conflicting_names(rule: &AccessRule<'_>, here: &Pointer) -> Option<Finding> {
     let (today, old) = (rule.agent_config?, rule.persona?);
     let text = format!("agentConfig {} and persona {} differ", quoted(today), quoted(old));
     let differ = today != old && !today.is_empty() && !old.is_empty();
     differ.then(|| warn(&ACCESS_CONFIG_CONFLICT, here, &text).help("agentConfig wins"))
 }
 
-fn unknown(ensemble: &Ensemble<'_>, rule: &Rule<'_>, name: &str, here: &Pointer) -> Option<Finding> {
-    if ensemble.knows(name) {
+fn unknown_config(
+    ensemble: &Ensemble<'_>,
+    rule: &AccessRule<'_>,
+    name: &str,
+    here: &Pointer,
+) -> Option<Finding> {
+    if ensemble.has_config(name) {
         return None;
     }
     let today = rule.agent_config.is_some_and(|name| !name.is_empty());
@@ -62,14 +67,19 @@ fn unknown(ensemble: &Ensemble<'_>, rule: &Rule<'_>, name: &str, here: &Pointer)
     )
 }
 
-fn second(shared: &Shared<'_>, rule: &Rule<'_>, name: &str, here: &Pointer) -> Option<Finding> {
+fn duplicate(
+    shared: &SharedMemory<'_>,
+    rule: &AccessRule<'_>,
+    name: &str,
+    here: &Pointer,
+) -> Option<Finding> {
     let first = shared.rule(name).filter(|first| first.index != rule.index)?;
     let finding = warn(&ACCESS_DUPLICATE, here, &format!("Duplicate value: {}", quoted(name)));
     Some(finding.help("the first rule wins").related(pointer().index(first.index), "the rule that counts"))
 }
 
 /// Where all rules are read-only they are exceptions, and those without one are meant to write.
-fn uncovered(ensemble: &Ensemble<'_>, shared: &Shared<'_>) -> Vec<Finding> {
+fn uncovered(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Vec<Finding> {
     if !shared.rules.iter().any(|rule| rule.access() == ACCESSES[0]) {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an Agent.
+//! Validates an Agent.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -12,7 +12,7 @@ use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
     SKILL_REMOVED,
 };
-use super::{configs, environment, names, plain, skills, volumes, warn};
+use super::{configs, environment, names, skills, volumes, warn, without_quotes};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
@@ -29,12 +29,12 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// What goes with an Agent.
+/// What is deleted with an Agent.
 pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     if !has_memory(subject.object) {
         return Vec::new();
     }
-    let name = plain(subject.name);
+    let name = without_quotes(subject.name);
     let message = format!("PVC {name}-memory-db will be deleted with all memories of this agent");
     vec![Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message)]
 }

@@ -1,4 +1,4 @@
-//! What is wrong with the list of configs.
+//! Validates the list of configs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
-use super::super::api::ensemble::{Config, Ensemble};
+use super::super::api::ensemble::{AgentConfig, Ensemble};
 use super::super::codes::{
     CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
     SKILLS_OBJECT_FORM, TYPE_INVALID,
@@ -37,7 +37,7 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
 
 /// Two entries of one name make one Agent; where they differ they overwrite each other for ever.
 fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
-    let mut first: BTreeMap<&str, &Config<'_>> = BTreeMap::new();
+    let mut first: BTreeMap<&str, &AgentConfig<'_>> = BTreeMap::new();
     let mut findings = Vec::new();
     for config in &ensemble.configs {
         let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
@@ -58,8 +58,8 @@ fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A plain name is what the CRD's schema wants; an object is what people copy from Agents.
-fn skills(config: &Config<'_>, list: &Pointer) -> Vec<Finding> {
+/// The CRD's schema requires a plain name, but users copy objects from Agents.
+fn skills(config: &AgentConfig<'_>, list: &Pointer) -> Vec<Finding> {
     let skills = config.tree.get("skills").map(Tree::elements).unwrap_or_default();
     let finding = |(index, skill): (usize, &Tree)| match skill {
         Tree::Text(_) => None,
@@ -76,7 +76,7 @@ fn skills(config: &Config<'_>, list: &Pointer) -> Vec<Finding> {
     skills.iter().enumerate().filter_map(finding).collect()
 }
 
-fn memory(config: &Config<'_>, here: &Pointer) -> Vec<Finding> {
+fn memory(config: &AgentConfig<'_>, here: &Pointer) -> Vec<Finding> {
     let Some(memory) = config.tree.get("memory") else { return Vec::new() };
     let mut findings: Vec<Finding> = max_size(memory, here).into_iter().collect();
     let seeds = memory.get("seeds").map(Tree::elements).unwrap_or_default();
@@ -85,7 +85,7 @@ fn memory(config: &Config<'_>, here: &Pointer) -> Vec<Finding> {
             findings.push(warn(&SEEDS_EMPTY, &here.key("seeds").index(index), "the seed is blank"));
         }
     }
-    if !seeds.is_empty() && config.memory_off() {
+    if !seeds.is_empty() && config.memory_disabled() {
         findings.push(warn(&SEEDS_DISABLED, here, "seeds have no effect while enabled is false"));
     }
     findings
@@ -95,16 +95,16 @@ fn memory(config: &Config<'_>, here: &Pointer) -> Vec<Finding> {
 pub(super) fn max_size(memory: &Tree, here: &Pointer) -> Option<Finding> {
     /// KiB that a ConfigMap holds.
     /// Source: Kubernetes documentation, ConfigMaps.
-    const LARGEST: i64 = 1024;
+    const MAX_CONFIG_MAP_KIB: i64 = 1024;
     let size = memory.get("maxSizeKB").and_then(Tree::integer)?;
     let at = here.key("maxSizeKB");
     match size {
         ..0 => Some(warn(&MAX_SIZE, &at, &format!("{size} has no effect"))),
-        0..=LARGEST => None,
+        0..=MAX_CONFIG_MAP_KIB => None,
         _ => Some(warn(
             &MAX_SIZE,
             &at,
-            &format!("{size} has no effect: a ConfigMap holds {LARGEST} KiB at most"),
+            &format!("{size} has no effect: a ConfigMap holds {MAX_CONFIG_MAP_KIB} KiB at most"),
         )),
     }
 }

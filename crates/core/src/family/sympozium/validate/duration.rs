@@ -23,7 +23,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// One number with its unit, and what stands behind it.
+/// One number with its unit, and the rest of the text.
 fn term(text: &str) -> Option<(i128, &str)> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {
@@ -35,16 +35,16 @@ fn term(text: &str) -> Option<(i128, &str)> {
     }
     let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
     let (unit, behind) = rest.split_at(end);
-    let unit = unit_of(unit)?;
+    let unit = parse_unit(unit)?;
     let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok().filter(|n| *n <= 1 << 63)? };
-    Some((whole.checked_mul(unit)?.checked_add(part_of(unit, fraction)?)?, behind))
+    Some((whole.checked_mul(unit)?.checked_add(fraction_of(unit, fraction)?)?, behind))
 }
 
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-fn unit_of(name: &str) -> Option<i128> {
+fn parse_unit(name: &str) -> Option<i128> {
     Some(match name {
         "ns" => 1,
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
@@ -58,10 +58,11 @@ fn unit_of(name: &str) -> Option<i128> {
 
 /// The part of a unit that the digits behind the point stand for, rounded down. More digits than
 /// this tell no nanoseconds apart.
-fn part_of(unit: i128, fraction: &str) -> Option<i128> {
-    const DIGITS: u32 = 18;
-    let kept: String = fraction.chars().chain(std::iter::repeat('0')).take(DIGITS as usize).collect();
-    Some(kept.parse::<i128>().ok()?.checked_mul(unit)? / 10_i128.pow(DIGITS))
+fn fraction_of(unit: i128, fraction: &str) -> Option<i128> {
+    const FRACTION_DIGITS: u32 = 18;
+    let kept: String =
+        fraction.chars().chain(std::iter::repeat('0')).take(FRACTION_DIGITS as usize).collect();
+    Some(kept.parse::<i128>().ok()?.checked_mul(unit)? / 10_i128.pow(FRACTION_DIGITS))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What is wrong with an Ensemble: its shared memory as a whole, and what a change of it does. Its
-//! parts have modules of their own.
+//! Validates an Ensemble: its shared memory as a whole, and the effects of a change. Its parts have their
+//! own modules.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -8,14 +8,15 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{ensemble_name, is_true};
-use super::super::api::ensemble::{Ensemble, Shared};
-use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, RELATIONSHIPS};
+use super::super::api::ensemble::{Ensemble, SharedMemory};
+use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, RELATIONSHIP_TYPES};
 use super::super::codes::{
     EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_TYPE_UNSUPPORTED,
     RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use super::{
-    access, configs, deny, limits, membrane, named, names, not_found, plain, unsupported, volumes, warn,
+    access, configs, deny, limits, list_users, membrane, names, not_found, unsupported, volumes, warn,
+    without_quotes,
 };
 use crate::family::quantity::billionths;
 
@@ -43,16 +44,16 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What goes with an Ensemble, and who will miss it.
+/// What is deleted with an Ensemble, and the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    if !Ensemble::read(subject.object).shares() {
+    if !Ensemble::read(subject.object).shares_memory() {
         return Vec::new();
     }
-    let mut lost = data_loss(subject.name, Pointer::new(SHARED).key("enabled"));
-    if let Some(users) = named("Agent", users(subject, state)) {
-        lost.message = format!("{} of {users}", lost.message);
+    let mut finding = data_loss(subject.name, Pointer::new(SHARED).key("enabled"));
+    if let Some(users) = list_users("Agent", users(subject, state)) {
+        finding.message = format!("{} of {users}", finding.message);
     }
-    vec![lost]
+    vec![finding]
 }
 
 /// The Agents that share the memory.
@@ -64,12 +65,12 @@ fn users(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<String> {
 }
 
 fn data_loss(name: &str, at: Pointer) -> Finding {
-    let name = plain(name);
+    let name = without_quotes(name);
     let message = format!("PVC {name}-shared-memory-db will be deleted with all shared memories");
     Finding::warn(&SHARED_MEMORY_DATA_LOSS, at, message)
 }
 
-/// Told once: whoever renames one field will rename them all.
+/// Reported once, since users who rename one field rename them all.
 fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> {
     if *subject.kind == ENSEMBLE_OLD {
         return None;
@@ -97,14 +98,14 @@ fn relationships(ensemble: &Ensemble<'_>) -> Vec<Finding> {
             &RELATIONSHIP_TYPE_UNSUPPORTED,
             &here.key("type"),
             edge.kind,
-            &RELATIONSHIPS,
+            &RELATIONSHIP_TYPES,
         ));
         let stimulus = edge.kind == Some("stimulus");
         let source_known =
-            |name: &str| if stimulus { ensemble.stimulus == Some(name) } else { ensemble.knows(name) };
+            |name: &str| if stimulus { ensemble.stimulus == Some(name) } else { ensemble.has_config(name) };
         let ends = [
             ("source", edge.source.filter(|name| !source_known(name))),
-            ("target", edge.target.filter(|name| !ensemble.knows(name))),
+            ("target", edge.target.filter(|name| !ensemble.has_config(name))),
         ];
         for (field, name) in ends {
             findings.extend(name.map(|name| not_found(&RELATIONSHIP_UNKNOWN, &here.key(field), name)));
@@ -114,7 +115,7 @@ fn relationships(ensemble: &Ensemble<'_>) -> Vec<Finding> {
 }
 
 /// Read only while the shared memory is on: upstream parses it with a call that panics.
-fn storage_size(shared: &Shared<'_>) -> Option<Finding> {
+fn storage_size(shared: &SharedMemory<'_>) -> Option<Finding> {
     let size = shared.storage_size;
     if size.is_empty() || billionths(size).is_some_and(|size| size > 0) {
         return None;
@@ -125,7 +126,7 @@ fn storage_size(shared: &Shared<'_>) -> Option<Finding> {
     Some(finding(&STORAGE_SIZE_INVALID, &at, &text).fingerprint_value(size))
 }
 
-fn without_memory(shared: &Shared<'_>) -> Option<Finding> {
+fn without_memory(shared: &SharedMemory<'_>) -> Option<Finding> {
     if shared.enabled {
         return None;
     }
@@ -141,31 +142,34 @@ fn without_memory(shared: &Shared<'_>) -> Option<Finding> {
 
 fn changes(ensemble: &Ensemble<'_>, subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
     let before = Ensemble::read(old);
-    let mut findings: Vec<Finding> = lost(ensemble, &before, subject, old).into_iter().collect();
+    let mut findings: Vec<Finding> = memory_lost(ensemble, &before, subject, old).into_iter().collect();
     findings.extend(resized(ensemble, &before));
     let at = Pointer::new("/spec/excludePersonas");
     for name in &ensemble.excluded {
-        if !before.excluded.contains(name) && ensemble.knows(name) {
+        if !before.excluded.contains(name) && ensemble.has_config(name) {
             let agent = format!("{}-{name}", subject.name);
-            let text =
-                format!("Agent {} and PVC {}-memory-db will be deleted", quoted(&agent), plain(&agent));
+            let text = format!(
+                "Agent {} and PVC {}-memory-db will be deleted",
+                quoted(&agent),
+                without_quotes(&agent)
+            );
             findings.push(warn(&EXCLUDE_DATA_LOSS, &at, &text));
         }
     }
     findings
 }
 
-fn lost(
+fn memory_lost(
     ensemble: &Ensemble<'_>,
     before: &Ensemble<'_>,
     subject: &Subject<'_>,
     old: &Tree,
 ) -> Option<Finding> {
-    if !before.shares() {
+    if !before.shares_memory() {
         return None;
     }
     let enabled = ["spec", "enabled"];
-    let at = if !ensemble.shares() {
+    let at = if !ensemble.shares_memory() {
         Pointer::new(SHARED).key("enabled")
     } else if is_true(old, &enabled) && !is_true(subject.object, &enabled) {
         Pointer::new("/spec/enabled")
@@ -178,14 +182,14 @@ fn lost(
 /// The volume is made once and never resized.
 fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>) -> Option<Finding> {
     let (new, old) = (ensemble.shared.as_ref()?, before.shared.as_ref()?);
-    let (new_size, old_size) = (size_of(new)?, size_of(old)?);
+    let (new_size, old_size) = (effective_size(new)?, effective_size(old)?);
     let resized = new.enabled && old.enabled && new_size != old_size;
     let at = Pointer::new(SHARED).key("storageSize");
     let text = "the PVC is create-only; it is not resized";
     resized.then(|| warn(&STORAGE_SIZE_CHANGED, &at, text))
 }
 
-fn size_of(shared: &Shared<'_>) -> Option<i128> {
+fn effective_size(shared: &SharedMemory<'_>) -> Option<i128> {
     let size = shared.storage_size;
     billionths(if size.is_empty() { super::super::api::STORAGE_SIZE_DEFAULT } else { size })
 }

@@ -11,7 +11,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{config_name, ensemble_name};
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
 use super::super::lookup;
-use super::super::variables::{PRIVATE_URL, shared_names};
+use super::super::variables::{PRIVATE_URL, shared_variable_names};
 
 /// Of an Agent, or of an AgentRun with its Agent where that is known.
 pub(super) fn findings(
@@ -27,8 +27,8 @@ pub(super) fn findings(
     let mut findings = Vec::new();
     let is_reserved =
         |name: &str| name.starts_with("WORKFLOW_MEMORY_") || name.starts_with("WORKFLOW_MEMBRANE_");
-    let written = if entries.iter().any(|(name, _)| is_reserved(name)) {
-        written(agent, run, namespace, state)
+    let ensemble_variables = if entries.iter().any(|(name, _)| is_reserved(name)) {
+        ensemble_variables(agent, run, namespace, state)
     } else {
         None
     };
@@ -38,7 +38,7 @@ pub(super) fn findings(
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
         if let Some((ensemble, _)) =
-            written.as_ref().filter(|(_, names)| names.iter().any(|known| known == name))
+            ensemble_variables.as_ref().filter(|(_, names)| names.iter().any(|known| known == name))
         {
             let message =
                 format!("{field}[{}] has no effect: set by Ensemble {}", quoted(name), quoted(ensemble));
@@ -49,7 +49,7 @@ pub(super) fn findings(
 }
 
 /// The Ensemble that sets variables of this agent's pods, and which.
-fn written<'s>(
+fn ensemble_variables<'s>(
     agent: Option<&Tree>,
     run: Option<&Tree>,
     namespace: &str,
@@ -57,6 +57,6 @@ fn written<'s>(
 ) -> Option<(&'s str, Vec<Cow<'static, str>>)> {
     let name = ensemble_name(agent, run)?;
     let Lookup::Found(ensemble) = lookup::ensemble(namespace, name, state) else { return None };
-    let names = shared_names(ensemble, agent.and_then(config_name));
+    let names = shared_variable_names(ensemble, agent.and_then(config_name));
     (!names.is_empty()).then_some((ensemble.name.as_str(), names))
 }

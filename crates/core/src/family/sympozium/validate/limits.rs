@@ -1,4 +1,4 @@
-//! What is wrong with the numbers and durations of the membrane.
+//! Validates the numbers and durations of the membrane.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -70,7 +70,7 @@ fn failures(breaker: &Tree, here: &Pointer) -> Option<Finding> {
     Some(warn(&BREAKER_FAILURES_LOW, &here.key("consecutiveFailures"), &format!("{number} acts as 3")))
 }
 
-/// Whatever stands there, upstream never reads it; an empty one asks for a reset by hand.
+/// Upstream never reads the cooldown; an empty one asks for a manual reset.
 fn cooldown(breaker: &Tree, here: &Pointer) -> Option<Finding> {
     let text = text_at(breaker, &["cooldownDuration"]).filter(|text| !text.is_empty())?;
     let at = here.key("cooldownDuration");

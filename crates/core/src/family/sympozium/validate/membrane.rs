@@ -1,10 +1,10 @@
-//! What is wrong with the membrane: who sees what of whom.
+//! Validates the membrane, which controls which entries agents see of each other.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
-use super::super::api::ensemble::{Ensemble, Group, Membrane, Permeability, Shared};
-use super::super::api::membrane::{Source, peers, permeation};
+use super::super::api::ensemble::{Ensemble, Membrane, PermeabilityRule, SharedMemory, TrustGroup};
+use super::super::api::membrane::{VisibilitySource, effective_permeability, peers};
 use super::super::api::{ACCESSES, VISIBILITIES};
 use super::super::codes::{
     EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_REQUIRED, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE,
@@ -20,7 +20,7 @@ pub(super) fn pointer() -> Pointer {
 
 pub(super) fn findings(
     ensemble: &Ensemble<'_>,
-    shared: &Shared<'_>,
+    shared: &SharedMemory<'_>,
     membrane: &Membrane<'_>,
 ) -> Vec<Finding> {
     let default = pointer().key("defaultVisibility");
@@ -34,15 +34,15 @@ pub(super) fn findings(
     for group in &membrane.groups {
         findings.extend(trust_group(ensemble, membrane, group));
     }
-    findings.extend(trusted_by_nobody(ensemble, membrane));
+    findings.extend(trusted_without_peers(ensemble, membrane));
     findings
 }
 
 fn permeability(
     ensemble: &Ensemble<'_>,
-    shared: &Shared<'_>,
+    shared: &SharedMemory<'_>,
     membrane: &Membrane<'_>,
-    rule: &Permeability<'_>,
+    rule: &PermeabilityRule<'_>,
 ) -> Vec<Finding> {
     let list = pointer().key("permeability");
     let here = list.index(rule.index);
@@ -58,7 +58,7 @@ fn permeability(
         findings.push(deny(&PERMEABILITY_CONFIG_REQUIRED, &name_at, "Required value"));
         return findings;
     };
-    if !ensemble.knows(name) {
+    if !ensemble.has_config(name) {
         findings.push(not_found(&PERMEABILITY_CONFIG_UNKNOWN, &name_at, name));
     }
     let first = membrane.permeability.iter().find(|first| first.config == Some(name));
@@ -89,7 +89,7 @@ fn tags(list: &Pointer, tags: &[&str]) -> Vec<Finding> {
     invalid.collect()
 }
 
-fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &Group<'_>) -> Vec<Finding> {
+fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGroup<'_>) -> Vec<Finding> {
     let list = pointer().key("trustGroups");
     let here = list.index(group.index);
     let mut findings = Vec::new();
@@ -111,7 +111,7 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &Group<'
     }
     let members = here.key("agentConfigs");
     for (index, member) in group.members.iter().enumerate() {
-        if !ensemble.knows(member) {
+        if !ensemble.has_config(member) {
             findings.push(not_found(&TRUST_GROUP_MEMBER_UNKNOWN, &members.index(index), member));
         }
     }
@@ -122,23 +122,23 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &Group<'
     findings
 }
 
-/// Trusted entries of an agent without peers are seen by itself alone.
-fn trusted_by_nobody(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
-    let mut told = Vec::new();
+/// Only an agent itself sees its trusted entries if it has no peers.
+fn trusted_without_peers(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
+    let mut reported = Vec::new();
     let mut findings = Vec::new();
     for name in ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty())) {
-        let permeation = permeation(ensemble, membrane, Some(name));
+        let permeation = effective_permeability(ensemble, membrane, Some(name));
         if permeation.visibility != "trusted" || !peers(ensemble, membrane, name).is_empty() {
             continue;
         }
-        if told.contains(&permeation.source) {
+        if reported.contains(&permeation.source) {
             continue;
         }
-        told.push(permeation.source);
+        reported.push(permeation.source);
         let at = match permeation.source {
-            Source::Rule(index) => pointer().key("permeability").index(index),
-            Source::Relationships => pointer().key("trustGroups"),
-            Source::Default => pointer().key("defaultVisibility"),
+            VisibilitySource::Rule(index) => pointer().key("permeability").index(index),
+            VisibilitySource::Relationships => pointer().key("trustGroups"),
+            VisibilitySource::Default => pointer().key("defaultVisibility"),
         };
         let text = format!("{} has no trust peers: only its author sees those entries", quoted(name));
         findings.push(warn(&TRUSTED_WITHOUT_PEERS, &at, &text));

@@ -1,4 +1,4 @@
-//! Names that leave no room for those of the Services behind them.
+//! Validates names from which Services are named.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -6,12 +6,12 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 
 use super::super::api::agent::has_memory;
-use super::super::api::ensemble::{Config, Ensemble};
-use super::super::api::{LONGEST_AGENT, LONGEST_ENSEMBLE};
+use super::super::api::ensemble::{AgentConfig, Ensemble};
+use super::super::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
-use super::{deny, said, warn};
+use super::{deny, finding_at, warn};
 
-const NOT_SERVICE: &str = "Service names must be DNS-1035";
+const NOT_SERVICE_MESSAGE: &str = "Service names must be DNS-1035";
 
 fn own_name() -> Pointer {
     Pointer::new("/metadata/name")
@@ -23,7 +23,7 @@ pub(super) fn agent(subject: &Subject<'_>) -> Vec<Finding> {
     if name.is_empty() || !has_memory(subject.object) {
         return Vec::new();
     }
-    let mut findings: Vec<Finding> = too_long(subject, LONGEST_AGENT, "-memory").into_iter().collect();
+    let mut findings: Vec<Finding> = too_long(subject, MAX_AGENT_NAME_BYTES, "-memory").into_iter().collect();
     findings.extend(not_service(name, &own_name()));
     findings
 }
@@ -35,50 +35,52 @@ pub(super) fn ensemble(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
         return Vec::new();
     }
     let mut findings = Vec::new();
-    if ensemble.shares() {
-        findings.extend(too_long(subject, LONGEST_ENSEMBLE, "-shared-memory"));
+    if ensemble.shares_memory() {
+        findings.extend(too_long(subject, MAX_ENSEMBLE_NAME_BYTES, "-shared-memory"));
     }
-    if ensemble.shares() || !ensemble.configs.is_empty() {
+    if ensemble.shares_memory() || !ensemble.configs.is_empty() {
         findings.extend(not_service(name, &own_name()));
     }
-    let stays = |config: &&Config<'_>| config.name.is_some_and(|name| !ensemble.excluded.contains(&name));
-    for config in ensemble.configs.iter().filter(stays) {
-        findings.extend(agent_of(ensemble, subject, config));
+    let is_included =
+        |config: &&AgentConfig<'_>| config.name.is_some_and(|name| !ensemble.excluded.contains(&name));
+    for config in ensemble.configs.iter().filter(is_included) {
+        findings.extend(agent_name(ensemble, subject, config));
     }
     findings
 }
 
-/// Names never change, so a stored one is only spoken of.
-fn too_long(subject: &Subject<'_>, longest: usize, suffix: &str) -> Option<Finding> {
-    if subject.name.len() <= longest {
+/// Names never change, so a stored one only warns.
+fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str) -> Option<Finding> {
+    if subject.name.len() <= max_bytes {
         return None;
     }
     let finding = if subject.operation == Operation::Create { deny } else { warn };
     let text = format!(
-        "Too long: may not be more than {longest} characters, or its Service \"…{suffix}\" has over 63"
+        "Too long: may not be more than {max_bytes} characters, or its Service \"…{suffix}\" has over 63"
     );
     Some(finding(&NAME_TOO_LONG, &own_name(), &text).fingerprint_value(subject.name))
 }
 
-fn agent_of(ensemble: &Ensemble<'_>, subject: &Subject<'_>, config: &Config<'_>) -> Vec<Finding> {
+fn agent_name(ensemble: &Ensemble<'_>, subject: &Subject<'_>, config: &AgentConfig<'_>) -> Vec<Finding> {
     let Some(name) = config.name.filter(|name| !name.is_empty()) else { return Vec::new() };
     let at = ensemble.configs_pointer().index(config.index).key("name");
     let agent = format!("{}-{name}", subject.name);
     let mut findings = Vec::new();
-    if agent.len() > LONGEST_AGENT {
-        let is_new = subject.old.is_none_or(|old| !Ensemble::read(old).knows(name));
+    if agent.len() > MAX_AGENT_NAME_BYTES {
+        let is_new = subject.old.is_none_or(|old| !Ensemble::read(old).has_config(name));
         let finding = if is_new { Finding::deny } else { Finding::warn };
-        let text = format!("Too long: {} may not be more than {LONGEST_AGENT} characters", quoted(&agent));
-        findings.push(said(finding, &AGENT_NAME_TOO_LONG, &at, &text).fingerprint_value(&agent));
+        let text =
+            format!("Too long: {} may not be more than {MAX_AGENT_NAME_BYTES} characters", quoted(&agent));
+        findings.push(finding_at(finding, &AGENT_NAME_TOO_LONG, &at, &text).fingerprint_value(&agent));
     }
     // What is wrong with the Ensemble's own name is said there, once.
-    let judged = if is_dns_label(subject.name) { agent } else { format!("a-{name}") };
-    findings.extend(not_service(&judged, &at));
+    let checked = if is_dns_label(subject.name) { agent } else { format!("a-{name}") };
+    findings.extend(not_service(&checked, &at));
     findings
 }
 
 fn not_service(name: &str, at: &Pointer) -> Option<Finding> {
-    let finding = || warn(&NAME_NOT_SERVICE, at, &format!("{}: {NOT_SERVICE}", quoted(name)));
+    let finding = || warn(&NAME_NOT_SERVICE, at, &format!("{}: {NOT_SERVICE_MESSAGE}", quoted(name)));
     (!is_dns_label(name)).then(|| finding().help("use a-z, 0-9 and '-', and start with a letter"))
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a SkillPack.
+//! Validates a SkillPack.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -8,9 +8,9 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{has_memory, is_true, text_at};
-use super::super::api::{AGENT, AGENT_OLD, MEMORY, SYSTEM_NAMESPACE};
+use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
-use super::{named, volumes, warn};
+use super::{list_users, volumes, warn};
 
 /// The tools that the agent's runner has by itself.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
@@ -35,9 +35,9 @@ const BUILT_IN_TOOLS: [&str; 16] = [
 
 pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     let pack = subject.object;
-    let mut findings = volumes::of_pack(pack, subject.name);
+    let mut findings = volumes::pack_findings(pack, subject.name);
     findings.extend(tools(pack, subject.name));
-    if subject.name == MEMORY && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
+    if subject.name == MEMORY_SKILL && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
         let at = Pointer::new("/spec/sidecar/requiresServer");
         findings.push(warn(&MEMORY_PACK_SERVER, &at, "runs in task mode leave the memory sidecar out"));
     }
@@ -60,28 +60,28 @@ fn tools(pack: &Tree, name: &str) -> Vec<Finding> {
     tools.iter().enumerate().filter_map(finding).collect()
 }
 
-/// Who will miss the memory's pack.
+/// The Agents that use the memory's SkillPack.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    if subject.name != MEMORY {
+    if subject.name != MEMORY_SKILL {
         return Vec::new();
     }
-    let has_it = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
+    let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
         let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
-        agents.filter(has_it).collect()
+        agents.filter(uses_memory).collect()
     } else {
         let agents = state.list(&AGENT, subject.namespace);
-        agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(has_it).collect()
+        agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    let names = users.into_iter().map(|agent| name_from(subject.namespace, agent)).collect();
-    let Some(users) = named("Agent", names) else { return Vec::new() };
-    let message = format!("{users} still {verb} SkillPack \"{MEMORY}\"");
+    let names = users.into_iter().map(|agent| qualified_name(subject.namespace, agent)).collect();
+    let Some(users) = list_users("Agent", names) else { return Vec::new() };
+    let message = format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\"");
     vec![Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message)]
 }
 
 /// The name of an Agent, behind its namespace where that is another one.
-fn name_from(namespace: &str, agent: &Object) -> String {
+fn qualified_name(namespace: &str, agent: &Object) -> String {
     let Object { namespace: home, name, .. } = agent;
     if home == namespace { name.clone() } else { format!("{home}/{name}") }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an AgentRun.
+//! Validates an AgentRun.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -17,11 +17,11 @@ use super::{environment, skills, volumes};
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
     let mut findings = skills::findings(subject, state);
-    findings.extend(volumes::of_run(run));
+    findings.extend(volumes::run_findings(run));
     findings.extend(old_name(run));
     let agent = match agent_ref(run).map(|name| (name, lookup::agent(subject.namespace, name, state))) {
         Some((name, Lookup::Absent)) => {
-            findings.push(no_agent(subject, name));
+            findings.push(agent_missing(subject, name));
             None
         }
         Some((_, Lookup::Found(agent))) => Some(agent),
@@ -31,8 +31,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let env = ["spec", "env"];
     findings.extend(environment::findings(run, &env, (tree, Some(run)), subject.namespace, state));
     if subject.operation == Operation::Create {
-        findings.extend(agent.and_then(|agent| another_ensemble(run, agent)));
-        findings.extend(spent(subject, tree, state));
+        findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
+        findings.extend(budget_spent(subject, tree, state));
     }
     findings
 }
@@ -50,7 +50,7 @@ fn old_name(run: &Tree) -> Option<Finding> {
     Some(Finding::warn(&LEGACY_INSTANCE_REF, Pointer::new("/spec/instanceRef"), message).at_key())
 }
 
-fn no_agent(subject: &Subject<'_>, name: &str) -> Finding {
+fn agent_missing(subject: &Subject<'_>, name: &str) -> Finding {
     let at = agent_ref_pointer(subject.object);
     let message =
         format!("{}: Agent {} not found in {}", at.field(), quoted(name), quoted(subject.namespace));
@@ -58,8 +58,8 @@ fn no_agent(subject: &Subject<'_>, name: &str) -> Finding {
         .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
 }
 
-/// A label that is there is left alone, though the Agent's counts at run time.
-fn another_ensemble(run: &Tree, agent: &Object) -> Option<Finding> {
+/// Warns about a label that differs from the Agent's, which counts at run time.
+fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
     let (own, agents) =
         (run.at(&["metadata", "labels"])?.entry(ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
     let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
@@ -73,7 +73,7 @@ fn another_ensemble(run: &Tree, agent: &Object) -> Option<Finding> {
 }
 
 /// Upstream fails such a run, in these words.
-fn spent(subject: &Subject<'_>, agent: Option<&Tree>, state: &mut StateReader<'_>) -> Option<Finding> {
+fn budget_spent(subject: &Subject<'_>, agent: Option<&Tree>, state: &mut StateReader<'_>) -> Option<Finding> {
     let name = ensemble_name(agent, Some(subject.object))?;
     let Lookup::Found(ensemble) = lookup::ensemble(subject.namespace, name, state) else { return None };
     let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;

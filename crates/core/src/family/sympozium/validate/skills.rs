@@ -1,4 +1,4 @@
-//! What is wrong with the skills of an Agent or AgentRun.
+//! Validates the skills of an Agent or AgentRun.
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -8,7 +8,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{memory_skill, skills, text_at};
-use super::super::api::{MEMORY, SKILL_PACK, SYSTEM_NAMESPACE};
+use super::super::api::{MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING};
 use super::super::lookup;
 use super::warn;
@@ -18,14 +18,14 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let skills = skills(subject.object);
     let objects = skills.iter().enumerate().filter(|(_, skill)| skill.is_object());
     let mut findings: Vec<Finding> =
-        objects.filter_map(|(index, skill)| own(skill, &list.index(index))).collect();
+        objects.filter_map(|(index, skill)| check_skill(skill, &list.index(index))).collect();
     if let Some(index) = memory_skill(skills) {
-        findings.extend(without_pack(subject.namespace, &list.index(index), state));
+        findings.extend(pack_missing(subject.namespace, &list.index(index), state));
     }
     findings
 }
 
-fn own(skill: &Tree, here: &Pointer) -> Option<Finding> {
+fn check_skill(skill: &Tree, here: &Pointer) -> Option<Finding> {
     let at = here.key("skillPackRef");
     let name = text_at(skill, &["skillPackRef"]).unwrap_or_default();
     let has_text = text_at(skill, &["configMapRef"]).is_some_and(|name| !name.is_empty());
@@ -41,19 +41,19 @@ fn own(skill: &Tree, here: &Pointer) -> Option<Finding> {
 
 fn is_near_miss(name: &str) -> bool {
     let plain = name.trim().to_lowercase();
-    name != MEMORY && plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY
+    name != MEMORY_SKILL && plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY_SKILL
 }
 
-/// Upstream's memory works without the pack, and manifests without any pack are no reason to speak.
-fn without_pack(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -> Option<Finding> {
+/// Upstream's memory works without the pack, so files without any SkillPack give no warning.
+fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -> Option<Finding> {
     let absent = lookup::memory_pack(namespace, state) == Lookup::Absent;
-    (absent && state.holds_any(&SKILL_PACK)).then(|| missing_pack(namespace, skill.key("skillPackRef")))
+    (absent && state.holds_any(&SKILL_PACK)).then(|| skill_pack_missing(namespace, skill.key("skillPackRef")))
 }
 
-/// The warning that nobody has the SkillPack of the memory.
+/// The warning that the SkillPack of the memory is missing.
 #[must_use]
-pub fn missing_pack(namespace: &str, at: Pointer) -> Finding {
+pub fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
     let message =
-        format!("SkillPack \"{MEMORY}\" not found in {} or \"{SYSTEM_NAMESPACE}\"", quoted(namespace));
+        format!("SkillPack \"{MEMORY_SKILL}\" not found in {} or \"{SYSTEM_NAMESPACE}\"", quoted(namespace));
     Finding::warn(&SKILLPACK_MISSING, at, message)
 }

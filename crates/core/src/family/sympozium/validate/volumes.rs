@@ -1,4 +1,4 @@
-//! Volumes with names that Sympozium has for itself.
+//! Validates the names of volumes that Sympozium reserves.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -9,15 +9,15 @@ use super::super::api::agent::text_at;
 use super::super::codes::RESERVED_VOLUME;
 use super::warn;
 
-/// What upstream's own webhook says of a reserved name, to the letter.
-const RESERVED: &str =
+/// The message of upstream's own webhook about a reserved name, verbatim.
+const RESERVED_MESSAGE: &str =
     "name is reserved by Sympozium (reserved: workspace, ipc, skills, tmp, memory, mcp-config)";
 
 /// Upstream's own webhook refuses such a run.
-pub(super) fn of_run(run: &Tree) -> Vec<Finding> {
+pub(super) fn run_findings(run: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = reserved(run, &["spec", "volumes"])
         .map(|(at, name)| {
-            let message = format!("AgentRun.spec.volumes[{}]: {RESERVED}", quoted(name));
+            let message = format!("AgentRun.spec.volumes[{}]: {RESERVED_MESSAGE}", quoted(name));
             Finding::deny(&RESERVED_VOLUME, at, message).fingerprint_value(name)
         })
         .collect();
@@ -35,9 +35,10 @@ pub(super) fn warnings(object: &Tree) -> Vec<Finding> {
 }
 
 /// Of a SkillPack: it is taken, and the runs that use it are refused.
-pub(super) fn of_pack(pack: &Tree, name: &str) -> Vec<Finding> {
+pub(super) fn pack_findings(pack: &Tree, name: &str) -> Vec<Finding> {
     let finding = |(at, volume): (Pointer, &str)| {
-        let message = format!("SkillPack {} sidecar volume {}: {RESERVED}", quoted(name), quoted(volume));
+        let message =
+            format!("SkillPack {} sidecar volume {}: {RESERVED_MESSAGE}", quoted(name), quoted(volume));
         Finding::warn(&RESERVED_VOLUME, at, message)
     };
     reserved(pack, &["spec", "sidecar", "volumes"]).map(finding).collect()
@@ -50,7 +51,7 @@ fn mounts(object: &Tree) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The entries of a list with a reserved name, and where the name stands.
+/// The reserved names in a list, with their pointers.
 fn reserved<'t>(object: &'t Tree, path: &'static [&'static str]) -> impl Iterator<Item = (Pointer, &'t str)> {
     let entries = object.at(path).map(Tree::elements).unwrap_or_default();
     let list = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));

@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 
 use crate::family::inject::containers::{health_checked_port, resources, security_context};
 
-use super::super::super::api::{MEMORY_SERVER, PORT};
+use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
 
 /// The group of volumes in pods that name none: the memory server could not write to a fresh one.
 /// Source: upstream, issue 49.
-pub(super) const FS_GROUP: i64 = 1000;
+pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
 
-/// An init container that ends well as soon as a memory server answers.
-pub(super) struct Wait<'a> {
+/// An init container that succeeds as soon as a memory server answers.
+pub(super) struct WaitContainer<'a> {
     pub(super) name: &'static str,
     /// What the message of a failure calls the server.
     pub(super) server: &'static str,
     /// The URL that the agent will use.
     pub(super) url: &'a str,
     pub(super) image: &'a str,
-    /// Whether the pod says itself as whom its containers run.
+    /// Whether the pod sets the user of its containers.
     pub(super) has_user: bool,
 }
 
-impl Wait<'_> {
+impl WaitContainer<'_> {
     pub(super) fn container(&self) -> Value {
         json!({
             "name": self.name,
@@ -51,7 +51,7 @@ impl Wait<'_> {
 }
 
 /// The memory server in the agent's own pod.
-pub(super) struct Server<'a> {
+pub(super) struct MemoryServer<'a> {
     pub(super) agent: &'a str,
     pub(super) image: &'a str,
     /// The seeds of an empty database; none are no variable.
@@ -65,7 +65,7 @@ pub(super) struct Server<'a> {
     pub(super) host_network: bool,
 }
 
-impl Server<'_> {
+impl MemoryServer<'_> {
     pub(super) fn container(&self) -> Value {
         let mut container = json!({
             "name": MEMORY_SERVER,
@@ -81,14 +81,14 @@ impl Server<'_> {
             ],
         });
         if let (Value::Object(fields), false) = (&mut container, self.host_network) {
-            let put = health_checked_port(PORT);
+            let put = health_checked_port(MEMORY_SERVER_PORT);
             fields.extend(put.map(|(key, value)| (key.to_owned(), value)));
         }
         container
     }
 
     fn variables(&self) -> Vec<Value> {
-        let port = if self.host_network { "0".to_owned() } else { PORT.to_string() };
+        let port = if self.host_network { "0".to_owned() } else { MEMORY_SERVER_PORT.to_string() };
         let mut own = vec![
             ("MEMORY_DB_PATH", "/data/memory.db".to_owned()),
             ("MEMORY_PORT", port),

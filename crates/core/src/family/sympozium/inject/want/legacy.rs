@@ -2,43 +2,43 @@
 
 use serde_json::json;
 
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
 use super::super::super::codes::POD_VOLUME_CONFLICT;
 use super::super::super::variables::LEGACY;
-use super::Wants;
-use crate::family::inject::parts::{Part, mounts_list};
+use super::WantedBuilder;
+use crate::family::inject::parts::{WantedPart, mounts_pointer};
 
 const VOLUME: &str = "memory";
 const PATH: &str = "/memory";
 
-impl Wants<'_, '_> {
+impl WantedBuilder<'_, '_> {
     pub(super) fn legacy(&mut self) {
         let Some(agent) = self.found.agent.filter(|_| self.found.legacy) else { return };
         let config_map = format!("{}-memory", self.found.instance);
-        if let Some(conflict) = self.other_memory(&config_map) {
+        if let Some(conflict) = self.volume_conflict(&config_map) {
             self.warnings.push(conflict);
             return;
         }
-        let origin = field(&resource("Agent", agent), "spec.memory.enabled");
-        self.want(LEGACY, "true", &origin);
+        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.enabled");
+        self.add_variable(LEGACY, "true", &origin);
         if self.pod.parts.volume(VOLUME).is_none() {
             let tree = json!({"name": VOLUME, "configMap": {"name": config_map, "optional": true}});
-            self.parts.volumes.push(Part { name: VOLUME.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(WantedPart { name: VOLUME.to_owned(), tree, origin: origin.clone() });
         }
         if self.pod.mounts.at(PATH).is_none() {
             let tree = json!({"name": VOLUME, "mountPath": PATH, "readOnly": true});
-            self.mounts.push(Part { name: PATH.to_owned(), tree, origin });
+            self.mounts.push(WantedPart { name: PATH.to_owned(), tree, origin });
         }
     }
 
     /// Something else in the place of the ConfigMap.
-    fn other_memory(&self, config_map: &str) -> Option<Finding> {
+    fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
         if let Some((index, volume)) = self.pod.parts.volume(VOLUME) {
-            let theirs = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
-            if theirs != Some(config_map) {
+            let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
+            if config_map_name != Some(config_map) {
                 let message =
                     format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(config_map));
                 let at = Pointer::new("/spec/volumes").index(index);
@@ -49,7 +49,7 @@ impl Wants<'_, '_> {
         let name = mount.name.as_deref().unwrap_or_default();
         let message =
             format!("{PATH} is volume {}, not ConfigMap {}: no {LEGACY}", quoted(name), quoted(config_map));
-        let list = mounts_list(self.pod.index);
+        let list = mounts_pointer(self.pod.index);
         (name != VOLUME).then(|| Finding::warn(&POD_VOLUME_CONFLICT, list.index(index), message))
     }
 }

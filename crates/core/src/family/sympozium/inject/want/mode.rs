@@ -1,4 +1,4 @@
-//! Where the private memory runs. The first that says something decides.
+//! Decides where the private memory runs: the pod's content first, then annotations, then settings.
 
 use crate::family::url::Endpoint;
 use crate::model::finding::{Finding, quoted};
@@ -8,14 +8,14 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
 use super::super::super::api::agent::{sidecar_image, text_at};
-use super::super::super::api::{MEMORY, MEMORY_SERVER, MODE_ANNOTATION};
+use super::super::super::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
 use super::super::super::codes::{MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
 use super::super::super::lookup;
-use super::super::super::validate::missing_pack;
+use super::super::super::validate::skill_pack_missing;
 use super::super::super::variables::PRIVATE_URL;
-use super::super::find::not_known;
+use super::super::find::lookup_failed;
 use super::super::recognise::instance_label;
-use super::Wants;
+use super::WantedBuilder;
 use crate::family::inject::Unmet;
 
 /// What upstream calls the sidecar that a SkillPack brings along.
@@ -25,39 +25,48 @@ const PACK_SIDECAR: &str = "skill-memory";
 pub(super) enum Mode<'s> {
     /// In a Deployment of its own.
     Service,
-    /// In a native sidecar, with what its SkillPack says.
+    /// In a native sidecar, configured by its SkillPack.
     Sidecar(Option<&'s Object>),
     /// In a sidecar that is in the pod already.
     SidecarPresent,
 }
 
-pub(super) fn mode<'s>(wants: &mut Wants<'_, 's>, state: &mut StateReader<'s>) -> Result<Mode<'s>, Unmet> {
-    let url = wants.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
-    let own = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    if own && (wants.pod.parts.has_container(MEMORY_SERVER) || wants.pod.parts.has_container(PACK_SIDECAR)) {
+pub(super) fn private_mode<'s>(
+    builder: &mut WantedBuilder<'_, 's>,
+    state: &mut StateReader<'s>,
+) -> Result<Mode<'s>, Unmet> {
+    let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
+    let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
+    if is_local
+        && (builder.pod.parts.has_container(MEMORY_SERVER) || builder.pod.parts.has_container(PACK_SIDECAR))
+    {
         return Ok(Mode::SidecarPresent);
     }
     if url.is_some() {
-        if asked(wants) == Some("sidecar") {
+        if requested_mode(builder) == Some("sidecar") {
             let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
-            wants.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, wants.env_entry(PRIVATE_URL), message));
+            builder.warnings.push(Finding::warn(
+                &SIDECAR_MODE_IGNORED,
+                builder.env_entry(PRIVATE_URL),
+                message,
+            ));
         }
         return Ok(Mode::Service);
     }
-    let chosen = annotation(wants).unwrap_or_else(|| state.settings().sympozium.memory_mode);
+    let chosen = requested_by_annotation(builder).unwrap_or_else(|| state.settings().sympozium.memory_mode);
     if chosen == MemoryMode::Service {
         return Ok(Mode::Service);
     }
     let sidecar = chosen == MemoryMode::Sidecar;
-    match lookup::memory_pack(wants.pod.namespace, state) {
+    match lookup::memory_pack(builder.pod.namespace, state) {
         Lookup::Found(pack) if sidecar || sidecar_image(&pack.tree).is_some() => {
             Ok(Mode::Sidecar(Some(pack)))
         }
         Lookup::Found(_) => Ok(Mode::Service),
-        Lookup::Unknown => Err(not_known("SkillPack", MEMORY, instance_label())),
+        Lookup::Unknown => Err(lookup_failed("SkillPack", MEMORY_SKILL, instance_label())),
         Lookup::Absent => {
             if !sidecar {
-                wants.warnings.push(missing_pack(wants.pod.namespace, instance_label()));
+                builder.warnings.push(skill_pack_missing(builder.pod.namespace, instance_label()));
             }
             Ok(Mode::Sidecar(None))
         }
@@ -66,35 +75,36 @@ pub(super) fn mode<'s>(wants: &mut Wants<'_, 's>, state: &mut StateReader<'s>) -
 
 /// Whether a URL points at the pod itself.
 pub(super) fn is_loopback(url: &str) -> bool {
-    let host = Endpoint::of(url).host.to_ascii_lowercase();
+    let host = Endpoint::parse(url).host.to_ascii_lowercase();
     let is_v4 = || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
     host == "localhost" || host == "::1" || is_v4()
 }
 
 /// What an annotation of the pod, or else of the Agent, asks for.
-fn asked<'a>(wants: &'a Wants<'_, '_>) -> Option<&'a str> {
-    let of_agent = || text_at(&wants.found.agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]);
-    wants.pod.pod.annotation(MODE_ANNOTATION).or_else(of_agent)
+fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
+    let agent_annotation =
+        || text_at(&builder.found.agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]);
+    builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
 }
 
-/// The mode that is asked for; what is no mode is passed over.
-fn annotation(wants: &mut Wants<'_, '_>) -> Option<MemoryMode> {
-    let value = asked(wants)?;
+/// The mode that an annotation requests; an unsupported value only warns.
+fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<MemoryMode> {
+    let value = requested_mode(builder)?;
     match value {
         "service" => return Some(MemoryMode::Service),
         "sidecar" => return Some(MemoryMode::Sidecar),
         _ => {}
     }
-    let (whose, at) = if wants.pod.pod.annotation(MODE_ANNOTATION).is_some() {
+    let (owner, at) = if builder.pod.pod.annotation(MODE_ANNOTATION).is_some() {
         (String::new(), Pointer::new("/metadata/annotations").key(MODE_ANNOTATION))
     } else {
-        (format!(" of Agent {}", quoted(&wants.found.instance)), instance_label())
+        (format!(" of Agent {}", quoted(&builder.found.instance)), instance_label())
     };
     let message = format!(
-        "annotation {MODE_ANNOTATION}{whose}: unsupported value {}; use \"service\" or \"sidecar\"",
+        "annotation {MODE_ANNOTATION}{owner}: unsupported value {}; use \"service\" or \"sidecar\"",
         quoted(value)
     );
     let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message);
-    wants.warnings.push(warning);
+    builder.warnings.push(warning);
     None
 }

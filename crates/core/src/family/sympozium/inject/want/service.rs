@@ -1,50 +1,52 @@
 //! Memory that is a Service: its URL, and an init container that waits for it.
 
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::edit::Origin;
 use crate::model::finding::Finding;
 use crate::model::object::Object;
 use crate::model::pointer::Pointer;
 
-use super::super::super::api::PORT;
+use super::super::super::api::MEMORY_SERVER_PORT;
 use super::super::super::codes::HOST_NETWORK_DNS;
 use super::super::super::variables::{PRIVATE_URL, SHARED_URL};
-use super::Wants;
-use super::containers::Wait;
+use super::WantedBuilder;
+use super::containers::WaitContainer;
 use super::mode::is_loopback;
-use crate::family::inject::parts::Part;
+use crate::family::inject::parts::WantedPart;
 
-const PRIVATE_WAIT: &str = "wait-for-memory";
-const SHARED_WAIT: &str = "wait-for-shared-memory";
+const PRIVATE_WAIT_CONTAINER: &str = "wait-for-memory";
+const SHARED_WAIT_CONTAINER: &str = "wait-for-shared-memory";
 
-impl Wants<'_, '_> {
+impl WantedBuilder<'_, '_> {
     pub(super) fn private_service(&mut self, origin: &Origin) {
-        let url = format!("http://{}-memory.{}.svc:{PORT}", self.found.instance, self.pod.namespace);
+        let url =
+            format!("http://{}-memory.{}.svc:{MEMORY_SERVER_PORT}", self.found.instance, self.pod.namespace);
         self.private_on = true;
-        self.want(PRIVATE_URL, url.as_str(), origin);
+        self.add_variable(PRIVATE_URL, url.as_str(), origin);
         self.parts.first_init_container =
-            self.wait(PRIVATE_WAIT, "memory server", (PRIVATE_URL, &url), origin);
-        self.resolves_services();
+            self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
+        self.check_dns_policy();
     }
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
-        let url = format!("http://{}-shared-memory.{}.svc:{PORT}", ensemble.name, self.pod.namespace);
-        let origin = field(&resource("Ensemble", ensemble), "spec.sharedMemory.enabled");
+        let url =
+            format!("http://{}-shared-memory.{}.svc:{MEMORY_SERVER_PORT}", ensemble.name, self.pod.namespace);
+        let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
         self.parts.last_init_container =
-            self.wait(SHARED_WAIT, "shared memory server", (SHARED_URL, &url), &origin);
-        self.resolves_services();
+            self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);
+        self.check_dns_policy();
     }
 
     /// Waits for the server that the agent will really use, where that can be known.
-    fn wait(
+    fn wait_container(
         &self,
         name: &'static str,
         server: &'static str,
-        (variable, ours): (&str, &str),
+        (variable, default_url): (&str, &str),
         origin: &Origin,
-    ) -> Option<Part> {
+    ) -> Option<WantedPart> {
         let url = match self.existing.get(variable) {
-            None => ours,
+            None => default_url,
             Some((_, entry)) if entry.value_from.is_some() => return None,
             Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
         };
@@ -52,15 +54,15 @@ impl Wants<'_, '_> {
             return None;
         }
         let (image, has_user) = (self.wait_image.as_str(), self.pod.parts.has_user());
-        let tree = Wait { name, server, url, image, has_user }.container();
-        Some(Part { name: name.to_owned(), tree, origin: origin.clone() })
+        let tree = WaitContainer { name, server, url, image, has_user }.container();
+        Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
     }
 
-    fn resolves_services(&mut self) {
-        let said = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
+    fn check_dns_policy(&mut self) {
+        let already_warned = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
         let resolves =
             !self.pod.parts.host_network || self.pod.parts.dns_policy == Some("ClusterFirstWithHostNet");
-        if !said && !resolves {
+        if !already_warned && !resolves {
             let message = "hostNetwork: the names of memory Services need dnsPolicy ClusterFirstWithHostNet";
             self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
         }

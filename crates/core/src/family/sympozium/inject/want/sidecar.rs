@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::family::inject::{field, resource};
+use crate::family::inject::{field_origin, resource_name};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
@@ -11,13 +11,13 @@ use crate::model::state_reader::StateReader;
 
 use super::super::super::api::agent::{sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::Ensemble;
-use super::super::super::api::{CLAIM, MEMORY_SERVER, PORT};
+use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use super::super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
 use super::super::super::variables::PRIVATE_URL;
 use super::super::recognise::instance_label;
-use super::Wants;
-use super::containers::{FS_GROUP, Server};
-use crate::family::inject::parts::Part;
+use super::WantedBuilder;
+use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
+use crate::family::inject::parts::WantedPart;
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
@@ -25,12 +25,12 @@ const DATABASE: &str = "memory-db";
 const IPC: &str = "ipc";
 const IPC_PATH: &str = "/ipc";
 
-impl<'s> Wants<'_, 's> {
-    /// On its node's network the server opens no port, and is reached by files alone.
+impl<'s> WantedBuilder<'_, 's> {
+    /// On its node's network the server opens no port; the agent reaches it through files.
     pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
         self.private_on = true;
         if !self.pod.parts.host_network {
-            self.want(PRIVATE_URL, format!("http://127.0.0.1:{PORT}"), origin);
+            self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
             return;
         }
         let message = format!("hostNetwork: {MEMORY_SERVER} opens no port, so there is no {PRIVATE_URL}");
@@ -44,10 +44,10 @@ impl<'s> Wants<'_, 's> {
         origin: &Origin,
         state: &mut StateReader<'s>,
     ) {
-        let (claim, known) = self.claim(state);
+        let (claim, exists) = self.find_claim(state);
         if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
-            let theirs = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
-            if theirs != Some(claim.as_str()) {
+            let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
+            if claim_name != Some(claim.as_str()) {
                 let message =
                     format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(&claim));
                 let at = Pointer::new("/spec/volumes").index(index);
@@ -56,56 +56,55 @@ impl<'s> Wants<'_, 's> {
             }
         } else {
             let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": claim}});
-            self.parts.volumes.push(Part { name: DATABASE.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(WantedPart { name: DATABASE.to_owned(), tree, origin: origin.clone() });
         }
-        if !known {
+        if !exists {
             let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.pod.namespace));
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
-        let ipc = self.ipc(origin);
-        self.parts.first_init_container = Some(self.server(pack, &ipc, origin));
+        let ipc = self.ipc_volume(origin);
+        self.parts.first_init_container = Some(self.server_part(pack, &ipc, origin));
         if !self.pod.parts.has_fs_group() {
-            self.parts.fs_group = Some((FS_GROUP, "the memory sidecar writes to its volume"));
+            self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
         }
         self.private_sidecar_url(origin);
     }
 
-    /// The claim of the database, and whether anybody knows of it: its name today, or the one that
-    /// the documentation has in another place.
-    fn claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
-        let mut known = |suffix| {
+    /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names.
+    fn find_claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
+        let mut exists = |suffix| {
             let name = format!("{}-{suffix}", self.found.instance);
             let lookup = state.get(&CLAIM, self.pod.namespace, &name);
             matches!(lookup, Lookup::Found(_)).then_some(name)
         };
-        match known(DATABASE).or_else(|| known("memory")) {
+        match exists(DATABASE).or_else(|| exists("memory")) {
             Some(name) => (name, true),
             None => (format!("{}-{DATABASE}", self.found.instance), false),
         }
     }
 
     /// The name of the volume of requests, which the agent has mounted in the end.
-    fn ipc(&mut self, origin: &Origin) -> String {
+    fn ipc_volume(&mut self, origin: &Origin) -> String {
         let mounted = self.pod.mounts.at(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
         if let Some(name) = mounted {
             return name.to_owned();
         }
         if self.pod.parts.volume(IPC).is_none() {
             let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
-            self.parts.volumes.push(Part { name: IPC.to_owned(), tree, origin: origin.clone() });
+            self.parts.volumes.push(WantedPart { name: IPC.to_owned(), tree, origin: origin.clone() });
         }
         let tree = json!({"name": IPC, "mountPath": IPC_PATH});
-        self.mounts.push(Part { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
+        self.mounts.push(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
         IPC.to_owned()
     }
 
-    fn server(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> Part {
+    fn server_part(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> WantedPart {
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
         let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree));
         let config =
             ensemble.as_ref().zip(self.found.config).and_then(|(ensemble, name)| ensemble.config(name));
-        let seeds = config.filter(|config| !config.memory_off()).map(|config| config.seeds().collect());
-        let server = Server {
+        let seeds = config.filter(|config| !config.memory_disabled()).map(|config| config.seeds().collect());
+        let server = MemoryServer {
             agent: &self.found.instance,
             image: image.unwrap_or(&self.memory_image),
             seeds: seeds.unwrap_or_default(),
@@ -116,8 +115,8 @@ impl<'s> Wants<'_, 's> {
         };
         let from_pack = pack
             .filter(|_| image.is_some())
-            .map(|pack| field(&resource("SkillPack", pack), "spec.sidecar.image"));
-        Part {
+            .map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
+        WantedPart {
             name: MEMORY_SERVER.to_owned(),
             tree: server.container(),
             origin: from_pack.unwrap_or_else(|| origin.clone()),

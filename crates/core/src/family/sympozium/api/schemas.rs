@@ -19,7 +19,7 @@ const fn boolean(name: &'static str) -> Field {
     field(name, Schema::Boolean)
 }
 
-const TEXTS: Schema = Schema::List(&Schema::Text);
+const STRINGS: Schema = Schema::List(&Schema::Text);
 
 const METADATA: Field = Field::new(
     "metadata",
@@ -130,7 +130,7 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
             boolean("enabled"),
             field("agentConfigs", CONFIGS),
             field("personas", CONFIGS),
-            field("excludePersonas", TEXTS).aliases(&[("excludeAgentConfigs", "excludePersonas")]),
+            field("excludePersonas", STRINGS).aliases(&[("excludeAgentConfigs", "excludePersonas")]),
             boolean("autoStoreMemory"),
             field(
                 "relationships",
@@ -156,7 +156,7 @@ const CONFIGS: Schema = Schema::List(&Schema::Open(&[
             boolean("enabled"),
             integer("maxSizeKB"),
             boolean("autoStore"),
-            field("seeds", TEXTS),
+            field("seeds", STRINGS),
         ]),
     ),
     field("env", Schema::Texts),
@@ -183,15 +183,15 @@ const MEMBRANE: Schema = Schema::Open(&[
         Schema::List(&Schema::Open(&[
             text("agentConfig").aliases(&[("persona", "agentConfig")]),
             text("defaultVisibility").aliases(&[("visibility", "defaultVisibility")]),
-            field("exposeTags", TEXTS),
-            field("acceptTags", TEXTS),
+            field("exposeTags", STRINGS),
+            field("acceptTags", STRINGS),
         ])),
     ),
     field(
         "trustGroups",
         Schema::List(&Schema::Open(&[
             text("name"),
-            field("agentConfigs", TEXTS).aliases(&[("personas", "agentConfigs")]),
+            field("agentConfigs", STRINGS).aliases(&[("personas", "agentConfigs")]),
         ])),
     ),
     field("tokenBudget", Schema::Open(&[integer("maxTokens"), integer("maxTokensPerRun"), text("action")])),

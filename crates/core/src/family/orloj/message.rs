@@ -1,0 +1,57 @@
+//! Keeps messages within the length of a warning.
+
+/// The length up to which users of kubectl see a warning in one piece.
+/// Source: Kubernetes documentation, dynamic admission control, response.
+const MAX_MESSAGE_CHARS: usize = 120;
+
+/// Longer names cannot exist and are always truncated.
+const MAX_NAME_CHARS: usize = 256;
+
+/// Builds a message with these names, truncated as far as needed.
+pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fit_message(|limit| {
+        let names = names.map(|name| truncate(name, limit));
+        message(names.each_ref().map(String::as_str))
+    })
+}
+
+/// Builds a message with the largest limit for its names at which the message fits.
+pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
+    /// Shorter names would not be recognisable.
+    const MIN_NAME_CHARS: usize = 8;
+    let mut limit = MAX_NAME_CHARS;
+    loop {
+        let text = message(limit);
+        let excess = text.chars().count().saturating_sub(MAX_MESSAGE_CHARS);
+        if excess == 0 || limit <= MIN_NAME_CHARS {
+            return text;
+        }
+        limit = (limit - 1).max(MIN_NAME_CHARS);
+    }
+}
+
+/// The first characters of a name, and an ellipsis where there were more; control characters as
+/// spaces.
+pub(super) fn truncate(name: &str, limit: usize) -> String {
+    let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
+    if name.chars().nth(limit).is_none() {
+        return plain.collect();
+    }
+    plain.take(limit.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_names_and_not_the_text() {
+        let long = "n".repeat(300);
+        let message =
+            fit_names([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
+        assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
+        assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
+        assert_eq!(fit_names(["a\nb"], |[name]| name.to_owned()), "a b");
+        assert_eq!(fit_names(["a"], |[a]| format!("only {a}")), "only a");
+    }
+}
