@@ -14,7 +14,7 @@ use crate::deploy::render;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
 
-/// The published image of this version.
+/// The image that manifests name unless another one is given.
 const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
 
 /// Print the Kubernetes objects that install memgate

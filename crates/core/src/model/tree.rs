@@ -7,8 +7,9 @@
 //! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent. What is
 //! wrong with an object is not said here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -158,6 +159,50 @@ impl Tree {
                 sorted(one) == sorted(two) && non_texts == other_non_texts
             }
             (one, two) => one == two,
+        }
+    }
+
+    /// Whether this is an object of which no field that the schema names is there.
+    #[must_use]
+    pub fn is_empty_object(&self) -> bool {
+        matches!(self, Self::Map(map) if map.known.is_empty())
+    }
+
+    /// A hash of what is read: the same for two trees whose known fields are equivalent, in whatever order.
+    /// Unknown fields do not count.
+    #[must_use]
+    pub fn content_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash_content(&mut hasher);
+        hasher.finish()
+    }
+
+    fn hash_content(&self, hasher: &mut DefaultHasher) {
+        self.type_name().hash(hasher);
+        match self {
+            Self::Null => {}
+            Self::Boolean(flag) => flag.hash(hasher),
+            Self::Integer(number) => number.hash(hasher),
+            Self::Fraction(number) => number.to_bits().hash(hasher),
+            Self::Text(text) => text.hash(hasher),
+            Self::List(elements) => {
+                elements.len().hash(hasher);
+                for element in elements {
+                    element.hash_content(hasher);
+                }
+            }
+            Self::Map(map) => {
+                let fields: BTreeMap<_, _> = map.known.iter().map(|(name, _, tree)| (name, tree)).collect();
+                fields.len().hash(hasher);
+                for (name, tree) in fields {
+                    name.hash(hasher);
+                    tree.hash_content(hasher);
+                }
+            }
+            Self::Texts(entries, non_texts) => {
+                entries.iter().collect::<BTreeSet<_>>().hash(hasher);
+                non_texts.hash(hasher);
+            }
         }
     }
 

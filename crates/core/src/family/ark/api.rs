@@ -58,7 +58,7 @@ pub static MEMORY: Kind = Kind {
 };
 
 /// The address of a Memory.
-pub const ADDRESS: Schema = Schema::Open(&[
+const ADDRESS: Schema = Schema::Open(&[
     Field::new("value", Schema::Text).guarded(),
     Field::new(
         "valueFrom",
@@ -73,7 +73,7 @@ pub const ADDRESS: Schema = Schema::Open(&[
 ]);
 
 /// One header of a Memory.
-pub const HEADER: Schema = Schema::Open(&[
+const HEADER: Schema = Schema::Open(&[
     Field::new("name", Schema::Text).guarded(),
     Field::new(
         "value",
@@ -132,7 +132,7 @@ pub static QUERY: Kind = Kind {
 };
 
 /// A reference to a Memory, also that of an ArkConfig.
-pub const MEMORY_REF: Schema = Schema::Open(&[
+const MEMORY_REF: Schema = Schema::Open(&[
     Field::new("name", Schema::Text).guarded(),
     Field::new("namespace", Schema::Text).guarded(),
 ]);

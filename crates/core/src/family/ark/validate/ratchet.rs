@@ -1,29 +1,16 @@
 //! The ratchet by parts of an object. Each rule depends on a part, such as the address. While an update leaves
 //! that part unchanged, its denials only warn and its warnings are not repeated.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
-use crate::model::schema::Schema;
 use crate::model::tree::Tree;
 
-use super::super::api::{ADDRESS, HEADER, MEMORY_REF};
 use super::super::codes::{MEMORY_ADDRESS_PLAIN_HTTP, QUERY_MEMORY_CHANGED, UNKNOWN_FIELD};
 
-/// A part of an object that rules depend on.
-struct ObjectPart {
-    path: [&'static str; 2],
-    schema: Schema,
-}
-
-const PARTS: [ObjectPart; 4] = [
-    ObjectPart { path: ["spec", "address"], schema: ADDRESS },
-    ObjectPart { path: ["spec", "headers"], schema: Schema::List(&HEADER) },
-    ObjectPart { path: ["spec", "memory"], schema: MEMORY_REF },
-    ObjectPart { path: ["spec", "defaultMemory"], schema: MEMORY_REF },
-];
+/// The parts of an object that rules depend on.
+const PARTS: [[&str; 2]; 4] =
+    [["spec", "address"], ["spec", "headers"], ["spec", "memory"], ["spec", "defaultMemory"]];
 
 /// Sets the fingerprint value of each finding to its part, and removes warnings about parts that an update
 /// leaves unchanged.
@@ -57,8 +44,7 @@ fn concerns_change(finding: &Finding, old: &PartHashes<'_>) -> bool {
 
 /// Whether two Queries refer to the same Memory.
 pub(super) fn is_same_memory_ref(a: &Tree, b: &Tree) -> bool {
-    let hash = |object: &Tree| object.at(&["spec", "memory"]).and_then(|tree| hash_part(tree, &MEMORY_REF));
-    hash(a) == hash(b)
+    hash_part(a, &["spec", "memory"]) == hash_part(b, &["spec", "memory"])
 }
 
 /// A hash of each part of an object. Hashes are cheap to compare although parts can be long and have many
@@ -70,14 +56,13 @@ struct PartHashes<'t> {
 
 impl<'t> PartHashes<'t> {
     fn new(object: &'t Tree) -> Self {
-        let hashes = PARTS.map(|part| object.at(&part.path).and_then(|tree| hash_part(tree, &part.schema)));
-        Self { object, hashes }
+        Self { object, hashes: PARTS.map(|part| hash_part(object, &part)) }
     }
 
     fn fingerprint_value(&self, finding: &Finding) -> String {
         // Whether headers are sent in plain text depends on the address and the headers.
         let all_parts = *finding.code == MEMORY_ADDRESS_PLAIN_HTTP;
-        let holds = |part: &ObjectPart| all_parts || pointer(part).holds(&finding.pointer);
+        let holds = |part: &[&str; 2]| all_parts || pointer(part).holds(&finding.pointer);
         let related = PARTS.iter().zip(self.hashes).filter(|(part, _)| holds(part));
         let hashes: Vec<Option<u64>> = related.map(|(_, hash)| hash).collect();
         if hashes.is_empty() { self.value_at(&finding.pointer) } else { format!("{hashes:?}") }
@@ -92,42 +77,11 @@ impl<'t> PartHashes<'t> {
     }
 }
 
-fn pointer(part: &ObjectPart) -> Pointer {
-    part.path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
+fn pointer(part: &[&str]) -> Pointer {
+    part.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
-/// The hash of a part; `None` for `{}`, which typed clients write for an absent part.
-fn hash_part(tree: &Tree, schema: &Schema) -> Option<u64> {
-    let is_empty_object =
-        tree.is_object() && schema.fields().iter().all(|field| tree.get(field.name).is_none());
-    let mut hasher = DefaultHasher::new();
-    hash_tree(tree, schema, &mut hasher);
-    (!is_empty_object).then(|| hasher.finish())
-}
-
-/// Independent of the order of fields.
-fn hash_tree(tree: &Tree, schema: &Schema, hasher: &mut DefaultHasher) {
-    tree.type_name().hash(hasher);
-    match (tree, schema) {
-        (Tree::Map(_), Schema::Object(fields) | Schema::Open(fields)) => {
-            for field in *fields {
-                if let Some(value) = tree.get(field.name) {
-                    field.name.hash(hasher);
-                    hash_tree(value, &field.schema, hasher);
-                }
-            }
-            "}".hash(hasher);
-        }
-        (Tree::List(elements), Schema::List(schema)) => {
-            elements.len().hash(hasher);
-            for element in elements {
-                hash_tree(element, schema, hasher);
-            }
-        }
-        (Tree::Text(text), _) => text.hash(hasher),
-        (Tree::Integer(number), _) => number.hash(hasher),
-        (Tree::Boolean(flag), _) => flag.hash(hasher),
-        (Tree::Fraction(number), _) => number.to_bits().hash(hasher),
-        _ => {}
-    }
+/// The hash of the part at a path; `None` for `{}`, which typed clients write for an absent part.
+fn hash_part(object: &Tree, path: &[&str]) -> Option<u64> {
+    object.at(path).filter(|tree| !tree.is_empty_object()).map(Tree::content_hash)
 }
