@@ -69,7 +69,7 @@ pub struct WantedInContainer<'w> {
     /// The variables in it that can concern memory.
     pub existing: ExistingEnv<'w>,
     /// The variables, in their order.
-    pub env: Vec<Variable<'w>>,
+    pub env: Cow<'w, [Variable<'w>]>,
     /// Where they are inserted.
     pub position: Position,
     /// The missing mounts, and the existing ones.
@@ -95,13 +95,13 @@ impl<'w> WantedInContainer<'w> {
         index: usize,
         container: &'w Container<'w>,
         existing: ExistingEnv<'w>,
-        env: Vec<Variable<'w>>,
+        env: impl Into<Cow<'w, [Variable<'w>]>>,
     ) -> Self {
         Self {
             index,
             container,
             existing,
-            env,
+            env: env.into(),
             position: Position::Front,
             mounts: (Vec::new(), ExistingMounts::default()),
         }

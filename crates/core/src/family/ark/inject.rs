@@ -192,7 +192,7 @@ fn merge_variables(
     let container = |index: &usize| {
         let container = pod.containers().get(*index)?;
         let existing = ExistingEnv::read(container, &[want::PREFIX]);
-        Some(WantedInContainer::variables(*index, container, existing, variables.to_vec()))
+        Some(WantedInContainer::variables(*index, container, existing, variables))
     };
     let containers = containers.iter().filter_map(container).collect();
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };

@@ -149,12 +149,19 @@ pub(super) struct Comparison<'w> {
     pub(super) different: Vec<(usize, Variable<'w>)>,
 }
 
-pub(super) fn compare<'w>(existing: &ExistingEnv<'_>, wanted: Vec<Variable<'w>>) -> Comparison<'w> {
+pub(super) fn compare<'w>(existing: &ExistingEnv<'_>, wanted: Cow<'_, [Variable<'w>]>) -> Comparison<'w> {
+    let differs = |variable: &Variable<'_>| {
+        existing.get(&variable.name).is_none_or(|(_, entry)| !variable.equals(entry))
+    };
+    // Several containers may share the wanted variables, so only those that differ are copied.
+    let open: Vec<Variable<'w>> = match wanted {
+        Cow::Owned(wanted) => wanted.into_iter().filter(differs).collect(),
+        Cow::Borrowed(wanted) => wanted.iter().filter(|variable| differs(variable)).cloned().collect(),
+    };
     let mut comparison = Comparison { missing: Vec::new(), different: Vec::new() };
-    for variable in wanted {
+    for variable in open {
         match existing.get(&variable.name) {
             None => comparison.missing.push(variable),
-            Some((_, entry)) if variable.equals(entry) => {}
             Some((index, _)) => comparison.different.push((index, variable)),
         }
     }

@@ -102,7 +102,14 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let PodContext { parts, index, container, mounts, .. } = self.pod;
         let mounts = (self.mounts, mounts);
         let position = Position::Front;
-        let agent = WantedInContainer { index, container, existing: self.existing, env, position, mounts };
+        let agent = WantedInContainer {
+            index,
+            container,
+            existing: self.existing,
+            env: env.into(),
+            position,
+            mounts,
+        };
         Wanted {
             memory,
             containers: vec![agent],
