@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::admission::{Admitted, admit};
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
+use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
 use crate::offline::load::{CheckedObject, Inputs};
 
@@ -20,14 +21,14 @@ pub struct Checked {
     pub passed_over: BTreeMap<String, usize>,
     /// What could not be read or decided.
     pub errors: Vec<Error>,
-    /// Directories and globs without a manifest.
-    pub empty: Vec<String>,
+    /// What was passed by in directories and globs.
+    pub unread: Unread,
 }
 
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others.
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
-    let Inputs { sources, objects, snapshot, passed_over, mut errors, empty } = inputs;
+    let Inputs { sources, objects, snapshot, passed_over, mut errors, unread } = inputs;
     let mut decided = Vec::with_capacity(objects.len());
     for object in objects {
         let result = admit(&object.request(), &snapshot);
@@ -39,7 +40,7 @@ pub fn check(inputs: Inputs) -> Checked {
             }
         }
     }
-    Checked { sources, decided, passed_over, errors, empty }
+    Checked { sources, decided, passed_over, errors, unread }
 }
 
 #[cfg(test)]
