@@ -33,7 +33,12 @@ pub fn check(inputs: Inputs) -> Checked {
     for object in objects {
         let result = admit(&object.request(), &snapshot);
         match result {
-            Ok(admitted) => decided.push((object, admitted)),
+            Ok(mut admitted) => {
+                for finding in &mut admitted.decision.findings {
+                    finding.message = finding.message_in(&object.template);
+                }
+                decided.push((object, admitted));
+            }
             Err(fault) => {
                 let message = format!("{}: {fault}", object.object_ref.title());
                 errors.push(error_at(&object.document, &object.template, message));
@@ -74,6 +79,41 @@ a: [
         assert_eq!(finding.finding.code.name, "arkonis/redis-required");
         assert_eq!((finding.location.file, finding.location.line), ("<stdin>", 4));
         assert_eq!(finding.object_ref.title(), "ArkMemory team-a/notes");
+    }
+
+    const WORKLOAD: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: engine, namespace: team-a}
+spec:
+  template:
+    metadata:
+      annotations: {memgate.dev/orka-memory-context: x}
+      labels: {orka.ai/task: t, orka.ai/task-type: ai}
+    spec:
+      automountServiceAccountToken: false
+      containers:
+        - name: worker
+          env:
+            - {name: ORKA_TASK_NAME, value: t}
+            - {name: ORKA_TASK_NAMESPACE, value: team-a}
+            - {name: ORKA_CONTROLLER_URL, value: http://orka.team-a.svc}
+            - {name: ORKA_MEMORY_CONTEXT_LIMIT, value: many}
+";
+
+    #[test]
+    fn names_fields_from_the_root_of_a_workload() {
+        let inputs =
+            load(&["-".to_owned()], &[], Settings::default(), &mut WORKLOAD.as_bytes()).expect("loads");
+        let checked = check(inputs);
+        let messages: Vec<&str> = checked
+            .decided
+            .iter()
+            .flat_map(|(_, admitted)| &admitted.decision.findings)
+            .map(|finding| finding.message.as_str())
+            .collect();
+        let field = "spec.template.spec.containers[0].env[3].value: ";
+        assert!(messages.iter().any(|message| message.starts_with(field)), "{messages:?}");
     }
 
     #[test]

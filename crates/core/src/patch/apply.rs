@@ -5,7 +5,7 @@
 //! and the time is that of the text and the edits together.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::value::RawValue;
@@ -41,7 +41,7 @@ enum Node<'a> {
 struct Object<'a> {
     members: Vec<(Text<'a>, Option<Node<'a>>)>,
     /// Where the last member of each name is, which is the one that counts.
-    last: HashMap<String, usize>,
+    last: BTreeMap<String, usize>,
 }
 
 impl<'a> Node<'a> {

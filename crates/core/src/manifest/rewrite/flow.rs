@@ -115,7 +115,7 @@ impl Splicer<'_> {
     fn remove_member(&mut self, entries: &[(NodeId, NodeId)], edited: &EditedNode) -> Option<()> {
         let id = edited.id()?;
         let at = entries.iter().position(|(_, value)| *value == id)?;
-        if let Some(lines) = self.lines_with_comments(entries.get(at)?) {
+        if let Some(lines) = self.lines_with_comments(*entries.get(at)?) {
             self.splices.push(lines);
             return Some(());
         }
@@ -131,9 +131,9 @@ impl Splicer<'_> {
     /// The lines of an entry, to be taken away with its comment; `None` when it shares them with something
     /// else, or has no comment behind it or behind its neighbour. Comments are in YAML only, where a comma
     /// behind the last entry is no error.
-    fn lines_with_comments(&self, (key, value): &(NodeId, NodeId)) -> Option<Splice> {
+    fn lines_with_comments(&self, (key, value): (NodeId, NodeId)) -> Option<Splice> {
         let (text, source) = (self.parsed.text, self.parsed.source);
-        let (start, end) = (self.node(*key).start, self.node(*value).end.max(self.node(*key).end));
+        let (start, end) = (self.node(key).start, self.node(value).end.max(self.node(key).end));
         self.line_margin(start)?;
         let (line, line_end) = (source.line_start(start), source.line_end(end));
         let above = text.get(source.line_start(line.checked_sub(1)?)..line)?;
