@@ -108,7 +108,9 @@ fn unknown_note(names: &[String]) -> Option<String> {
     // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise.
     let names: Vec<String> = names.iter().filter(|name| !name.starts_with("Namespace ")).cloned().collect();
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
-    let note = format!("note: not among the inputs, so nothing is said of it: {shown} (add it with --with)");
+    let note = format!(
+        "note: not among the inputs, so whether it is there is not known: {shown} (add it with --with)"
+    );
     (!names.is_empty()).then_some(note)
 }
 
