@@ -6,9 +6,23 @@ use super::{is_postgres, percent_decoded};
 /// The port of Postgres.
 const POSTGRES_PORT: &str = "5432";
 
-/// Host, port and database of a Postgres URL; equal for two that mean the same tables. `None` where the URL
-/// leaves the host or the database to the machine that reads it.
-pub(in super::super) fn database(endpoint: &str) -> Option<String> {
+/// A database, equal for two URLs that mean the same tables.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct Database {
+    /// Hosts and ports.
+    servers: String,
+    name: String,
+}
+
+impl Database {
+    /// Whether a URL can lead here: a look that costs next to nothing, before it is read.
+    pub(in super::super) fn may_be_meant_by(&self, endpoint: &str) -> bool {
+        endpoint.contains(&self.name) || endpoint.contains('%')
+    }
+}
+
+/// The database of a Postgres URL. `None` where the URL leaves host or name to the machine that reads it.
+pub(in super::super) fn database(endpoint: &str) -> Option<Database> {
     if !is_postgres(endpoint) {
         return None;
     }
@@ -18,11 +32,11 @@ pub(in super::super) fn database(endpoint: &str) -> Option<String> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (userinfo, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let user = userinfo.split(':').next().unwrap_or_default();
-    let database = first([Some(path), parameter(query, "dbname"), Some(user), parameter(query, "user")])?;
+    let name = first([Some(path), parameter(query, "dbname"), Some(user), parameter(query, "user")])?;
     let hosts = first([Some(hosts), parameter(query, "host")])?;
     let port = parameter(query, "port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
     let servers: Option<Vec<_>> = percent_decoded(hosts).split(',').map(|host| server(host, port)).collect();
-    Some(format!("{}/{}", servers?.join(","), percent_decoded(database)))
+    Some(Database { servers: servers?.join(","), name: percent_decoded(name).into_owned() })
 }
 
 /// The first text that is there and not empty.
@@ -55,10 +69,15 @@ fn server(host_and_port: &str, default_port: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn shown(endpoint: &str) -> Option<String> {
+        database(endpoint).map(|Database { servers, name }| format!("{servers}/{name}"))
+    }
+
     #[test]
     fn compares_databases() {
         let one = database("postgres://a@Db.svc/notes?sslmode=off");
-        assert_eq!(one.as_deref(), Some("db.svc:5432/notes"));
+        let found = one.as_ref().expect("a database");
+        assert_eq!((found.servers.as_str(), found.name.as_str()), ("db.svc:5432", "notes"));
         for other in [
             "postgresql://b:x@db.svc:5432/notes",
             "postgres://db.svc./notes#x",
@@ -71,6 +90,7 @@ mod tests {
             "postgres://db.svc/n%6ftes",
         ] {
             assert_eq!(database(other), one, "{other}");
+            assert!(found.may_be_meant_by(other), "{other}");
         }
     }
 
@@ -87,7 +107,7 @@ mod tests {
             ("postgres://u:p@:5432/x", None),
             ("host=db dbname=notes", None),
         ] {
-            assert_eq!(database(endpoint).as_deref(), expected, "{endpoint}");
+            assert_eq!(shown(endpoint).as_deref(), expected, "{endpoint}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
+use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider, text};
 use super::super::codes::{
     AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_MISSING,
     EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK,
@@ -207,10 +207,14 @@ fn shared_table(
     }
     let database = endpoint::database(endpoint)?;
     let shares = |other: &&Object| {
+        let hint = text(&other.tree, &["spec", "endpoint"]);
+        if !hint.is_some_and(|endpoint| database.may_be_meant_by(endpoint)) {
+            return false;
+        }
         let itself = (other.namespace.as_str(), other.name.as_str()) == (subject.namespace, subject.name);
         let memory = Memory::read(&other.tree);
-        let same = || memory.effective_endpoint().and_then(endpoint::database).as_deref() == Some(&database);
-        !itself && memory.has_provider(&Provider::Pgvector) && same()
+        let found = || memory.effective_endpoint().and_then(endpoint::database);
+        !itself && memory.has_provider(&Provider::Pgvector) && found().as_ref() == Some(&database)
     };
     let other = state.everywhere(&MEMORY).find(shares)?;
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
