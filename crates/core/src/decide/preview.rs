@@ -24,7 +24,7 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     let Some(Ok(parts)) = request.object.map(|object| workload.read(object)) else {
         return Decision::pass(Reason::Malformed);
     };
-    if parts.deleting {
+    if parts.deleting && request.operation == Operation::Update {
         return Decision::pass(Reason::Deleting);
     }
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
