@@ -35,7 +35,7 @@ pub fn check(inputs: Inputs) -> Checked {
         match result {
             Ok(mut admitted) => {
                 for finding in &mut admitted.decision.findings {
-                    finding.message = finding.message_in(&object.template);
+                    finding.message = finding.message_at(&object.in_document(&finding.pointer));
                 }
                 decided.push((object, admitted));
             }
