@@ -20,6 +20,8 @@ pub mod model;
 
 pub mod family;
 
+pub mod crd;
+
 pub mod decide;
 
 pub mod patch;

@@ -12,7 +12,9 @@
 pub mod causes;
 pub mod cel;
 pub mod change;
+pub mod crd;
 pub mod decision;
+pub mod duration;
 pub mod edit;
 pub mod event;
 pub mod family;
@@ -34,4 +36,5 @@ pub mod snapshot;
 pub mod state_reader;
 pub mod tree;
 pub mod view;
+pub mod violation;
 pub mod workload;

@@ -6,7 +6,6 @@
 mod access;
 mod agent;
 mod configs;
-mod duration;
 mod ensemble;
 mod environment;
 mod limits;
