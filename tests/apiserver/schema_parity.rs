@@ -25,7 +25,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::fixture::{Fixture, Trial};
 
-use self::{mutation::Mutant, verdict::Verdicts};
+use self::{by_design::Designs, mutation::Mutant, verdict::Verdicts};
 
 /// How many objects are tried.
 const OBJECTS: usize = 20_000;
@@ -34,7 +34,7 @@ const OBJECTS: usize = 20_000;
 const SEED: u64 = 10;
 
 /// How many differences are shown in full.
-const SHOWN: usize = 12;
+const SHOWN: usize = 20;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -60,8 +60,9 @@ fn mutated_objects(fixture: &Fixture) -> Result<()> {
     ensure!(objects.len() == count, "there are {} objects, not {count}", objects.len());
     let begin = Instant::now();
     let verdicts = verdict::of_all(fixture, objects)?;
-    println!("{count} objects in {:.0?}; {}", begin.elapsed(), shares(&verdicts));
-    let different: Vec<&Verdicts> = verdicts.iter().filter(|verdicts| by_design::differ(verdicts)).collect();
+    let designs = Designs::new()?;
+    println!("{count} objects in {:.0?}; {}", begin.elapsed(), shares(&verdicts, &designs));
+    let different: Vec<&Verdicts> = verdicts.iter().filter(|verdicts| designs.differ(verdicts)).collect();
     ensure!(different.is_empty(), "{}", tell(&different, seed));
     Ok(())
 }
@@ -75,10 +76,10 @@ fn plan() -> Result<(u64, usize)> {
 
 /// How many are refused, and how many differ by design: were most of them refused, or none, little
 /// would be shown.
-fn shares(verdicts: &[Verdicts]) -> String {
+fn shares(verdicts: &[Verdicts], designs: &Designs) -> String {
     let refused = verdicts.iter().filter(|verdicts| !verdicts.apiserver.allowed).count();
     let mut by_reason = BTreeMap::<_, usize>::new();
-    for reason in verdicts.iter().filter_map(by_design::reason) {
+    for reason in verdicts.iter().filter_map(|verdicts| designs.reason(verdicts)) {
         *by_reason.entry(reason).or_default() += 1;
     }
     let mut text = format!("{refused} are refused");
@@ -88,16 +89,16 @@ fn shares(verdicts: &[Verdicts]) -> String {
     text
 }
 
-/// The differences in words: of those about the same fields the shortest object; what works in a cluster
-/// and is refused by a check first, then the most frequent.
+/// The differences in words: of those that are refused for the same reason the shortest object; what works in
+/// a cluster and is refused by a check first, then the most frequent.
 fn tell(different: &[&Verdicts], seed: u64) -> String {
     let mut groups = BTreeMap::<_, Vec<&Verdicts>>::new();
     for verdicts in different {
-        groups.entry((verdicts.check.allowed, verdicts.mutant.fields())).or_default().push(verdicts);
+        groups.entry((verdicts.check.allowed, verdicts.refused_for())).or_default().push(verdicts);
     }
     let too_strict = different.iter().filter(|verdicts| !verdicts.check.allowed).count();
     let mut text = format!("{} objects are judged differently (seed {seed})", different.len());
-    let _ = write!(text, ", {too_strict} of them refused by the check alone; one of each group:");
+    let _ = write!(text, ", {too_strict} of them refused by the check alone; of {} reasons:", groups.len());
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|((allowed, _), group)| (*allowed, Reverse(group.len())));
     for (_, group) in groups.iter().take(SHOWN) {

@@ -19,17 +19,43 @@ pub(super) struct Definition {
 
 /// All kinds that memgate judges.
 pub(super) fn all() -> Result<Vec<Definition>> {
-    let files = family::ALL.iter().flat_map(|family| family.crds);
-    let mut all = Vec::new();
-    for file in files {
-        let parsed = parse(&Arc::new(Source::new("a bundled CRD", *file)));
-        ensure!(parsed.errors.is_empty(), "{:?}", parsed.errors);
-        for document in parsed.documents {
-            all.extend(definition(document.value())?);
-        }
-    }
+    let read = crds()?.iter().map(definition).collect::<Result<Vec<_>>>()?;
+    let all: Vec<Definition> = read.into_iter().flatten().collect();
     ensure!(!all.is_empty(), "there are no CRDs");
     Ok(all)
+}
+
+/// The messages of all rules in CEL.
+pub(super) fn rule_messages() -> Result<Vec<String>> {
+    let mut messages = Vec::new();
+    for crd in crds()? {
+        collect_messages(&crd["spec"]["versions"], &mut messages);
+    }
+    ensure!(!messages.is_empty(), "there are no rules");
+    Ok(messages)
+}
+
+fn collect_messages(value: &Value, messages: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_messages(item, messages)),
+        Value::Object(fields) => {
+            let rules = fields.get("x-kubernetes-validations").and_then(Value::as_array);
+            let texts = rules.into_iter().flatten().filter_map(|rule| rule["message"].as_str());
+            messages.extend(texts.map(str::to_owned));
+            fields.values().for_each(|field| collect_messages(field, messages));
+        }
+        _ => {}
+    }
+}
+
+fn crds() -> Result<Vec<Value>> {
+    let mut crds = Vec::new();
+    for file in family::ALL.iter().flat_map(|family| family.crds) {
+        let parsed = parse(&Arc::new(Source::new("a bundled CRD", *file)));
+        ensure!(parsed.errors.is_empty(), "{:?}", parsed.errors);
+        crds.extend(parsed.documents.iter().map(|document| document.value().clone()));
+    }
+    Ok(crds)
 }
 
 fn definition(crd: &Value) -> Result<Option<Definition>> {

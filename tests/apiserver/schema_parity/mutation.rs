@@ -47,15 +47,14 @@ impl Mutant {
         mutant
     }
 
-    pub(super) fn kind(&self) -> &str {
-        self.object["kind"].as_str().unwrap_or_default()
+    /// Whether the apiserver makes its name.
+    pub(super) fn has_generated_name(&self) -> bool {
+        let metadata = &self.object["metadata"];
+        metadata["name"].as_str().is_none_or(str::is_empty) && metadata["generateName"].is_string()
     }
 
-    /// By which objects with the same fault are told together: the fields, without what was put there.
-    pub(super) fn fields(&self) -> String {
-        let fields: Vec<&str> = self.done.iter().filter_map(|done| done.split(' ').next()).collect();
-        let kind = if fields.iter().all(|field| field.starts_with("/metadata")) { "" } else { self.kind() };
-        format!("{kind} {}", fields.join(" "))
+    pub(super) fn kind(&self) -> &str {
+        self.object["kind"].as_str().unwrap_or_default()
     }
 }
 

@@ -39,13 +39,15 @@ pub(super) struct Verdict {
     pub(super) allowed: bool,
     /// The codes of the findings, refusing or not; none of the apiserver.
     pub(super) codes: Vec<&'static str>,
+    /// What it is refused for, one text each; those of the apiserver and of the webhook.
+    pub(super) causes: Vec<String>,
     /// Why, in its own words.
     pub(super) words: String,
 }
 
 impl Verdicts {
     pub(super) fn in_words(&self) -> String {
-        let object: String = self.mutant.json.chars().take(900).collect();
+        let object: String = self.mutant.json.chars().take(600).collect();
         let done =
             if self.mutant.done.is_empty() { "as it is".to_owned() } else { self.mutant.done.join("; ") };
         format!(
@@ -54,6 +56,16 @@ impl Verdicts {
             self.check.in_words(),
             self.apiserver.in_words(),
         )
+    }
+}
+
+impl Verdicts {
+    /// By which differences are told together: why one of the two refuses, without the values.
+    pub(super) fn refused_for(&self) -> String {
+        let refusal = if self.check.allowed { &self.apiserver } else { &self.check };
+        let after =
+            refusal.words.split_once("is invalid: ").map_or(refusal.words.as_str(), |(_, words)| words);
+        after.chars().filter(|c| c.is_ascii_alphabetic() || c.is_ascii_punctuation()).take(40).collect()
     }
 }
 
@@ -120,6 +132,7 @@ fn check_one(json: &str) -> Result<Verdict> {
     Ok(Verdict {
         allowed,
         codes: findings.iter().map(|finding| finding.code.name).collect(),
+        causes: Vec::new(),
         words: words.chain(errors).chain(passed_over).collect(),
     })
 }
@@ -133,9 +146,11 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let path = format!("{path}?dryRun=All&fieldValidation=Ignore");
     let answer = send(client, Method::POST, &path, Some(&mutant.object)).await?;
     ensure!(answer.status < 500, "{} {}: {}", answer.status, answer.message(), mutant.json);
-    let message = answer.message().to_owned();
-    let words = if answer.granted() { String::new() } else { format!("{} {message}", answer.status) };
-    Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), words })
+    let words =
+        if answer.granted() { String::new() } else { format!("{} {}", answer.status, answer.message()) };
+    let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
+    let causes = causes.filter_map(|cause| Some(cause["message"].as_str()?.to_owned())).collect();
+    Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), causes, words })
 }
 
 /// A namespace as a part of a path.
