@@ -4,9 +4,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr as _;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
-use crate::crd::pattern;
+use crate::crd::pattern::matches;
 use crate::crd::url;
 use crate::model::crd::{Format, FormatRule, Pattern};
 use crate::model::duration::nanoseconds;
@@ -43,8 +43,8 @@ formats! {
     "isbn10" => is_isbn10,
     "isbn13" => is_isbn13,
     "creditcard" => is_credit_card,
-    "ssn" => |text| text.len() == 11 && matches(r"^\d{3}[- ]?\d{2}[- ]?\d{4}$", text),
-    "hexcolor" => |text| matches("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$", text),
+    "ssn" => |text| text.len() == 11 && matches(&SSN, text),
+    "hexcolor" => |text| matches(&HEX_COLOR, text),
     "rgbcolor" => is_rgb_color,
     "byte" => is_base64,
     "password" => |_| true,
@@ -55,9 +55,20 @@ formats! {
     "k8s-long-name" => |text| text.len() <= 253 && text.split('.').all(is_label_of_any_length),
 }
 
-fn matches(expression: &str, text: &str) -> bool {
-    pattern::matches(&Pattern { text: expression.to_owned(), compiled: OnceLock::new() }, text)
-}
+static SSN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(r"^\d{3}[- ]?\d{2}[- ]?\d{4}$"));
+static HEX_COLOR: LazyLock<Pattern> = LazyLock::new(|| Pattern::new("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
+static CREDIT_CARD: LazyLock<Pattern> = LazyLock::new(|| {
+    Pattern::new(
+        r"^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})$",
+    )
+});
+static TIME: LazyLock<Pattern> =
+    LazyLock::new(|| Pattern::new(r"^[0-9]{2}:[0-9]{2}:[0-9]{2}(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"));
+static HOSTNAME: LazyLock<Pattern> = LazyLock::new(|| {
+    Pattern::new(
+        r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$",
+    )
+});
 
 /// An address; zeros in front are read as decimal.
 fn ip(text: &str) -> Option<IpAddr> {
@@ -142,7 +153,6 @@ fn is_isbn13(text: &str) -> bool {
 }
 
 fn is_credit_card(text: &str) -> bool {
-    const CARD: &str = r"^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35\d{3})\d{11})$";
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let sum: u32 = digits
         .bytes()
@@ -151,7 +161,7 @@ fn is_credit_card(text: &str) -> bool {
         .map(|(byte, weight)| u32::from(byte - b'0') * weight)
         .map(|value| if value > 9 { value - 9 } else { value })
         .sum();
-    matches(CARD, &digits) && sum % 10 == 0
+    matches(&CREDIT_CARD, &digits) && sum % 10 == 0
 }
 
 fn is_rgb_color(text: &str) -> bool {
@@ -201,9 +211,7 @@ pub(super) fn is_date_time(text: &str) -> bool {
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     let fields = [time.get(0..2), time.get(3..5), time.get(6..8)];
     let within = |(field, most): (Option<&str>, &str)| field.is_some_and(|field| field <= most);
-    is_date(date)
-        && matches(r"^[0-9]{2}:[0-9]{2}:[0-9]{2}(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$", time)
-        && fields.into_iter().zip(["23", "59", "59"]).all(within)
+    is_date(date) && matches(&TIME, time) && fields.into_iter().zip(["23", "59", "59"]).all(within)
 }
 
 /// A duration of Go, or numbers with the words for units that Scala has.
@@ -250,8 +258,7 @@ fn is_label_of_any_length(text: &str) -> bool {
 }
 
 fn is_hostname(text: &str) -> bool {
-    const HOSTNAME: &str = r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$";
-    text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && matches(HOSTNAME, text)
+    text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && matches(&HOSTNAME, text)
 }
 
 /// One address of RFC 5322, with or without a name in front, as far as people write them.

@@ -82,7 +82,7 @@ pub(super) fn node(value: &Value) -> SchemaNode {
         text: TextRules {
             min: whole(value, "minLength"),
             max: whole(value, "maxLength"),
-            pattern: text(value, "/pattern").filter(|text| !text.is_empty()).map(pattern),
+            pattern: text(value, "/pattern").filter(|text| !text.is_empty()).map(Pattern::new),
         },
         number: NumberRules {
             min: bound(value, "minimum", "exclusiveMinimum"),
@@ -163,10 +163,6 @@ fn format(types: JsonTypes, name: &str) -> Option<Format> {
         },
         JsonTypes::Boolean | JsonTypes::List | JsonTypes::Object | JsonTypes::IntOrString => None,
     }
-}
-
-fn pattern(text: &str) -> Pattern {
-    Pattern { text: text.to_owned(), compiled: std::sync::OnceLock::new() }
 }
 
 fn bound(value: &Value, key: &str, exclusive: &str) -> Option<Bound> {

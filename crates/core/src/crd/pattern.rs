@@ -138,7 +138,7 @@ mod tests {
             (r"(?i)^A$", "a", true),
             (r"^(unclosed", "anything", true),
         ] {
-            let pattern = Pattern { text: pattern.to_owned(), compiled: std::sync::OnceLock::new() };
+            let pattern = Pattern::new(pattern);
             assert_eq!(matches(&pattern, text), expected, "{} on {text:?}", pattern.text);
         }
     }

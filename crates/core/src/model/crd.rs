@@ -18,14 +18,14 @@ use crate::model::family::Family;
 pub struct Crds {
     /// Those among the inputs, by group and kind.
     given: BTreeMap<(String, String), Arc<Crd>>,
-    /// Finds the definition that comes with a family's row, by group and kind.
-    bundled: fn(&[&'static Family], &str, &str) -> Option<Arc<Crd>>,
+    /// Finds the definition that comes with a row, by group and kind.
+    bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>,
 }
 
 impl Crds {
     /// No definitions but the bundled ones, which are read when they are first asked for.
     #[must_use]
-    pub const fn new(bundled: fn(&[&'static Family], &str, &str) -> Option<Arc<Crd>>) -> Self {
+    pub const fn new(bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>) -> Self {
         Self { given: BTreeMap::new(), bundled }
     }
 
@@ -34,11 +34,17 @@ impl Crds {
         self.given.insert((crd.group.clone(), crd.kind.clone()), Arc::new(crd));
     }
 
-    /// The definition of a kind.
+    /// Whether the inputs define a kind.
     #[must_use]
-    pub fn get(&self, families: &[&'static Family], group: &str, kind: &str) -> Option<Arc<Crd>> {
+    pub fn is_given(&self, group: &str, kind: &str) -> bool {
+        self.given.contains_key(&(group.to_owned(), kind.to_owned()))
+    }
+
+    /// The definition of a kind of a family.
+    #[must_use]
+    pub fn get(&self, family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>> {
         let given = self.given.get(&(group.to_owned(), kind.to_owned())).cloned();
-        given.or_else(|| (self.bundled)(families, group, kind))
+        given.or_else(|| (self.bundled)(family, group, kind))
     }
 }
 
@@ -192,6 +198,14 @@ pub struct Pattern {
     pub text: String,
     /// The compiled form; `None` inside if it cannot be compiled.
     pub compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// A pattern that is not compiled yet.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), compiled: OnceLock::new() }
+    }
 }
 
 /// The rules on a number.

@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "arkonis";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// Backend `redis` without the section.
     REDIS_REQUIRED = "redis-required", Required;
     /// A Redis section whose Secret has no name.

@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "orloj";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// Provider `http` without an endpoint.
     HTTP_ENDPOINT_REQUIRED = "http-endpoint-required", Required;
     /// Provider `pgvector` without an endpoint.

@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "sympozium";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// A field of the wrong JSON type.
     TYPE_INVALID = "type-invalid", TypeInvalid;
     /// A field name that is likely a misspelling.

@@ -14,6 +14,7 @@ mod names;
 mod pack;
 mod run;
 mod skills;
+mod tolerance;
 mod volumes;
 
 use crate::family::naming::and_more;
@@ -26,6 +27,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 pub use self::skills::skill_pack_missing;
+pub use self::tolerance::tolerates;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
