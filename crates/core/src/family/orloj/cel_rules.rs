@@ -8,7 +8,7 @@ use super::codes::{
     AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_PROMPT_REQUIRED, AGENT_REF_INVALID, FIELD_TYPE,
     HTTP_ENDPOINT_BLOCKED, HTTP_ENDPOINT_INVALID, HTTP_ENDPOINT_REQUIRED, MODELENDPOINT_MODEL_REQUIRED,
     NAME_RESERVED, PGVECTOR_EMBEDDING_REQUIRED, PGVECTOR_ENDPOINT_INVALID, PGVECTOR_ENDPOINT_REQUIRED,
-    REF_INVALID,
+    REF_INVALID, SCHEMA,
 };
 
 /// The tables of the family.
@@ -177,8 +177,11 @@ const MEMORY_RULES: [CelRule; 9] = [
 ];
 
 /// The codes that deny and have no CEL rule.
-pub static NOT_IN_CEL: [(&Code, NotInCel); 2] =
-    [(&FIELD_TYPE, NotInCel::Schema), (&AGENT_PROMPT_REQUIRED, NotInCel::Schema)];
+pub static NOT_IN_CEL: [(&Code, NotInCel); 3] = [
+    (&SCHEMA, NotInCel::Schema),
+    (&FIELD_TYPE, NotInCel::Schema),
+    (&AGENT_PROMPT_REQUIRED, NotInCel::Schema),
+];
 
 /// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "there are none";
