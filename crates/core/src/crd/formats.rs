@@ -149,7 +149,7 @@ fn is_isbn13(text: &str) -> bool {
     let weights = [1, 3].into_iter().cycle();
     let sum: u32 =
         digits.iter().zip(weights).map(|(byte, weight)| u32::from(byte.wrapping_sub(b'0')) * weight).sum();
-    digits.len() == 13 && digits.iter().all(u8::is_ascii_digit) && sum % 10 == 0
+    digits.len() == 13 && digits.iter().all(u8::is_ascii_digit) && sum.is_multiple_of(10)
 }
 
 fn is_credit_card(text: &str) -> bool {
@@ -161,7 +161,7 @@ fn is_credit_card(text: &str) -> bool {
         .map(|(byte, weight)| u32::from(byte - b'0') * weight)
         .map(|value| if value > 9 { value - 9 } else { value })
         .sum();
-    matches(&CREDIT_CARD, &digits) && sum % 10 == 0
+    matches(&CREDIT_CARD, &digits) && sum.is_multiple_of(10)
 }
 
 fn is_rgb_color(text: &str) -> bool {

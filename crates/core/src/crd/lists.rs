@@ -20,7 +20,9 @@ pub(super) fn check(object: &Value, schema: &SchemaNode, old: Option<&Value>) ->
     {
         let mut stored = Vec::new();
         check_value(old, schema, Path::Root, &mut stored);
-        found.iter_mut().for_each(|violation| violation.stored = !stored.is_empty());
+        for violation in &mut found {
+            violation.stored = !stored.is_empty();
+        }
     }
     found
 }

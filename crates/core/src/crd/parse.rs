@@ -56,9 +56,9 @@ fn priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
     let Ok(major) = major.parse() else { return other };
     for (stage, word) in [(3, ""), (2, "beta"), (1, "alpha")] {
         let minor = rest.strip_prefix(word).filter(|minor| word.is_empty() == minor.is_empty());
-        match minor.map(|minor| if minor.is_empty() { Ok(0) } else { minor.parse::<u64>() }) {
-            Some(Ok(minor)) => return (stage, major, minor, Reverse(String::new())),
-            Some(Err(_)) | None => {}
+        let number = |minor: &str| if minor.is_empty() { Some(0) } else { minor.parse::<u64>().ok() };
+        if let Some(minor) = minor.and_then(number) {
+            return (stage, major, minor, Reverse(String::new()));
         }
     }
     other

@@ -27,7 +27,7 @@ fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
     let documents = family.crds.iter().flat_map(|file| documents(file));
     // A look at the text saves reading the definitions of other kinds.
     let likely = documents.filter(|text| text.contains(&name));
-    let mut definitions = likely.filter_map(parse);
+    let mut definitions = likely.filter_map(|text| parse(&text));
     definitions.find(|crd| crd.group == group && crd.kind == kind)
 }
 
@@ -46,8 +46,8 @@ fn documents(file: &str) -> Vec<String> {
     documents
 }
 
-fn parse(text: String) -> Option<Crd> {
-    let documents = values(&Arc::new(Source::new("bundled", &text)), &mut Vec::new());
+fn parse(text: &str) -> Option<Crd> {
+    let documents = values(&Arc::new(Source::new("bundled", text)), &mut Vec::new());
     documents.iter().find_map(|document| crd::read(document.value()).ok())
 }
 
