@@ -18,6 +18,8 @@ const OF_METADATA: usize = 60;
 pub(super) struct Mutant {
     pub(super) json: String,
     pub(super) object: Value,
+    /// The `apiVersion` under which its kind is served.
+    pub(super) served: String,
     /// What was done to a valid object, in words.
     pub(super) done: Vec<String>,
 }
@@ -34,7 +36,8 @@ pub(super) struct Change {
 impl Mutant {
     /// A valid object.
     pub(super) fn unchanged(seed: Seed) -> Self {
-        Self { json: seed.object.to_string(), object: seed.object, done: Vec::new() }
+        let served = seed.object["apiVersion"].as_str().unwrap_or_default().to_owned();
+        Self { json: seed.object.to_string(), object: seed.object, served, done: Vec::new() }
     }
 
     fn of(seed: &Seed, changes: &[&Change]) -> Self {
@@ -45,6 +48,11 @@ impl Mutant {
         }
         mutant.json = mutant.object.to_string();
         mutant
+    }
+
+    /// Whether it names a version that is not served.
+    pub(super) fn is_unserved(&self) -> bool {
+        self.object["apiVersion"] != self.served.as_str()
     }
 
     /// Whether the apiserver makes its name.
