@@ -39,6 +39,7 @@ pub(crate) static FAMILY: Family = Family {
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unreleased: &[],
+        with_status: &[],
         message: Violation::message,
         tolerates: |_, _, _| false,
     },

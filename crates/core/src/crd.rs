@@ -43,13 +43,33 @@ pub fn read(value: &Value) -> Result<Crd, String> {
     parse::crd(value)
 }
 
+/// The status, where a version has a subresource for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// What users write there is dropped.
+    Dropped,
+    /// What users write there is judged.
+    Judged,
+}
+
 /// Everything that the schema of a version refuses in an object, in document order. `old` is the stored
-/// object of an update. `object` becomes what would be stored.
+/// object of an update. Both become what would be stored.
 #[must_use]
-pub fn violations(version: &CrdVersion, object: &mut Value, old: Option<&mut Value>) -> Vec<Violation> {
-    store(object, version);
+pub fn violations(
+    version: &CrdVersion,
+    status: Status,
+    object: &mut Value,
+    old: Option<&mut Value>,
+) -> Vec<Violation> {
+    let store = |object: &mut Value| {
+        normalize::normalize(object, &version.schema);
+        if version.has_status && status == Status::Dropped {
+            normalize::remove(object, "status");
+        }
+    };
+    store(object);
     let old = old.map(|old| {
-        store(old, version);
+        store(old);
         &*old
     });
     let mut violations = check::check(object, &version.schema, old);
@@ -58,15 +78,6 @@ pub fn violations(version: &CrdVersion, object: &mut Value, old: Option<&mut Val
         violations.extend(scalar::replicas(object, way));
     }
     violations
-}
-
-/// Makes an object what it would be stored as.
-fn store(object: &mut Value, version: &CrdVersion) {
-    normalize::normalize(object, &version.schema);
-    // Only the subresource writes it.
-    if version.has_status {
-        normalize::remove(object, "status");
-    }
 }
 
 /// Everything that the apiserver refuses in the metadata of a new object, or of an update.
@@ -94,7 +105,7 @@ mod tests {
     fn messages(schema: Value, spec: Value) -> Vec<String> {
         let crd = version_with(schema);
         let mut object = json!({"spec": spec});
-        let found = violations(crd.newest().expect("served"), &mut object, None);
+        let found = violations(crd.newest().expect("served"), Status::Dropped, &mut object, None);
         found.iter().map(Violation::message).collect()
     }
 
@@ -378,13 +389,14 @@ mod tests {
             "metadata": {"name": "x", "odd": 1}, "status": 5,
             "spec": {"mode": null, "kept": null, "any": {"x": [null]}, "gone": 1}, "gone": {},
         });
-        assert_eq!(violations(version, &mut object, None), []);
+        assert_eq!(violations(version, Status::Dropped, &mut object, None), []);
         let stored = json!({
             "metadata": {"name": "x", "odd": 1},
             "spec": {"mode": "a", "kept": null, "any": {"x": [null]}},
         });
         assert_eq!(object, stored);
-        let found = violations(version, &mut json!({"spec": {"kept": "", "replicas": -1}}), None);
+        let found =
+            violations(version, Status::Dropped, &mut json!({"spec": {"kept": "", "replicas": -1}}), None);
         let messages: Vec<_> = found.iter().map(Violation::message).collect();
         assert_eq!(messages, ["spec.replicas: Invalid value: -1: should be a non-negative integer"]);
     }
@@ -400,7 +412,7 @@ mod tests {
         let crd = version_with(schema);
         let stored = |old: Value, new: Value| {
             let (mut old, mut new) = (json!({"spec": old}), json!({"spec": new}));
-            let found = violations(crd.newest().expect("served"), &mut new, Some(&mut old));
+            let found = violations(crd.newest().expect("served"), Status::Dropped, &mut new, Some(&mut old));
             found.iter().map(|violation| violation.stored).collect::<Vec<_>>()
         };
         assert_eq!(stored(json!({"a": "old"}), json!({"a": "old"})), [true]);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::crd::{self, NewObject};
+use crate::crd::{self, NewObject, Status};
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::crd::{Crd, Crds};
@@ -38,7 +38,9 @@ pub(super) fn findings(
     if let Some(crd) = crds.get(family, kind.group, kind.kind) {
         findings.extend(version_unknown(&crd, &request.version));
         if let Some(version) = crd.served(&request.version).or_else(|| crd.newest()) {
-            let found = crd::violations(version, &mut object, old.as_mut());
+            let judged = family.stand_in.with_status.contains(&kind);
+            let status = if judged { Status::Judged } else { Status::Dropped };
+            let found = crd::violations(version, status, &mut object, old.as_mut());
             violations.extend(tolerated_aside(family, kind, request, crds, found));
         }
     }
@@ -125,8 +127,8 @@ fn help(violation: &Violation) -> Option<String> {
 struct Spoken<'f> {
     /// Every place of a finding.
     all: BTreeSet<&'f str>,
-    /// Those of denials.
-    denied: BTreeSet<&'f str>,
+    /// Those of denials, and of advice about the same kind of fault.
+    faults: BTreeSet<&'f str>,
     /// Those of denials for a missing value.
     missing: BTreeSet<&'f str>,
 }
@@ -138,7 +140,10 @@ impl<'f> Spoken<'f> {
         };
         Self {
             all: places(|_| true),
-            denied: places(|finding| finding.severity == Severity::Deny),
+            faults: places(|finding| {
+                let of_schema = [Cause::Required, Cause::NotSupported, Cause::TypeInvalid];
+                finding.severity == Severity::Deny || of_schema.contains(&finding.code.cause)
+            }),
             missing: places(|finding| {
                 finding.severity == Severity::Deny && finding.code.cause == Cause::Required
             }),
@@ -149,7 +154,7 @@ impl<'f> Spoken<'f> {
     /// in it, or what should hold it.
     fn covers(&self, violation: &Violation) -> bool {
         let here = violation.pointer.as_str();
-        if self.denied.contains(here) || violation.stored && self.all.contains(here) {
+        if self.faults.contains(here) || violation.stored && self.all.contains(here) {
             return true;
         }
         if !matches!(violation.rule, BrokenRule::Required(_)) {

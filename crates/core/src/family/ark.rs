@@ -44,6 +44,7 @@ pub static FAMILY: Family = Family {
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unreleased: &[],
+        with_status: &[&api::MEMORY],
         message: validate::schema_message,
         tolerates: validate::tolerates,
     },

@@ -46,6 +46,7 @@ pub static FAMILY: Family = Family {
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unreleased: &[],
+        with_status: &[],
         message: Violation::message,
         tolerates: |_, _, _| false,
     },

@@ -52,6 +52,7 @@ pub static FAMILY: Family = Family {
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unreleased: &[&api::MEMORY_BACKEND],
+        with_status: &[],
         message: Violation::message,
         tolerates: |_, _, _| false,
     },

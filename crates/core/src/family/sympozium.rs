@@ -47,6 +47,7 @@ pub static FAMILY: Family = Family {
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unreleased: &[],
+        with_status: &[],
         message: Violation::message,
         tolerates: validate::tolerates,
     },

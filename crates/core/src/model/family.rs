@@ -107,6 +107,8 @@ pub struct SchemaStandIn {
     pub code: &'static Code,
     /// The kinds of no release: their definitions count only when they are among the inputs.
     pub unreleased: &'static [&'static Kind],
+    /// The kinds whose status is checked too, although an apiserver passes over what users write there.
+    pub with_status: &'static [&'static Kind],
     /// The message about a violation.
     pub message: fn(&Violation) -> String,
     /// Whether the family lets an object of this kind, as it was written, pass with a violation on purpose.

@@ -23,10 +23,10 @@ pub(super) fn find(family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>>
 }
 
 fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
-    let line = format!("kind: {kind}");
+    let name = format!("kind: {kind}");
     let documents = family.crds.iter().flat_map(|file| documents(file));
     // A look at the text saves reading the definitions of other kinds.
-    let likely = documents.filter(|text| text.lines().any(|other| other.trim() == line));
+    let likely = documents.filter(|text| text.contains(&name));
     let mut definitions = likely.filter_map(parse);
     definitions.find(|crd| crd.group == group && crd.kind == kind)
 }

@@ -119,14 +119,14 @@ fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
     finding_at(Finding::warn, code, at, text)
 }
 
-/// Denies a value that the CRD's schema does not accept; the empty one stands for the default.
+/// Denies a value that the CRD's schema does not accept; the empty one is no value of any list.
 fn unsupported(
     code: &'static Code,
     at: &Pointer,
     value: Option<&str>,
     supported: &[&str],
 ) -> Option<Finding> {
-    let value = value.filter(|value| !value.is_empty() && !supported.contains(value))?;
+    let value = value.filter(|value| !supported.contains(value))?;
     let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
     let text = format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "));
     Some(deny(code, at, &text).fingerprint_value(value))

@@ -9,7 +9,7 @@ use crate::model::kind::Kind;
 use crate::model::pointer::Pointer;
 use crate::model::violation::{BrokenRule, Violation};
 
-use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD};
+use super::super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD};
 
 /// Whether an object of this kind, as it was written, passes although it breaks the schema.
 #[must_use]
@@ -20,6 +20,10 @@ pub fn tolerates(kind: &Kind, written: &Value, violation: &Violation) -> bool {
     if *kind == AGENT || *kind == AGENT_OLD {
         let model = ["spec", "agents", "default", "model"];
         return missing && !path.is_empty() && model.starts_with(&path);
+    }
+    if *kind == AGENT_RUN {
+        let old_name = || written.pointer("/spec/instanceRef").is_some_and(Value::is_string);
+        return missing && path == ["spec", "agentRef"] && old_name();
     }
     if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD {
         return false;
