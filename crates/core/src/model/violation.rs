@@ -66,6 +66,12 @@ pub enum BrokenRule {
     },
 }
 
+/// The apiserver's message about a value of the wrong JSON type.
+#[must_use]
+pub fn type_message(field: &str, expected: &str, got: &str) -> String {
+    format!("{field}: Invalid value: \"{got}\": {field} in body must be of type {expected}: \"{got}\"")
+}
+
 impl Violation {
     /// A rule that a value breaks.
     #[must_use]
@@ -78,11 +84,7 @@ impl Violation {
     pub fn message(&self) -> String {
         let field = self.pointer.field();
         match &self.rule {
-            BrokenRule::Type { expected, got } => {
-                format!(
-                    "{field}: Invalid value: \"{got}\": {field} in body must be of type {expected}: \"{got}\""
-                )
-            }
+            BrokenRule::Type { expected, got } => type_message(&field, expected, got),
             BrokenRule::Required("") => format!("{field}: Required value"),
             BrokenRule::Required(detail) => format!("{field}: Required value: {detail}"),
             BrokenRule::Unsupported { value, supported } => {

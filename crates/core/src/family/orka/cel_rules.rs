@@ -5,7 +5,7 @@ use crate::model::finding::Code;
 
 use super::api::{AGENT, TASK};
 use super::codes::{
-    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, APPROVAL_BUILTIN, OPT_OUT_ENV,
+    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, APPROVAL_BUILTIN, OPT_OUT_ENV, SCHEMA,
 };
 
 /// The tables of the family.
@@ -72,8 +72,8 @@ pub static TABLES: [CelTable; 2] = [
 ];
 
 /// The codes that deny and have no CEL rule.
-pub static NOT_IN_CEL: [(&Code, NotInCel); 1] =
-    [(&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it"))];
+pub static NOT_IN_CEL: [(&Code, NotInCel); 2] =
+    [(&SCHEMA, NotInCel::Schema), (&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it"))];
 
 /// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "there are none";

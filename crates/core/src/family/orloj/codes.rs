@@ -47,12 +47,8 @@ codes! { "orloj";
     TARGET_NAMESPACE = "target-namespace", Conflict;
     /// A field that the schema does not have.
     UNKNOWN_FIELD = "unknown-field", Invalid;
-    /// A field of the wrong JSON type.
-    FIELD_TYPE = "field-type", TypeInvalid;
     /// The end of a Memory that Agents use.
     MEMORY_IN_USE = "memory-in-use", Conflict;
-    /// An Agent without a prompt.
-    AGENT_PROMPT_REQUIRED = "agent-prompt-required", Required;
     /// Operations that are granted on no Memory.
     AGENT_ALLOW_NEEDS_REF = "agent-allow-needs-ref", Required;
     /// An operation that does not exist.
