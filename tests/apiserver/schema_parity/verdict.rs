@@ -1,12 +1,13 @@
 //! What both say about an object.
 
-use std::{iter, thread};
+use std::{iter, sync::Arc, thread};
 
 use anyhow::{Result, anyhow, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate::{
+    manifest::{document::parse, source::Source},
     model::{finding::Severity, settings::Settings},
     offline::{check::check, load::load},
 };
@@ -140,11 +141,14 @@ fn check_one(json: &str) -> Result<Verdict> {
     })
 }
 
-/// The apiserver's answer to a dry run of creating the object, as kubectl would send it without asking for
-/// fields to be validated: those that no schema knows are dropped, as memgate takes them to be. An object
-/// of a version that is not served is sent as one of the version that is, as a check judges it.
+/// The apiserver's answer to a dry run of creating the object, as kubectl would send it (3.0 is 3 to it)
+/// without asking for fields to be validated: those that no schema knows are dropped, as memgate takes them
+/// to be. An object of a version that is not served is sent as one of the version that is, as a check
+/// judges it.
 async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
-    let mut object = mutant.object.clone();
+    let read = parse(&Arc::new(Source::new("a mutated object", mutant.json.as_str())));
+    let read = read.documents.first().map(|document| document.value().clone());
+    let mut object = read.unwrap_or_else(|| mutant.object.clone());
     object["apiVersion"] = json!(mutant.served);
     let given = mutant.object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
     let namespace = given.unwrap_or(home);
