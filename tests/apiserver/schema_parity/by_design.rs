@@ -54,7 +54,7 @@ impl Designs {
     /// Whether the verdicts differ although they should not.
     pub(super) fn differ(&self, verdicts: &Verdicts) -> bool {
         let unsaid =
-            verdicts.mutant.is_unserved() && !verdicts.check.codes.contains(&"memgate/version-unknown");
+            verdicts.mutant.is_unserved && !verdicts.check.codes.contains(&"memgate/version-unknown");
         unsaid || verdicts.check.allowed != verdicts.apiserver.allowed && self.allowance(verdicts).is_none()
     }
 
@@ -62,7 +62,7 @@ impl Designs {
     pub(super) fn reason(&self, verdicts: &Verdicts) -> Option<&'static str> {
         let differ = verdicts.check.allowed != verdicts.apiserver.allowed;
         let allowance = self.allowance(verdicts).filter(|_| differ);
-        allowance.or_else(|| verdicts.mutant.is_unserved().then_some(UNSERVED))
+        allowance.or_else(|| verdicts.mutant.is_unserved.then_some(UNSERVED))
     }
 
     /// Why the verdicts may differ.
@@ -78,11 +78,10 @@ impl Designs {
             check.codes.contains(&reported.code) && all(&|cause| cause.contains(reported.cause))
         };
         let in_cel = all(&|cause| self.rules.iter().any(|rule| cause.ends_with(rule.as_str())));
-        let generated = mutant.has_generated_name() && all(&|cause| cause.contains("Too long"));
-        let unreleased = mutant.kind() == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
+        let generated = mutant.has_generated_name && all(&|cause| cause.contains("Too long"));
+        let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
         let judged = ["metadata", "spec.memory", "spec.conversationId", "spec.sessionId"];
-        let of_query =
-            mutant.kind() == "Query" && all(&|cause| !judged.iter().any(|it| cause.starts_with(it)));
+        let of_query = mutant.kind == "Query" && all(&|cause| !judged.iter().any(|it| cause.starts_with(it)));
         let others =
             [(in_cel, IN_CEL), (generated, GENERATED), (unreleased, UNRELEASED), (of_query, OF_QUERY)];
         let reported = REPORTED.iter().find(by_code).map(|reported| reported.reason);

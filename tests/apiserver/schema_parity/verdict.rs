@@ -2,7 +2,7 @@
 
 use std::{iter, sync::Arc, thread};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
@@ -54,7 +54,7 @@ impl Verdicts {
             if self.mutant.done.is_empty() { "as it is".to_owned() } else { self.mutant.done.join("; ") };
         format!(
             "{} with {done}\n  check: {}\n  apiserver: {}\n  object: {object}",
-            self.mutant.kind(),
+            self.mutant.kind,
             self.check.in_words(),
             self.apiserver.in_words(),
         )
@@ -147,10 +147,9 @@ fn check_one(json: &str) -> Result<Verdict> {
 /// judges it.
 async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let read = parse(&Arc::new(Source::new("a mutated object", mutant.json.as_str())));
-    let read = read.documents.first().map(|document| document.value().clone());
-    let mut object = read.unwrap_or_else(|| mutant.object.clone());
+    let mut object = read.documents.first().context("an object")?.value().clone();
     object["apiVersion"] = json!(mutant.served);
-    let given = mutant.object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+    let given = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
     let namespace = given.unwrap_or(home);
     let path = request::path(&object, &encoded(namespace), None)?;
     let path = format!("{path}?dryRun=All&fieldValidation=Ignore");
