@@ -46,7 +46,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// What the mutated ones come from: were one of them refused, all that come from it would be.
 fn valid_objects(fixture: &Fixture) -> Result<()> {
     let seeds = seeds::all()?;
-    let objects = seeds.into_iter().map(Mutant::unchanged).collect();
+    let objects = seeds.iter().map(Mutant::unchanged).collect();
     let verdicts = verdict::of_all(fixture, objects)?;
     let refused = verdicts.iter().filter(|verdicts| !verdicts.apiserver.allowed || !verdicts.check.allowed);
     let refused: Vec<String> = refused.map(Verdicts::in_words).collect();

@@ -17,7 +17,13 @@ const OF_METADATA: usize = 60;
 #[derive(Clone, Debug)]
 pub(super) struct Mutant {
     pub(super) json: String,
-    pub(super) object: Value,
+    pub(super) kind: String,
+    /// The `apiVersion` under which its kind is served.
+    pub(super) served: String,
+    /// Whether it names another version.
+    pub(super) is_unserved: bool,
+    /// Whether the apiserver makes its name.
+    pub(super) has_generated_name: bool,
     /// What was done to a valid object, in words.
     pub(super) done: Vec<String>,
 }
@@ -33,28 +39,25 @@ pub(super) struct Change {
 
 impl Mutant {
     /// A valid object.
-    pub(super) fn unchanged(seed: Seed) -> Self {
-        Self { json: seed.object.to_string(), object: seed.object, done: Vec::new() }
+    pub(super) fn unchanged(seed: &Seed) -> Self {
+        Self::of(seed, &[])
     }
 
     fn of(seed: &Seed, changes: &[&Change]) -> Self {
-        let mut mutant = Self::unchanged(seed.clone());
+        let mut object = seed.object.clone();
         for change in changes {
-            change.apply(&mut mutant.object);
-            mutant.done.push(change.in_words());
+            change.apply(&mut object);
         }
-        mutant.json = mutant.object.to_string();
-        mutant
-    }
-
-    /// Whether the apiserver makes its name.
-    pub(super) fn has_generated_name(&self) -> bool {
-        let metadata = &self.object["metadata"];
-        metadata["name"].as_str().is_none_or(str::is_empty) && metadata["generateName"].is_string()
-    }
-
-    pub(super) fn kind(&self) -> &str {
-        self.object["kind"].as_str().unwrap_or_default()
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        Self {
+            json: object.to_string(),
+            kind: text(&object["kind"]),
+            served: text(&seed.object["apiVersion"]),
+            is_unserved: object["apiVersion"] != seed.object["apiVersion"],
+            has_generated_name: text(&metadata["name"]).is_empty() && metadata["generateName"].is_string(),
+            done: changes.iter().map(|change| change.in_words()).collect(),
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! What both say about an object.
 
-use std::{iter, thread};
+use std::{iter, sync::Arc, thread};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate::{
+    manifest::{document::parse, source::Source},
     model::{finding::Severity, settings::Settings},
     offline::{check::check, load::load},
 };
+use serde_json::{Value, json};
 
 use crate::{
     fixture::Fixture,
@@ -39,7 +41,7 @@ pub(super) struct Verdict {
     pub(super) allowed: bool,
     /// The codes of the findings, refusing or not; none of the apiserver.
     pub(super) codes: Vec<&'static str>,
-    /// What it is refused for, one text each; those of the apiserver and of the webhook.
+    /// What it is refused for: of a check the codes and pointers, of the apiserver the fields and its texts.
     pub(super) causes: Vec<String>,
     /// Why, in its own words.
     pub(super) words: String,
@@ -52,7 +54,7 @@ impl Verdicts {
             if self.mutant.done.is_empty() { "as it is".to_owned() } else { self.mutant.done.join("; ") };
         format!(
             "{} with {done}\n  check: {}\n  apiserver: {}\n  object: {object}",
-            self.mutant.kind(),
+            self.mutant.kind,
             self.check.in_words(),
             self.apiserver.in_words(),
         )
@@ -124,6 +126,8 @@ fn check_one(json: &str) -> Result<Verdict> {
         let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
         format!("\n    {severity} {}: {}", finding.code.name, finding.message)
     });
+    let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
+    let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
     let errors = checked.errors.iter().map(|error| format!("\n    error {error}"));
     let passed_over = checked.passed_over.keys().map(|what| format!("\n    passed over {what}"));
     let allowed = checked.errors.is_empty()
@@ -132,24 +136,30 @@ fn check_one(json: &str) -> Result<Verdict> {
     Ok(Verdict {
         allowed,
         codes: findings.iter().map(|finding| finding.code.name).collect(),
-        causes: Vec::new(),
+        causes: denied.collect(),
         words: words.chain(errors).chain(passed_over).collect(),
     })
 }
 
-/// The apiserver's answer to a dry run of creating the object, as kubectl would send it without asking for
-/// fields to be validated: those that no schema knows are dropped, as memgate takes them to be.
+/// The apiserver's answer to a dry run of creating the object, as kubectl would send it (3.0 is 3 to it)
+/// without asking for fields to be validated: those that no schema knows are dropped, as memgate takes them
+/// to be. An object of a version that is not served is sent as one of the version that is, as a check
+/// judges it.
 async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
-    let given = mutant.object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+    let read = parse(&Arc::new(Source::new("a mutated object", mutant.json.as_str())));
+    let mut object = read.documents.first().context("an object")?.value().clone();
+    object["apiVersion"] = json!(mutant.served);
+    let given = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
     let namespace = given.unwrap_or(home);
-    let path = request::path(&mutant.object, &encoded(namespace), None)?;
+    let path = request::path(&object, &encoded(namespace), None)?;
     let path = format!("{path}?dryRun=All&fieldValidation=Ignore");
-    let answer = send(client, Method::POST, &path, Some(&mutant.object)).await?;
+    let answer = send(client, Method::POST, &path, Some(&object)).await?;
     ensure!(answer.status < 500, "{} {}: {}", answer.status, answer.message(), mutant.json);
     let words =
         if answer.granted() { String::new() } else { format!("{} {}", answer.status, answer.message()) };
     let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
-    let causes = causes.filter_map(|cause| Some(cause["message"].as_str()?.to_owned())).collect();
+    let text = |cause: &Value| Some(format!("{} {}", cause["field"].as_str()?, cause["message"].as_str()?));
+    let causes = causes.filter_map(text).collect();
     Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), causes, words })
 }
 

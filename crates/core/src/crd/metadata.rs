@@ -1,6 +1,7 @@
 //! The metadata of objects. Source: k8s.io/apimachinery, `api/validation/objectmeta.go`,
 //! `api/validate/content`, and `apis/meta/v1` for the types of the fields.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
@@ -193,25 +194,44 @@ fn annotations(fields: &Map<String, Value>) -> Vec<Violation> {
 
 fn owners(fields: &Map<String, Value>) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut controllers = 0;
+    let mut controllers = BTreeSet::new();
     for (index, owner) in list(fields, "ownerReferences").iter().enumerate() {
         let here = at("ownerReferences").index(index);
-        for field in ["apiVersion", "kind", "name", "uid"] {
+        let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if version(api_version).is_empty() {
+            found.push(invalid(here.key("apiVersion"), api_version, "version must not be empty"));
+        }
+        for field in ["kind", "name", "uid"] {
             let value = owner.get(field).unwrap_or(&Value::Null);
             if value.is_null() || value.as_str() == Some("") {
-                let detail =
-                    if field == "apiVersion" { "version must not be empty" } else { "must not be empty" };
-                found.push(invalid(here.key(field), "", detail));
+                found.push(invalid(here.key(field), "", "must not be empty"));
             }
         }
-        controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
+        if (api_version, kind) == ("v1", "Event") {
+            found.push(invalid(here.key("kind"), kind, "is disallowed from being an owner"));
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            // Of two that are the same, the apiserver drops one.
+            let blocks = owner.get("blockOwnerDeletion").and_then(Value::as_bool);
+            controllers.insert((api_version, kind, text("name"), text("uid"), blocks));
+        }
     }
-    if controllers > 1 {
+    if controllers.len() > 1 {
         let detail = "Only one reference can have Controller set to true".to_owned();
         let rule = BrokenRule::Invalid { value: String::new(), detail, about_field: false };
         found.push(Violation::new(at("ownerReferences"), rule));
     }
     found
+}
+
+/// The version in an `apiVersion`; empty where there is none.
+fn version(api_version: &str) -> &str {
+    match api_version.split_once('/') {
+        None => api_version,
+        Some((_, version)) if version.contains('/') => "",
+        Some((_, version)) => version,
+    }
 }
 
 /// What is wrong with the key of a label or annotation: a name, with or without a domain in front.
