@@ -57,16 +57,17 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
 ];
 
 /// Each module with those that it may use besides itself.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("model", &[]),
     ("family", &["model"]),
+    ("crd", &["model"]),
     ("patch", &["model"]),
-    ("decide", &["patch", "family", "model"]),
+    ("decide", &["patch", "crd", "family", "model"]),
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),
     ("deploy", &["manifest", "family", "model"]),
-    ("state", &["family", "model"]),
+    ("state", &["manifest", "crd", "family", "model"]),
     ("offline", &["report", "casefile", "state", "manifest", "admission", "decide", "family", "model"]),
     ("casefile", &["state", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),

@@ -14,6 +14,7 @@ use crate::manifest;
 use crate::manifest::document::{Document, values};
 use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
+use crate::state::AddError;
 
 /// What came of the cases.
 #[derive(Debug, Default)]
@@ -52,6 +53,8 @@ impl CaseRun {
 /// Why a case has no outcome.
 #[derive(Debug, Error)]
 enum CaseError {
+    #[error(transparent)]
+    State(#[from] AddError),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]

@@ -23,8 +23,9 @@ use crate::model::snapshot::Snapshot;
 use crate::model::workload::{self, Workload};
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
 use crate::offline::collect::{Unread, collect};
+use crate::offline::errors::error_at;
 use crate::report::ObjectRef;
-use crate::state;
+use crate::state::{self, AddError};
 
 /// Why nothing was loaded at all.
 #[derive(Debug, Error)]
@@ -125,7 +126,7 @@ pub fn load(
             *inputs.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
         }
         for document in parsed.documents {
-            add_to_state(document.value(), &mut inputs.snapshot)?;
+            add_to_state(&document, document.value(), &mut inputs)?;
             add_document(document, &mut inputs)?;
         }
         inputs.sources.push(source);
@@ -157,14 +158,14 @@ fn read(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<
 fn read_state(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Result<(), Error> {
     for source in read(paths, inputs, stdin) {
         for document in values(&source, &mut inputs.errors) {
-            add_to_state(document.value(), &mut inputs.snapshot)?;
+            add_to_state(&document, document.value(), inputs)?;
         }
     }
     Ok(())
 }
 
-/// Adds an object, or each of a List or of a plain list of objects.
-fn add_to_state(value: &Value, snapshot: &mut Snapshot) -> Result<(), Error> {
+/// Adds an object of a document, or each of a List or of a plain list of objects.
+fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Result<(), Error> {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
@@ -172,11 +173,18 @@ fn add_to_state(value: &Value, snapshot: &mut Snapshot) -> Result<(), Error> {
         _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
     let Some(items) = items else {
-        return state::add(snapshot, value).map_err(Error::Object);
+        return match state::add(&mut inputs.snapshot, value) {
+            Ok(()) => Ok(()),
+            Err(AddError::Number(error)) => Err(Error::Object(error)),
+            Err(error @ AddError::Definition(_)) => {
+                inputs.errors.push(error_at(document, &Pointer::root(), error.to_string()));
+                Ok(())
+            }
+        };
     };
     items.iter().cloned().try_for_each(|mut item| {
         fill_type_meta(&mut item, api_version, kind);
-        add_to_state(&item, snapshot)
+        add_to_state(document, &item, inputs)
     })
 }
 

@@ -84,7 +84,8 @@ impl Installed {
     }
 }
 
-fn guarded_namespace(cluster: &ControlPlane, name: &str) -> Result<()> {
+/// A namespace of this name about which memgate is asked.
+pub(crate) fn guarded_namespace(cluster: &ControlPlane, name: &str) -> Result<()> {
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": {GUARDED.0: GUARDED.1}},

@@ -12,6 +12,7 @@
 //! kubectl_output                                     what a user of kubectl reads
 //! families                                           scenarios of each platform
 //! cel_rules                                          what policies do where no memgate runs
+//! schema_parity                                      that a check of files judges as a cluster does
 //! certs                                              certificates of memgate's own making
 //! wait, doctor                                       the commands that look at a cluster
 //! faults                                             what happens around memgate and must cost nothing
@@ -54,6 +55,7 @@ mod processes;
 mod request;
 mod resources;
 mod samples;
+mod schema_parity;
 mod stub;
 mod wait;
 mod webhooks;
@@ -107,6 +109,7 @@ fn trials() -> Result<Vec<Trial>> {
         resources::trials(),
         kubectl_output::trials(),
         cel_rules::trials(),
+        schema_parity::trials(),
         certs::trials(),
         cases::trials()?,
     ];

@@ -8,7 +8,8 @@ pub(crate) mod default;
 pub(crate) mod inject;
 pub(crate) mod validate;
 
-use memgate::model::family::Family;
+use memgate::model::family::{Family, SchemaStandIn};
+use memgate::model::violation::Violation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
@@ -35,6 +36,13 @@ pub(crate) static FAMILY: Family = Family {
     about_cel_defaults: "the default of `spec.pages` is in the schema of the definition",
 
     crds: &[include_str!("tiny/notebook.yaml")],
+    stand_in: SchemaStandIn {
+        code: &codes::SCHEMA,
+        unreleased: &[],
+        with_status: &[],
+        message: Violation::message,
+        tolerates: |_, _, _| false,
+    },
     wait_probes: &[(&api::NOTEBOOK, "{}")],
 
     validate: validate::validate,

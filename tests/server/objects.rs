@@ -122,6 +122,8 @@ fn state() -> State {
         let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
         state::add(&mut snapshot, &object).unwrap();
     }
+    // As in a cluster, where an apiserver has checked the objects.
+    snapshot.crds = None;
     State::Fixed(snapshot)
 }
 

@@ -6,11 +6,13 @@
 
 mod pod;
 mod preview;
+mod schema;
 
 use std::collections::BTreeSet;
 
 use crate::family;
 use crate::model::change::is_metadata_only_update;
+use crate::model::crd::Crds;
 use crate::model::decision::{Decision, FamilyShare};
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Phase, Severity};
@@ -88,7 +90,8 @@ fn decide_resource(
     };
     let operation = request.operation;
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
-    decide_subject(family, &subject, state)
+    let stand_in = snapshot.crds.as_ref().map(|crds| (request, crds));
+    decide_subject(family, &subject, state, stand_in)
 }
 
 /// The first text that is not empty. Callers put the request before the object's own metadata.
@@ -96,11 +99,21 @@ fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn decide_subject(family: &'static Family, subject: &Subject<'_>, mut state: StateReader<'_>) -> Decision {
+/// Decides about an object of a family's own kind; `stand_in` is what stands in for an apiserver that has not
+/// seen the object.
+fn decide_subject(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    mut state: StateReader<'_>,
+    stand_in: Option<(&Request<'_>, &Crds)>,
+) -> Decision {
     let mut findings = (family.validate)(subject, &mut state);
+    let schema =
+        stand_in.map(|(request, crds)| schema::findings(family, subject.kind, request, crds, &findings));
     if let Some(old) = subject.old {
         ratchet(family, subject, old, &mut findings, &mut state);
     }
+    findings.extend(schema.into_iter().flatten());
     let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
     findings.retain(|finding| !(denied && finding.when_allowed));
     findings.sort_by_cached_key(|finding| subject.object.document_position(&finding.pointer));

@@ -20,6 +20,8 @@ pub mod model;
 
 pub mod family;
 
+pub mod crd;
+
 pub mod patch;
 
 pub mod decide;

@@ -3,15 +3,32 @@
 //! In go values as a manifest has them, out comes a [`Snapshot`] that says what the absence of an object
 //! means. Files are read elsewhere.
 
-use serde_json::Value;
+mod bundled;
 
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::crd;
 use crate::family;
+use crate::model::crd::Crds;
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 
+/// Why an object is not part of the state.
+#[derive(Debug, Error)]
+pub enum AddError {
+    /// A number that is read is beyond what a double can hold.
+    #[error(transparent)]
+    Number(#[from] serde_json::Error),
+    /// The definition of a known kind cannot be used.
+    #[error("{0}; the one that comes with memgate is used")]
+    Definition(String),
+}
+
 /// A state without objects: those of the families' kinds are known to be absent, those of the core are
-/// unknown in every namespace of which no object is added. The settings hold the namespace of objects and
+/// unknown in every namespace of which no object is added. The definitions that come with memgate stand in for
+/// an apiserver. The settings hold the namespace of objects and
 /// requests without one.
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
@@ -22,17 +39,22 @@ pub fn empty(settings: Settings) -> Snapshot {
         snapshot.set(kind, KindState::new(coverage));
     }
     snapshot.settings = settings;
+    snapshot.crds = Some(Crds::new(bundled::find));
     snapshot
 }
 
 /// Adds an object to the state, or replaces the one of the same name. What no decision looks at is
 /// left out, as is what has no name. `namespace` is where objects are that name none; without it
-/// they count as being in `default`, with a note that it was not given.
+/// they count as being in `default`, with a note that it was not given. A CustomResourceDefinition of a
+/// family's kind takes the place of the one that comes with memgate.
 ///
 /// # Errors
-/// When a number that is read is beyond what a double can hold.
-pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
+/// When a number that is read is beyond what a double can hold, or a definition cannot be used.
+pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/apiVersion") == "apiextensions.k8s.io/v1" && text("/kind") == "CustomResourceDefinition" {
+        return add_definition(snapshot, value);
+    }
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, text("/kind")) else {
         return Ok(());
@@ -46,5 +68,17 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> serde_json::Result<()> {
         object.namespace = given.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     }
     snapshot.kind_mut(kind).insert(object);
+    Ok(())
+}
+
+fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
+    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    if family::validated(&snapshot.settings.families, group, kind).is_none() {
+        return Ok(());
+    }
+    if let Some(crds) = &mut snapshot.crds {
+        crds.insert(crd::read(value).map_err(AddError::Definition)?);
+    }
     Ok(())
 }

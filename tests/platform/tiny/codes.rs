@@ -4,6 +4,8 @@ use memgate::model::finding::{Cause, Code};
 
 pub(crate) static URL_REQUIRED: Code =
     Code { name: "tiny/url-required", cause: Cause::Required, page: include_str!("codes/url-required.md") };
+pub(crate) static SCHEMA: Code =
+    Code { name: "tiny/schema", cause: Cause::Invalid, page: include_str!("codes/schema.md") };
 pub(crate) static NOTEBOOK_NOT_FOUND: Code = Code {
     name: "tiny/notebook-not-found",
     cause: Cause::NotFound,
@@ -17,5 +19,5 @@ pub(crate) static INJECT_LABEL_UNKNOWN: Code = Code {
     page: include_str!("codes/inject-label-unknown.md"),
 };
 
-pub(crate) static ALL: [&Code; 4] =
-    [&URL_REQUIRED, &NOTEBOOK_NOT_FOUND, &URL_CONFLICT, &INJECT_LABEL_UNKNOWN];
+pub(crate) static ALL: [&Code; 5] =
+    [&URL_REQUIRED, &SCHEMA, &NOTEBOOK_NOT_FOUND, &URL_CONFLICT, &INJECT_LABEL_UNKNOWN];

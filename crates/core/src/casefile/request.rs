@@ -8,7 +8,7 @@ use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::request::Operation;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::state;
+use crate::state::{self, AddError};
 
 /// The uid of every review: a case has but one.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
@@ -18,8 +18,8 @@ const USER: &str = "memgate-test";
 /// The state of this case.
 ///
 /// # Errors
-/// When a number in an object is beyond what a double can hold.
-pub fn state(case: &Case) -> serde_json::Result<Snapshot> {
+/// When a number in an object is beyond what a double can hold, or a definition cannot be used.
+pub fn state(case: &Case) -> Result<Snapshot, AddError> {
     let mut snapshot = state::empty(Settings::default());
     for object in &case.state {
         state::add(&mut snapshot, object)?;

@@ -14,7 +14,7 @@ pub mod service;
 pub mod validate;
 pub mod value;
 
-use crate::model::family::Family;
+use crate::model::family::{Family, SchemaStandIn};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -41,6 +41,13 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
+    stand_in: SchemaStandIn {
+        code: &codes::SCHEMA,
+        unreleased: &[],
+        with_status: &[&api::MEMORY],
+        message: validate::schema_message,
+        tolerates: validate::tolerates,
+    },
     wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
 
     validate: validate::validate,

@@ -11,7 +11,8 @@ pub mod default;
 pub mod inject;
 pub mod validate;
 
-use crate::model::family::Family;
+use crate::model::family::{Family, SchemaStandIn};
+use crate::model::violation::Violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -42,6 +43,13 @@ pub static FAMILY: Family = Family {
         include_str!("../../../../deploy/crds/arkonis-older.yaml"),
         include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
     ],
+    stand_in: SchemaStandIn {
+        code: &codes::SCHEMA,
+        unreleased: &[],
+        with_status: &[],
+        message: Violation::message,
+        tolerates: |_, _, _| false,
+    },
     wait_probes: &[
         (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),
         (&api::ARKONIS_OLD.memory, r#"{"backend":"redis"}"#),

@@ -21,7 +21,8 @@ pub mod selector_value;
 pub mod setting;
 pub mod validate;
 
-use crate::model::family::Family;
+use crate::model::family::{Family, SchemaStandIn};
+use crate::model::violation::Violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -48,6 +49,13 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
+    stand_in: SchemaStandIn {
+        code: &codes::SCHEMA,
+        unreleased: &[&api::MEMORY_BACKEND],
+        with_status: &[],
+        message: Violation::message,
+        tolerates: |_, _, _| false,
+    },
     wait_probes: &[(
         &api::TASK,
         r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,

@@ -17,7 +17,8 @@ mod message;
 mod namespace;
 mod share;
 
-use crate::model::family::Family;
+use crate::model::family::{Family, SchemaStandIn};
+use crate::model::violation::Violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -44,6 +45,13 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/orloj.yaml")],
+    stand_in: SchemaStandIn {
+        code: &codes::SCHEMA,
+        unreleased: &[],
+        with_status: &[],
+        message: Violation::message,
+        tolerates: |_, _, _| false,
+    },
     wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
 
     validate: validate::validate,

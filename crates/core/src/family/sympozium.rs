@@ -13,7 +13,8 @@ mod lookup;
 pub mod validate;
 pub mod variables;
 
-use crate::model::family::Family;
+use crate::model::family::{Family, SchemaStandIn};
+use crate::model::violation::Violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -43,6 +44,13 @@ pub static FAMILY: Family = Family {
         include_str!("../../../../deploy/crds/sympozium.yaml"),
         include_str!("../../../../deploy/crds/sympozium-older.yaml"),
     ],
+    stand_in: SchemaStandIn {
+        code: &codes::SCHEMA,
+        unreleased: &[],
+        with_status: &[],
+        message: Violation::message,
+        tolerates: validate::tolerates,
+    },
     wait_probes: &[(
         &api::ENSEMBLE,
         r#"{"agentConfigs":[{"name":"one","systemPrompt":"None."}],"sharedMemory":{"enabled":true,"storageSize":"none"}}"#,

@@ -8,6 +8,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::model::cel::{CelDefault, CelTable, NotInCel};
 use crate::model::edit::Edit;
 use crate::model::event::InvolvedObject;
@@ -19,6 +21,7 @@ use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::violation::Violation;
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 pub struct Family {
@@ -67,6 +70,8 @@ pub struct Family {
 
     /// The CustomResourceDefinitions of the kinds, in YAML.
     pub crds: &'static [&'static str],
+    /// How those definitions stand in for an apiserver where there is none.
+    pub stand_in: SchemaStandIn,
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
     /// reports on. It is sent as a dry run.
     pub wait_probes: &'static [(&'static Kind, &'static str)],
@@ -92,7 +97,22 @@ pub struct Family {
     /// The metadata of one pod for each agent, as the platform would create it with a container `agent`,
     /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
     /// memgate adds no containers.
-    pub stand_in_pods: Option<fn(&mut StateReader<'_>) -> Vec<serde_json::Value>>,
+    pub stand_in_pods: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
+}
+
+/// What a family says about the schemas of its kinds where no apiserver checks them.
+#[derive(Debug, Clone, Copy)]
+pub struct SchemaStandIn {
+    /// The code of what only the schema refuses.
+    pub code: &'static Code,
+    /// The kinds of no release: their definitions count only when they are among the inputs.
+    pub unreleased: &'static [&'static Kind],
+    /// The kinds whose status is checked too, although an apiserver passes over what users write there.
+    pub with_status: &'static [&'static Kind],
+    /// The message about a violation.
+    pub message: fn(&Violation) -> String,
+    /// Whether the family lets an object of this kind, as it was written, pass with a violation on purpose.
+    pub tolerates: fn(&Kind, &Value, &Violation) -> bool,
 }
 
 /// One object of a family's own kind, to be validated or defaulted.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::model::crd::Crds;
 use crate::model::kind::Kind;
 use crate::model::object::{KindState, Kinds, Object, Reference};
 use crate::model::settings::Settings;
@@ -14,6 +15,8 @@ use crate::model::state_reader::StateReader;
 pub struct Snapshot {
     /// The settings of this installation.
     pub settings: Settings,
+    /// What an apiserver asks of objects; `None` in a cluster, where it has asked already.
+    pub crds: Option<Crds>,
     kinds: Kinds,
 }
 

@@ -373,16 +373,20 @@ fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) 
 }
 
 fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Tree, A::Error> {
-    let (mut entries, mut others) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     while let Some(key) = access.next_key::<String>()? {
-        match access.next_value_seed(TreeSeed(&Schema::Text))? {
+        all.push((key, access.next_value_seed(TreeSeed(&Schema::Text))?));
+    }
+    let (mut entries, mut others) = (Vec::new(), Vec::new());
+    for (key, value) in last_of_equal(all) {
+        match value {
             Tree::Text(value) => entries.push((key, value)),
             Tree::Null => {}
             other if others.len() < MAX_UNKNOWN_FIELDS => others.push((key, other.type_name())),
             _ => {}
         }
     }
-    Ok(Tree::Texts(last_of_equal(entries), others))
+    Ok(Tree::Texts(entries, others))
 }
 
 fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, String)>, A::Error> {
@@ -394,7 +398,7 @@ fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, Strin
 }
 
 /// Of entries with equal keys, the last one.
-fn last_of_equal(mut entries: Vec<(String, String)>) -> Vec<(String, String)> {
+fn last_of_equal<V>(mut entries: Vec<(String, V)>) -> Vec<(String, V)> {
     // From the back, the first one that is seen of each key is the last of the list.
     let mut seen = BTreeSet::new();
     let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(key.as_str())).collect();

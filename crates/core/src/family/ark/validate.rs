@@ -14,8 +14,6 @@ mod schema;
 mod service;
 mod usage;
 
-use std::collections::BTreeSet;
-
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding};
 use crate::model::object::is_deleting;
@@ -23,6 +21,7 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 
+pub use self::schema::{schema_message, tolerates};
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 
 /// All findings about the subject, in any order.
@@ -41,10 +40,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config::findings(subject.object));
     }
-    // The message of a rule is better than that of the schema about the same field.
-    let reported: BTreeSet<Pointer> = findings.iter().map(|finding| finding.pointer.clone()).collect();
-    let schema = schema::findings(subject.kind, subject.object).into_iter();
-    findings.extend(schema.filter(|finding| !reported.contains(&finding.pointer)));
+    findings.extend(schema::misspellings(subject.kind, subject.object));
     ratchet::apply(subject, findings)
 }
 

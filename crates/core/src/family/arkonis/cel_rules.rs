@@ -5,10 +5,9 @@ use crate::model::finding::Code;
 
 use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, KUBESWARM};
 use super::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, CONFIG_REF_NAME, EMBEDDING_MODEL_REQUIRED, EMBEDDING_PROVIDER_UNKNOWN,
-    ENDPOINT_REQUIRED, FIELD_TYPE, MEMORY_BACKEND_UNKNOWN, MEMORY_REF_NAME, PROVIDER_REQUIRED,
-    PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SECRET_NAME_INVALID, SECTION_UNUSED,
-    VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, ENDPOINT_REQUIRED, FIELD_TYPE, MEMORY_BACKEND_UNKNOWN,
+    MEMORY_REF_NAME, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SCHEMA,
+    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
 };
 
 /// The tables of the family.
@@ -75,18 +74,16 @@ pub static TABLES: [CelTable; 1] = [CelTable {
 }];
 
 /// The codes that deny and have no CEL rule.
-pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
+pub static NOT_IN_CEL: [(&Code, NotInCel); 9] = [
+    (&SCHEMA, NotInCel::Schema),
     (&BACKEND_REQUIRED, NotInCel::Schema),
     (&BACKEND_UNKNOWN, NotInCel::Schema),
     (&PROVIDER_REQUIRED, NotInCel::Schema),
     (&PROVIDER_UNKNOWN, NotInCel::Schema),
     (&MEMORY_REF_NAME, NotInCel::Schema),
-    (&CONFIG_REF_NAME, NotInCel::Schema),
     (&FIELD_TYPE, NotInCel::Schema),
     (&MEMORY_BACKEND_UNKNOWN, NotInCel::Schema),
     (&SECTION_UNUSED, NotInCel::Schema),
-    (&EMBEDDING_MODEL_REQUIRED, NotInCel::Schema),
-    (&EMBEDDING_PROVIDER_UNKNOWN, NotInCel::Schema),
 ];
 
 /// Which of the family's defaults the apiserver can write.

@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "arkonis";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// Backend `redis` without the section.
     REDIS_REQUIRED = "redis-required", Required;
     /// A Redis section whose Secret has no name.
@@ -25,8 +27,6 @@ codes! { "arkonis";
     PROVIDER_UNKNOWN = "provider-unknown", NotSupported;
     /// A `memoryRef` without a name.
     MEMORY_REF_NAME = "memory-ref-name", Required;
-    /// A `configRef` without a name.
-    CONFIG_REF_NAME = "config-ref-name", Required;
     /// A field of the wrong JSON type.
     FIELD_TYPE = "field-type", TypeInvalid;
     /// A field that the schema does not have.
@@ -55,10 +55,6 @@ codes! { "arkonis";
     NUMBER_NEGATIVE = "number-negative", Invalid;
     /// A successor's vector store without an embedding model.
     EMBEDDING_MISSING = "embedding-missing", Required;
-    /// An embedding without a model.
-    EMBEDDING_MODEL_REQUIRED = "embedding-model-required", Required;
-    /// An embedding provider that does not exist.
-    EMBEDDING_PROVIDER_UNKNOWN = "embedding-provider-unknown", NotSupported;
     /// A `memoryRef.name` that names nothing.
     MEMORY_REF_UNUSABLE = "memory-ref-unusable", Invalid;
     /// An agent whose memory does not exist.

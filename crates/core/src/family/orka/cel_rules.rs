@@ -6,7 +6,7 @@ use crate::model::finding::Code;
 use super::api::{AGENT, TASK};
 use super::codes::{
     ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ANNOTATION_TOOLS, APPROVAL_BUILTIN,
-    OPT_OUT_ENV, OPT_OUT_TOOLS_ENV,
+    OPT_OUT_ENV, OPT_OUT_TOOLS_ENV, SCHEMA,
 };
 
 /// The tables of the family.
@@ -84,7 +84,8 @@ pub static TABLES: [CelTable; 2] = [
 ];
 
 /// The codes that deny and have no CEL rule.
-pub static NOT_IN_CEL: [(&Code, NotInCel); 2] = [
+pub static NOT_IN_CEL: [(&Code, NotInCel); 3] = [
+    (&SCHEMA, NotInCel::Schema),
     (&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it")),
     (&OPT_OUT_TOOLS_ENV, NotInCel::NotExpressible("the Agent of the Task says it")),
 ];

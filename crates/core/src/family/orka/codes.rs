@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "orka";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// A switch that is neither on nor off.
     ANNOTATION_ENABLED = "annotation-enabled", NotSupported;
     /// A number of memories that is none, or too high.

@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "orloj";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// Provider `http` without an endpoint.
     HTTP_ENDPOINT_REQUIRED = "http-endpoint-required", Required;
     /// Provider `pgvector` without an endpoint.
@@ -49,12 +51,8 @@ codes! { "orloj";
     TARGET_NAMESPACE = "target-namespace", Conflict;
     /// A field that the schema does not have.
     UNKNOWN_FIELD = "unknown-field", Invalid;
-    /// A field of the wrong JSON type.
-    FIELD_TYPE = "field-type", TypeInvalid;
     /// The end of a Memory that Agents use.
     MEMORY_IN_USE = "memory-in-use", Conflict;
-    /// An Agent without a prompt.
-    AGENT_PROMPT_REQUIRED = "agent-prompt-required", Required;
     /// Operations that are granted on no Memory.
     AGENT_ALLOW_NEEDS_REF = "agent-allow-needs-ref", Required;
     /// An operation that does not exist.

@@ -18,18 +18,19 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::violation;
 
 use super::api::{self, AGENT, MEMORY, text};
-use super::codes::{FIELD_TYPE, NAME_RESERVED, PROVIDER_UNKNOWN, TARGET_NAMESPACE, UNKNOWN_FIELD};
+use super::codes::{NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD};
 use super::endpoint::contains_password;
 use super::message::fit_names;
 use super::namespace;
 
 const SCHEMA_CODES: Codes = Codes {
-    field_type: &FIELD_TYPE,
+    field_type: &SCHEMA,
     unknown_field: &UNKNOWN_FIELD,
     unknown_message: unknown_field,
-    type_message: schema_check::expected_type_message,
+    type_message: violation::type_message,
 };
 
 /// Names with another meaning in the paths of Orloj's API.

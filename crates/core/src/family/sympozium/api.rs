@@ -84,9 +84,6 @@ pub const DECAYS: [&str; 2] = ["linear", "exponential"];
 /// The kinds of evidence that the CRD's schema accepts, the best first.
 pub const EVIDENCE_KINDS: [&str; 4] =
     ["tool_result", "external_source", "llm_interpretation", "agent_opinion"];
-/// The types of relationships that the CRD's schema accepts.
-pub const RELATIONSHIP_TYPES: [&str; 4] = ["delegation", "sequential", "supervision", "stimulus"];
-
 /// The referrer.
 pub static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
 /// The name of Agent before release 0.10.

@@ -3,6 +3,8 @@
 use crate::family::codes::codes;
 
 codes! { "sympozium";
+    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    SCHEMA = "schema", Invalid;
     /// A field of the wrong JSON type.
     TYPE_INVALID = "type-invalid", TypeInvalid;
     /// A field name that is likely a misspelling.
@@ -83,8 +85,6 @@ codes! { "sympozium";
     NAME_NOT_SERVICE = "name-not-service", Invalid;
     /// A relationship with a config that does not exist.
     RELATIONSHIP_UNKNOWN = "relationship-unknown", NotFound;
-    /// A type of relationship that does not exist.
-    RELATIONSHIP_TYPE_UNSUPPORTED = "relationship-type-unsupported", NotSupported;
     /// Old names of fields.
     LEGACY_PERSONAS = "legacy-personas", Invalid;
     /// The old name of an AgentRun's `agentRef`.

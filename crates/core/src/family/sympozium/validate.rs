@@ -6,7 +6,6 @@
 mod access;
 mod agent;
 mod configs;
-mod duration;
 mod ensemble;
 mod environment;
 mod limits;
@@ -15,6 +14,7 @@ mod names;
 mod pack;
 mod run;
 mod skills;
+mod tolerance;
 mod volumes;
 
 use crate::family::naming::and_more;
@@ -27,6 +27,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 pub use self::skills::skill_pack_missing;
+pub use self::tolerance::tolerates;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
@@ -118,14 +119,14 @@ fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
     finding_at(Finding::warn, code, at, text)
 }
 
-/// Denies a value that the CRD's schema does not accept; the empty one stands for the default.
+/// Denies a value that the CRD's schema does not accept; the empty one is no value of any list.
 fn unsupported(
     code: &'static Code,
     at: &Pointer,
     value: Option<&str>,
     supported: &[&str],
 ) -> Option<Finding> {
-    let value = value.filter(|value| !value.is_empty() && !supported.contains(value))?;
+    let value = value.filter(|value| !supported.contains(value))?;
     let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
     let text = format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "));
     Some(deny(code, at, &text).fingerprint_value(value))

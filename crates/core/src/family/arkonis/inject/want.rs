@@ -211,8 +211,8 @@ fn successor_variables(
     variables: &mut BackendVariables,
 ) {
     variables.literal(VECTOR_URL, vector_url(store), "spec.vectorStore.endpoint");
-    let Some(embedding) = embedding else { return };
-    let model = embedding.model.unwrap_or_default();
+    let named = embedding.and_then(|embedding| Some((embedding, embedding.model?)));
+    let Some((embedding, model)) = named else { return };
     variables.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
     let provider = match embedding.provider {
         None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),

@@ -12,8 +12,8 @@ use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names};
 use super::super::codes::{
-    CONFIG_REF_NAME, MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE,
-    SETTINGS_CONFLICT, SETTINGS_WITHOUT_MEMORY,
+    MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
+    SETTINGS_WITHOUT_MEMORY,
 };
 use super::{SCHEMA_CODES, first_denial};
 
@@ -24,7 +24,6 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let agent = subject.object;
     let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES);
-    findings.extend(unnamed_settings(agent));
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
         // A claim of the wrong type has its own finding and still counts as a claim.
@@ -46,16 +45,6 @@ pub(super) fn findings(
         }
     }
     findings
-}
-
-/// The schema requires a name in a reference to settings.
-fn unnamed_settings(agent: &Tree) -> Option<Finding> {
-    let config = agent.at(&["spec", "configRef"]).filter(|config| config.is_object())?;
-    let pointer = Pointer::new("/spec/configRef/name");
-    config
-        .get("name")
-        .is_none()
-        .then(|| Finding::deny(&CONFIG_REF_NAME, pointer, "spec.configRef.name is required"))
 }
 
 fn reference_pointer(dialect: &Dialect) -> Pointer {

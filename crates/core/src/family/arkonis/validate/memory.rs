@@ -6,11 +6,11 @@ use crate::model::name::is_dns_subdomain;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
-use super::super::api::{Backend, Dialect, Embedding, Memory, VectorStore};
+use super::super::api::{Backend, Dialect, Memory, VectorStore};
 use super::super::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, EMBEDDING_MODEL_REQUIRED, EMBEDDING_PROVIDER_UNKNOWN,
-    ENDPOINT_REQUIRED, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
-    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, ENDPOINT_REQUIRED, PROVIDER_REQUIRED, PROVIDER_UNKNOWN,
+    REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME,
+    VECTOR_STORE_REQUIRED,
 };
 
 const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
@@ -26,9 +26,6 @@ pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     }
     if let Some(store) = &memory.vector_store {
         findings.extend(vector_store_schema(dialect, &memory, store));
-    }
-    if let Some(embedding) = &memory.embedding {
-        findings.extend(embedding_schema(embedding));
     }
     if dialect.successor {
         findings.extend(forbidden_sections(&memory));
@@ -100,27 +97,6 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
         did_you_mean(nearest(provider, dialect.providers.iter().copied()))
     );
     Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider))
-}
-
-fn embedding_schema(embedding: &Embedding<'_>) -> Vec<Finding> {
-    /// Source: the SwarmMemory CRD of kubeswarm v0.3.
-    const PROVIDERS: [&str; 4] = ["auto", "openai", "google", "voyageai"];
-    let mut findings = Vec::new();
-    if embedding.model.is_none_or(str::is_empty) {
-        let pointer = Pointer::new("/spec/embedding/model");
-        findings.push(Finding::deny(&EMBEDDING_MODEL_REQUIRED, pointer, "spec.embedding.model is required"));
-    }
-    if let Some(provider) = embedding.provider.filter(|provider| !PROVIDERS.contains(provider)) {
-        let message = format!(
-            "spec.embedding.provider: unsupported value {}; use {}",
-            quoted(provider),
-            one_of(&PROVIDERS)
-        );
-        let pointer = Pointer::new("/spec/embedding/provider");
-        findings
-            .push(Finding::deny(&EMBEDDING_PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider));
-    }
-    findings
 }
 
 /// The successor's CRD refuses a section that the backend does not use.

@@ -17,7 +17,7 @@ use crate::model::tree::Tree;
 use super::super::api::{Claim, MEMORY, OPERATIONS, operation, text};
 use super::super::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
-    AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_PROMPT_REQUIRED, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
+    AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
 use super::super::message::fit_names;
 use super::super::namespace;
@@ -29,7 +29,7 @@ const ALLOW: &str = "/spec/memory/allow";
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
     let claim = Claim::read(agent);
-    let mut findings: Vec<Finding> = prompt_required(agent).into_iter().collect();
+    let mut findings = Vec::new();
     match claim.reference {
         None => findings.extend(allow_needs_ref(&claim)),
         Some(name) => findings.extend(claimed(name, &claim, subject, state)),
@@ -39,13 +39,6 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(legacy_fields(agent));
     findings.extend(tools_listed(agent));
     findings
-}
-
-fn prompt_required(agent: &Tree) -> Option<Finding> {
-    let spec = agent.get("spec").filter(|spec| spec.is_object())?;
-    let missing = spec.get("prompt").is_none();
-    let pointer = Pointer::new("/spec/prompt");
-    missing.then(|| Finding::deny(&AGENT_PROMPT_REQUIRED, pointer, "spec.prompt is required"))
 }
 
 fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {

@@ -9,14 +9,13 @@ use crate::model::tree::Tree;
 
 use super::super::api::agent::{ensemble_name, is_true};
 use super::super::api::ensemble::{Ensemble, SharedMemory};
-use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, RELATIONSHIP_TYPES};
+use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD};
 use super::super::codes::{
-    EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_TYPE_UNSUPPORTED,
-    RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
+    EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
+    SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use super::{
-    access, configs, deny, limits, list_users, membrane, names, not_found, unsupported, volumes, warn,
-    without_quotes,
+    access, configs, deny, limits, list_users, membrane, names, not_found, volumes, warn, without_quotes,
 };
 use crate::family::quantity::billionths;
 
@@ -94,12 +93,6 @@ fn relationships(ensemble: &Ensemble<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for edge in &ensemble.relationships {
         let here = list.index(edge.index);
-        findings.extend(unsupported(
-            &RELATIONSHIP_TYPE_UNSUPPORTED,
-            &here.key("type"),
-            edge.kind,
-            &RELATIONSHIP_TYPES,
-        ));
         let stimulus = edge.kind == Some("stimulus");
         let source_known =
             |name: &str| if stimulus { ensemble.stimulus == Some(name) } else { ensemble.has_config(name) };

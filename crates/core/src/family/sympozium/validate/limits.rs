@@ -1,5 +1,6 @@
 //! Validates the numbers and durations of the membrane.
 
+use crate::model::duration::nanoseconds;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
@@ -12,7 +13,6 @@ use super::super::codes::{
     DECAY_UNSUPPORTED, EVIDENCE_KIND_UNSUPPORTED, TOKEN_ACTION_UNSUPPORTED, TOKEN_NEGATIVE, TOKEN_NO_EFFECT,
     TOKEN_PER_RUN_ABOVE_TOTAL, TTL_INVALID,
 };
-use super::duration::nanoseconds;
 use super::{deny, membrane, unsupported, warn};
 
 pub(super) fn findings(membrane: &Membrane<'_>) -> Vec<Finding> {

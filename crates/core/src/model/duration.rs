@@ -2,7 +2,8 @@
 
 /// Nanoseconds; `None` when Go's `time.ParseDuration` would refuse the text.
 /// Source: Go, package time, `ParseDuration`.
-pub(super) fn nanoseconds(text: &str) -> Option<i64> {
+#[must_use]
+pub fn nanoseconds(text: &str) -> Option<i64> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

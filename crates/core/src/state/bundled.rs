@@ -1,0 +1,69 @@
+//! The definitions that come with memgate, each read when an object of its kind is first checked.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use crate::crd;
+use crate::manifest::document::values;
+use crate::manifest::source::Source;
+use crate::model::crd::Crd;
+use crate::model::family::Family;
+
+/// A row, a group and a kind.
+type Key = (&'static str, String, String);
+
+/// What was read in this process: definitions never change, and one takes longer to read than an object.
+static READ: LazyLock<Mutex<BTreeMap<Key, Option<Arc<Crd>>>>> = LazyLock::new(Mutex::default);
+
+/// The definition of a kind of a family.
+pub(super) fn find(family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>> {
+    let key = (family.name, group.to_owned(), kind.to_owned());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    read.entry(key).or_insert_with(|| search(family, group, kind).map(Arc::new)).clone()
+}
+
+fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
+    let name = format!("kind: {kind}");
+    let documents = family.crds.iter().flat_map(|file| documents(file));
+    // A look at the text saves reading the definitions of other kinds.
+    let likely = documents.filter(|text| text.contains(&name));
+    let mut definitions = likely.filter_map(|text| parse(&text));
+    definitions.find(|crd| crd.group == group && crd.kind == kind)
+}
+
+/// The YAML documents of a file.
+fn documents(file: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in file.lines() {
+        match documents.last_mut() {
+            Some(document) if line.trim_end() != "---" => {
+                document.push_str(line);
+                document.push('\n');
+            }
+            _ => documents.push(String::new()),
+        }
+    }
+    documents
+}
+
+fn parse(text: &str) -> Option<Crd> {
+    let documents = values(&Arc::new(Source::new("bundled", text)), &mut Vec::new());
+    documents.iter().find_map(|document| crd::read(document.value()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family;
+
+    #[test]
+    fn has_every_kind_of_a_family() {
+        for family in family::ALL {
+            for kind in family.validated.iter().filter(|kind| !kind.group.is_empty()) {
+                let crd = find(family, kind.group, kind.kind);
+                let crd = crd.unwrap_or_else(|| panic!("{} has no definition", kind.kind));
+                assert!(crd.served(kind.version).is_some(), "{}", kind.kind);
+            }
+        }
+    }
+}

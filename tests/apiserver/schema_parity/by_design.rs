@@ -1,0 +1,90 @@
+//! Where the two differ on purpose.
+
+use anyhow::Result;
+
+use super::{definitions, verdict::Verdicts};
+
+/// What is known of the differences on purpose.
+#[derive(Debug)]
+pub(super) struct Designs {
+    /// The messages of all rules in CEL of the bundled CRDs.
+    rules: Vec<String>,
+}
+
+/// A difference that a check reports by a warning.
+struct Reported {
+    code: &'static str,
+    /// What all causes of the apiserver's refusal hold, so that no other fault hides behind this one.
+    cause: &'static str,
+    reason: &'static str,
+}
+
+const REPORTED: [Reported; 3] = [
+    Reported {
+        code: "sympozium/crd-required",
+        cause: "Required value",
+        reason: "the documentation of Sympozium shows objects without what its CRDs require",
+    },
+    Reported {
+        code: "sympozium/legacy-personas",
+        cause: "Required value",
+        reason: "objects of older releases of Sympozium are read as what they mean",
+    },
+    Reported {
+        code: "sympozium/skills-object-form",
+        cause: "must be of type string",
+        reason: "skills are read in both forms that the documentation of Sympozium shows",
+    },
+];
+
+const UNRELEASED: &str = "MemoryBackend is in no release of Orka, so its bundled CRD refuses nothing";
+const OF_QUERY: &str = "of a Query a check judges what concerns memory; the rest is Ark's business";
+const IN_CEL: &str = "rules in CEL are left to the apiserver";
+const GENERATED: &str = "the name that will be generated is not known, so its length is not judged";
+const STATUS: &str =
+    "the status of an ark Memory is part of the state of files, though the apiserver drops it";
+const UNSERVED: &str = "an object of a version that nobody serves is judged as the newest, with a warning";
+
+impl Designs {
+    /// Those of the bundled CRDs.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self { rules: definitions::rule_messages()? })
+    }
+
+    /// Whether the verdicts differ although they should not.
+    pub(super) fn differ(&self, verdicts: &Verdicts) -> bool {
+        let unsaid =
+            verdicts.mutant.is_unserved && !verdicts.check.codes.contains(&"memgate/version-unknown");
+        unsaid || verdicts.check.allowed != verdicts.apiserver.allowed && self.allowance(verdicts).is_none()
+    }
+
+    /// Why they differ, when that is on purpose.
+    pub(super) fn reason(&self, verdicts: &Verdicts) -> Option<&'static str> {
+        let differ = verdicts.check.allowed != verdicts.apiserver.allowed;
+        let allowance = self.allowance(verdicts).filter(|_| differ);
+        allowance.or_else(|| verdicts.mutant.is_unserved.then_some(UNSERVED))
+    }
+
+    /// Why the verdicts may differ.
+    fn allowance(&self, verdicts: &Verdicts) -> Option<&'static str> {
+        let Verdicts { mutant, check, apiserver } = verdicts;
+        if apiserver.allowed {
+            let of_status = |cause: &String| cause.starts_with("ark/schema /status");
+            return check.causes.iter().all(of_status).then_some(STATUS);
+        }
+        let causes = &apiserver.causes;
+        let all = |is: &dyn Fn(&str) -> bool| !causes.is_empty() && causes.iter().all(|cause| is(cause));
+        let by_code = |reported: &&Reported| {
+            check.codes.contains(&reported.code) && all(&|cause| cause.contains(reported.cause))
+        };
+        let in_cel = all(&|cause| self.rules.iter().any(|rule| cause.ends_with(rule.as_str())));
+        let generated = mutant.has_generated_name && all(&|cause| cause.contains("Too long"));
+        let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
+        let judged = ["metadata", "spec.memory", "spec.conversationId", "spec.sessionId"];
+        let of_query = mutant.kind == "Query" && all(&|cause| !judged.iter().any(|it| cause.starts_with(it)));
+        let others =
+            [(in_cel, IN_CEL), (generated, GENERATED), (unreleased, UNRELEASED), (of_query, OF_QUERY)];
+        let reported = REPORTED.iter().find(by_code).map(|reported| reported.reason);
+        reported.or_else(|| others.into_iter().find(|(is, _)| *is).map(|(_, reason)| reason))
+    }
+}

@@ -1,0 +1,74 @@
+//! The bundled CRDs, as far as this needs them.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use memgate::{
+    family,
+    manifest::{document::parse, source::Source},
+};
+use serde_json::Value;
+
+/// A kind and the schema of its newest version.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) schema: Value,
+}
+
+/// All kinds that memgate judges.
+pub(super) fn all() -> Result<Vec<Definition>> {
+    let read = crds()?.iter().map(definition).collect::<Result<Vec<_>>>()?;
+    let all: Vec<Definition> = read.into_iter().flatten().collect();
+    ensure!(!all.is_empty(), "there are no CRDs");
+    Ok(all)
+}
+
+/// The messages of all rules in CEL.
+pub(super) fn rule_messages() -> Result<Vec<String>> {
+    let mut messages = Vec::new();
+    for crd in crds()? {
+        collect_messages(&crd["spec"]["versions"], &mut messages);
+    }
+    ensure!(!messages.is_empty(), "there are no rules");
+    Ok(messages)
+}
+
+fn collect_messages(value: &Value, messages: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_messages(item, messages)),
+        Value::Object(fields) => {
+            let rules = fields.get("x-kubernetes-validations").and_then(Value::as_array);
+            let texts = rules.into_iter().flatten().filter_map(|rule| rule["message"].as_str());
+            messages.extend(texts.map(str::to_owned));
+            fields.values().for_each(|field| collect_messages(field, messages));
+        }
+        _ => {}
+    }
+}
+
+fn crds() -> Result<Vec<Value>> {
+    let mut crds = Vec::new();
+    for file in family::ALL.iter().flat_map(|family| family.crds) {
+        let parsed = parse(&Arc::new(Source::new("a bundled CRD", *file)));
+        ensure!(parsed.errors.is_empty(), "{:?}", parsed.errors);
+        crds.extend(parsed.documents.iter().map(|document| document.value().clone()));
+    }
+    Ok(crds)
+}
+
+fn definition(crd: &Value) -> Result<Option<Definition>> {
+    let spec = &crd["spec"];
+    let text = |value: &Value| value.as_str().map(str::to_owned).context("a CRD without a name");
+    let (group, kind) = (text(&spec["group"])?, text(&spec["names"]["kind"])?);
+    if family::validated(&family::ALL, &group, &kind).is_none() {
+        return Ok(None);
+    }
+    let version = &spec["versions"][0];
+    Ok(Some(Definition {
+        api_version: format!("{group}/{}", text(&version["name"])?),
+        kind,
+        schema: version["schema"]["openAPIV3Schema"].clone(),
+    }))
+}

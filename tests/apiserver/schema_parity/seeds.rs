@@ -1,0 +1,94 @@
+//! The valid objects from which the others are made.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use memgate::{manifest::document::parse, offline::collect::collect};
+use serde_json::{Value, json};
+
+use super::{
+    definitions::{self, Definition},
+    maximal, mutation,
+};
+
+/// A valid object.
+#[derive(Clone, Debug)]
+pub(super) struct Seed {
+    pub(super) object: Value,
+    /// The schema of its kind.
+    pub(super) schema: Arc<Value>,
+}
+
+/// Those in `examples/` and one with all fields of each kind, in no namespace. Kinds that no CRD defines
+/// have no schema, and are left out.
+pub(super) fn all() -> Result<Vec<Seed>> {
+    let examples = examples()?;
+    let mut seeds = Vec::new();
+    for definition in definitions::all()? {
+        let is_of_kind =
+            |it: &&Value| it["apiVersion"] == definition.api_version && it["kind"] == definition.kind;
+        let schema = Arc::new(definition.schema.clone());
+        let seed = |object| Seed { object, schema: Arc::clone(&schema) };
+        seeds.push(seed(maximal::object(&definition)));
+        seeds.push(seed(minimal(&definition)));
+        seeds.extend(examples.iter().filter(is_of_kind).cloned().map(seed));
+    }
+    Ok(seeds)
+}
+
+/// The same with what is required alone.
+fn minimal(definition: &Definition) -> Value {
+    let full = maximal::object(definition);
+    let mut object = full.clone();
+    keep_required(&mut object, &definition.schema);
+    object["metadata"] = json!({"name": full["metadata"]["name"]});
+    for (_, pointer) in NEEDED.iter().filter(|(kind, _)| *kind == definition.kind) {
+        if let Some(value) = full.pointer(pointer) {
+            mutation::set(&mut object, pointer, value);
+        }
+    }
+    object
+}
+
+/// What is needed besides what schemas require: by their rules, or by memgate's.
+const NEEDED: [(&str, &str); 6] = [
+    ("ArkAgent", "/spec/systemPrompt"),
+    ("ArkonisDeployment", "/spec/systemPrompt"),
+    ("AgentDeployment", "/spec/systemPrompt"),
+    ("SwarmMemory", "/spec/vectorStore"),
+    ("Memory", "/spec/address"),
+    ("ModelEndpoint", "/spec/default_model"),
+];
+
+fn keep_required(value: &mut Value, schema: &Value) {
+    if let Some(items) = value.as_array_mut() {
+        for item in items {
+            keep_required(item, &schema["items"]);
+        }
+        return;
+    }
+    let Some(fields) = value.as_object_mut() else { return };
+    let required =
+        |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|it| it == name));
+    if let Some(properties) = schema["properties"].as_object() {
+        fields.retain(|name, _| {
+            required(name) || ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str())
+        });
+        for (name, value) in fields.iter_mut().filter(|(name, _)| *name != "metadata") {
+            keep_required(value, &properties.get(name).cloned().unwrap_or_default());
+        }
+    }
+}
+
+/// The objects in `examples/`, in no namespace.
+fn examples() -> Result<Vec<Value>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples").to_owned();
+    let collected = collect(&[folder], &mut std::io::empty());
+    ensure!(collected.errors.is_empty(), "{:?}", collected.errors);
+    let documents = collected.sources.into_iter().flat_map(|source| parse(&Arc::new(source)).documents);
+    let mut objects: Vec<Value> = documents.map(|document| document.value().clone()).collect();
+    for object in &mut objects {
+        mutation::remove(object, "/metadata/namespace");
+    }
+    Ok(objects)
+}

@@ -1,0 +1,173 @@
+//! What both say about an object.
+
+use std::{iter, sync::Arc, thread};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use axum::http::Method;
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::Client;
+use memgate::{
+    manifest::{document::parse, source::Source},
+    model::{finding::Severity, settings::Settings},
+    offline::{check::check, load::load},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    fixture::Fixture,
+    request::{self, send},
+};
+
+use super::{mutation::Mutant, threads};
+
+/// A namespace besides the one that objects are in which name none.
+pub(super) const OTHER_NAMESPACE: &str = "parity-other";
+
+/// How many requests are on their way at a time. The apiserver answers them with as many threads as it
+/// has processors, and is to have something to do while this reads answers.
+const AT_ONCE: usize = 8;
+
+/// An object and both verdicts.
+#[derive(Debug)]
+pub(super) struct Verdicts {
+    pub(super) mutant: Mutant,
+    pub(super) check: Verdict,
+    pub(super) apiserver: Verdict,
+}
+
+/// What one of the two says.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    pub(super) allowed: bool,
+    /// The codes of the findings, refusing or not; none of the apiserver.
+    pub(super) codes: Vec<&'static str>,
+    /// What it is refused for: of a check the codes and pointers, of the apiserver the fields and its texts.
+    pub(super) causes: Vec<String>,
+    /// Why, in its own words.
+    pub(super) words: String,
+}
+
+impl Verdicts {
+    pub(super) fn in_words(&self) -> String {
+        let object: String = self.mutant.json.chars().take(600).collect();
+        let done =
+            if self.mutant.done.is_empty() { "as it is".to_owned() } else { self.mutant.done.join("; ") };
+        format!(
+            "{} with {done}\n  check: {}\n  apiserver: {}\n  object: {object}",
+            self.mutant.kind,
+            self.check.in_words(),
+            self.apiserver.in_words(),
+        )
+    }
+}
+
+impl Verdicts {
+    /// By which differences are told together: why one of the two refuses, without the values.
+    pub(super) fn refused_for(&self) -> String {
+        let refusal = if self.check.allowed { &self.apiserver } else { &self.check };
+        let after =
+            refusal.words.split_once("is invalid: ").map_or(refusal.words.as_str(), |(_, words)| words);
+        after.chars().filter(|c| c.is_ascii_alphabetic() || c.is_ascii_punctuation()).take(40).collect()
+    }
+}
+
+impl Verdict {
+    fn in_words(&self) -> String {
+        let verdict = if self.allowed { "allowed" } else { "refused" };
+        let words: String = self.words.chars().take(600).collect();
+        format!("{verdict} {words}")
+    }
+}
+
+/// The verdicts about objects, in the same order.
+pub(super) fn of_all(fixture: &Fixture, mutants: Vec<Mutant>) -> Result<Vec<Verdicts>> {
+    let home = fixture.namespace("parity", &[])?;
+    let cluster = fixture.cluster()?;
+    crate::installed::guarded_namespace(cluster, OTHER_NAMESPACE)?;
+    crate::installed::wait_until_asked(cluster, OTHER_NAMESPACE)?;
+    let client = cluster.client();
+    thread::scope(|scope| {
+        let checks = scope.spawn(|| checks(&mutants));
+        let asked = stream::iter(&mutants).map(|mutant| ask(&client, &home, mutant)).buffered(AT_ONCE);
+        let asked: Vec<Verdict> = cluster.block_on(asked.try_collect())?;
+        let checks = checks.join().map_err(|_| anyhow!("check panicked"))??;
+        Ok(iter::zip(checks, asked).collect::<Vec<_>>())
+    })
+    .map(|pairs| {
+        let verdicts = iter::zip(mutants, pairs);
+        verdicts.map(|(mutant, (check, apiserver))| Verdicts { mutant, check, apiserver }).collect()
+    })
+}
+
+/// What `memgate check` says about each object when it is the only one in a file.
+fn checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
+    let share = mutants.len().div_ceil(threads()).max(1);
+    thread::scope(|scope| {
+        let start = |share| scope.spawn(move || -> Result<Vec<Verdict>> { share_of_checks(share) });
+        let started: Vec<_> = mutants.chunks(share).map(start).collect();
+        let mut all = Vec::with_capacity(mutants.len());
+        for thread in started {
+            all.extend(thread.join().map_err(|_| anyhow!("check panicked"))??);
+        }
+        Ok(all)
+    })
+}
+
+fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
+    mutants.iter().map(|mutant| check_one(&mutant.json)).collect()
+}
+
+fn check_one(json: &str) -> Result<Verdict> {
+    let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut json.as_bytes())?;
+    let checked = check(inputs);
+    let findings: Vec<_> =
+        checked.decided.iter().flat_map(|(_, admitted)| &admitted.decision.findings).collect();
+    let words = findings.iter().map(|finding| {
+        let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
+        format!("\n    {severity} {}: {}", finding.code.name, finding.message)
+    });
+    let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
+    let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
+    let errors = checked.errors.iter().map(|error| format!("\n    error {error}"));
+    let passed_over = checked.passed_over.keys().map(|what| format!("\n    passed over {what}"));
+    let allowed = checked.errors.is_empty()
+        && checked.passed_over.is_empty()
+        && checked.decided.iter().all(|(_, admitted)| admitted.allowed());
+    Ok(Verdict {
+        allowed,
+        codes: findings.iter().map(|finding| finding.code.name).collect(),
+        causes: denied.collect(),
+        words: words.chain(errors).chain(passed_over).collect(),
+    })
+}
+
+/// The apiserver's answer to a dry run of creating the object, as kubectl would send it (3.0 is 3 to it)
+/// without asking for fields to be validated: those that no schema knows are dropped, as memgate takes them
+/// to be. An object of a version that is not served is sent as one of the version that is, as a check
+/// judges it.
+async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
+    let read = parse(&Arc::new(Source::new("a mutated object", mutant.json.as_str())));
+    let mut object = read.documents.first().context("an object")?.value().clone();
+    object["apiVersion"] = json!(mutant.served);
+    let given = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+    let namespace = given.unwrap_or(home);
+    let path = request::path(&object, &encoded(namespace), None)?;
+    let path = format!("{path}?dryRun=All&fieldValidation=Ignore");
+    let answer = send(client, Method::POST, &path, Some(&object)).await?;
+    ensure!(answer.status < 500, "{} {}: {}", answer.status, answer.message(), mutant.json);
+    let words =
+        if answer.granted() { String::new() } else { format!("{} {}", answer.status, answer.message()) };
+    let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
+    let text = |cause: &Value| Some(format!("{} {}", cause["field"].as_str()?, cause["message"].as_str()?));
+    let causes = causes.filter_map(text).collect();
+    Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), causes, words })
+}
+
+/// A namespace as a part of a path.
+fn encoded(namespace: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    namespace.bytes().map(byte).collect()
+}
