@@ -161,6 +161,8 @@ codes! { "sympozium";
     HOST_NETWORK_DNS = "host-network-dns", Conflict;
     /// A sidecar on its node's network.
     HOST_NETWORK_SIDECAR = "host-network-sidecar", Conflict;
+    /// A sidecar beside a harness, which may not have the volume of requests.
+    HARNESS_NO_IPC = "harness-no-ipc", Conflict;
     /// Something that could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
     /// A value of the inject label that means nothing.

@@ -10,6 +10,9 @@ use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
 /// Source: upstream, issue 49.
 pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
 
+/// Where the memory server looks for requests in files.
+const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
+
 /// An init container that succeeds as soon as a memory server answers.
 pub(super) struct WaitContainer<'a> {
     pub(super) name: &'static str,
@@ -58,8 +61,8 @@ pub(super) struct MemoryServer<'a> {
     pub(super) seeds: Vec<&'a str>,
     /// What the SkillPack adds.
     pub(super) env: Vec<(&'a str, &'a str)>,
-    /// The volume of the file requests.
-    pub(super) ipc: &'a str,
+    /// The volume of the file requests; without one there is HTTP only.
+    pub(super) ipc: Option<String>,
     pub(super) has_user: bool,
     /// Whether the pod is on its node's network, where the port could be taken.
     pub(super) host_network: bool,
@@ -75,10 +78,7 @@ impl MemoryServer<'_> {
             "env": self.variables(),
             "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
             "securityContext": security_context(self.has_user),
-            "volumeMounts": [
-                {"name": "memory-db", "mountPath": "/data"},
-                {"name": self.ipc, "mountPath": "/ipc"},
-            ],
+            "volumeMounts": self.mounts(),
         });
         if let (Value::Object(fields), false) = (&mut container, self.host_network) {
             let put = health_checked_port(MEMORY_SERVER_PORT);
@@ -87,18 +87,26 @@ impl MemoryServer<'_> {
         container
     }
 
+    fn mounts(&self) -> Vec<Value> {
+        let ipc = self.ipc.as_ref().map(|volume| json!({"name": volume, "mountPath": "/ipc"}));
+        std::iter::once(json!({"name": "memory-db", "mountPath": "/data"})).chain(ipc).collect()
+    }
+
     fn variables(&self) -> Vec<Value> {
         let port = if self.host_network { "0".to_owned() } else { MEMORY_SERVER_PORT.to_string() };
         let mut own = vec![
             ("MEMORY_DB_PATH", "/data/memory.db".to_owned()),
             ("MEMORY_PORT", port),
             ("MEMORY_AGENT", self.agent.to_owned()),
-            ("MEMORY_IPC_DIR", "/ipc/tools".to_owned()),
         ];
+        if self.ipc.is_some() {
+            own.push((IPC_VARIABLE, "/ipc/tools".to_owned()));
+        }
         if !self.seeds.is_empty() {
             own.push(("MEMORY_SEEDS", json!(self.seeds).to_string()));
         }
-        let is_own = |name: &str| own.iter().any(|(own, _)| *own == name);
+        // A pack must not bring back what a harness may not have.
+        let is_own = |name: &str| name == IPC_VARIABLE || own.iter().any(|(own, _)| *own == name);
         let more = self.env.iter().filter(|(name, _)| !is_own(name));
         let own = own.iter().map(|(name, value)| (*name, value.as_str()));
         own.chain(more.copied()).map(|(name, value)| json!({"name": name, "value": value})).collect()

@@ -12,18 +12,18 @@ use crate::model::state_reader::StateReader;
 use super::super::super::api::agent::{sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::Ensemble;
 use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
-use super::super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
+use super::super::super::codes::{CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
 use super::super::super::variables::PRIVATE_URL;
 use super::super::recognise::instance_label;
 use super::WantedBuilder;
 use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
-use crate::family::inject::parts::WantedPart;
+use crate::family::inject::parts::{WantedPart, mounts_pointer};
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
 /// The volume of requests in files, and where it is mounted.
-const IPC: &str = "ipc";
-const IPC_PATH: &str = "/ipc";
+pub(super) const IPC: &str = "ipc";
+pub(super) const IPC_PATH: &str = "/ipc";
 
 impl<'s> WantedBuilder<'_, 's> {
     /// On its node's network the server opens no port; the agent reaches it through files.
@@ -63,7 +63,7 @@ impl<'s> WantedBuilder<'_, 's> {
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc_volume(origin);
-        self.parts.first_init_container = Some(self.server_part(pack, &ipc, origin));
+        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin));
         if !self.pod.parts.has_fs_group() {
             self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
         }
@@ -83,11 +83,18 @@ impl<'s> WantedBuilder<'_, 's> {
         }
     }
 
-    /// The name of the volume of requests, which the agent has mounted in the end.
-    fn ipc_volume(&mut self, origin: &Origin) -> String {
+    /// The name of the volume of requests, which the agent has mounted in the end. There is none for a
+    /// harness, which never gets more of it than it has.
+    fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
+        if self.pod.runs_harness() {
+            let at = mounts_pointer(self.pod.index);
+            let message = "agent runs a harness: memory is there over HTTP only";
+            self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
+            return None;
+        }
         let mounted = self.pod.mounts.at(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
         if let Some(name) = mounted {
-            return name.to_owned();
+            return Some(name.to_owned());
         }
         if self.pod.parts.volume(IPC).is_none() {
             let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
@@ -95,10 +102,10 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let tree = json!({"name": IPC, "mountPath": IPC_PATH});
         self.mounts.push(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
-        IPC.to_owned()
+        Some(IPC.to_owned())
     }
 
-    fn server_part(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> WantedPart {
+    fn server_part(&self, pack: Option<&'s Object>, ipc: Option<String>, origin: &Origin) -> WantedPart {
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
         let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree));
         let config =
