@@ -67,10 +67,10 @@ pub static TABLES: [CelTable; 5] = [
             code: &RESERVED_VOLUME,
             faults: "has(self.spec) && has(self.spec.volumes) && size(self.spec.volumes) <= 128 \
                      ? self.spec.volumes.filter(volume, has(volume.name) && volume.name in \
-                     ['workspace', 'ipc', 'skills', 'tmp', 'memory', 'mcp-config', 'sidecar-tools'])\
-                     .map(volume, volume.name) : []",
-            message: "AgentRun.spec.volumes: name is reserved by Sympozium \
-                      (reserved: workspace, ipc, skills, tmp, memory, mcp-config)",
+                     ['workspace', 'ipc', 'skills', 'tmp', 'memory', 'mcp-config', 'sidecar-tools', \
+                     'harness-home', 'sympozium-run-api-access']).map(volume, volume.name) : []",
+            message: "AgentRun.spec.volumes: name is reserved by Sympozium (including workspace, ipc, \
+                      skills, tmp, memory, mcp-config, and sympozium-run-api-access)",
         }],
     },
     CelTable {
@@ -82,8 +82,9 @@ pub static TABLES: [CelTable; 5] = [
             faults: "has(self.spec) && has(self.spec.sidecar) && has(self.spec.sidecar.tools) \
                      && size(self.spec.sidecar.tools) <= 128 \
                      ? self.spec.sidecar.tools.filter(tool, has(tool.name) && tool.name in \
-                     ['memory_search', 'memory_store', 'memory_list', 'workflow_memory_search', \
-                     'workflow_memory_store', 'workflow_memory_list', 'execute_command', 'read_file', \
+                     ['memory_search', 'memory_store', 'memory_list', 'memory_update', 'memory_forget', \
+                     'workflow_memory_search', 'workflow_memory_store', 'workflow_memory_list', \
+                     'workflow_memory_update', 'workflow_memory_forget', 'execute_command', 'read_file', \
                      'write_file', 'edit_file', 'list_directory', 'send_channel_message', 'fetch_url', \
                      'schedule_task', 'delegate_to_persona', 'spawn_subagents']).map(tool, tool.name) : []",
             message: "SkillPack sidecar tool: name collides with a built-in Sympozium tool",

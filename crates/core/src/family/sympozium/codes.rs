@@ -121,6 +121,8 @@ codes! { "sympozium";
     AGENT_MISSING = "agent-missing", NotFound;
     /// An AgentRun that comes when all is spent.
     BUDGET_SPENT = "budget-spent", Conflict;
+    /// An AgentRun whose Ensemble had too many failures.
+    CIRCUIT_OPEN = "circuit-open", Conflict;
     /// An AgentRun that names another Ensemble than its Agent.
     ENSEMBLE_LABEL_DIFFERS = "ensemble-label-differs", Conflict;
     /// A memory that is turned off, and stays.

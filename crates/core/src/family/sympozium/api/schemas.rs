@@ -142,7 +142,13 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
             field("sharedMemory", SHARED_MEMORY),
         ]),
     ),
-    Field::new("status", Schema::Open(&[Field::new("tokenBudgetUsed", Schema::Integer)])),
+    Field::new(
+        "status",
+        Schema::Open(&[
+            Field::new("tokenBudgetUsed", Schema::Integer),
+            Field::new("circuitBreakerOpen", Schema::Boolean),
+        ]),
+    ),
 ]);
 
 /// The last fields are no part of memory; they tell one entry from another.

@@ -14,13 +14,17 @@ use super::{list_users, volumes, warn};
 
 /// The tools that the agent's runner has by itself.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
-const BUILT_IN_TOOLS: [&str; 16] = [
+const BUILT_IN_TOOLS: [&str; 20] = [
     "memory_search",
     "memory_store",
     "memory_list",
+    "memory_update",
+    "memory_forget",
     "workflow_memory_search",
     "workflow_memory_store",
     "workflow_memory_list",
+    "workflow_memory_update",
+    "workflow_memory_forget",
     "execute_command",
     "read_file",
     "write_file",

@@ -8,9 +8,11 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::agent::{agent_ref, ensemble_name, label, text_at};
+use super::super::api::agent::{agent_ref, ensemble_name, is_true, label, text_at};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
-use super::super::codes::{AGENT_MISSING, BUDGET_SPENT, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF};
+use super::super::codes::{
+    AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
+};
 use super::super::lookup;
 use super::{environment, skills, volumes};
 
@@ -32,7 +34,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(environment::findings(run, &env, (tree, Some(run)), subject.namespace, state));
     if subject.operation == Operation::Create {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
-        findings.extend(budget_spent(subject, tree, state));
+        findings.extend(ensemble_refuses(subject, tree, state));
     }
     findings
 }
@@ -72,17 +74,38 @@ fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
     (own != agents).then(|| Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message))
 }
 
+/// What the run will not get from its Ensemble, as that is now.
+fn ensemble_refuses(
+    subject: &Subject<'_>,
+    agent: Option<&Tree>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let Some(name) = ensemble_name(agent, Some(subject.object)) else { return Vec::new() };
+    let Lookup::Found(ensemble) = lookup::ensemble(subject.namespace, name, state) else { return Vec::new() };
+    budget_spent(subject, ensemble).into_iter().chain(circuit_open(subject, ensemble)).collect()
+}
+
+/// Upstream's router refuses what the run asks it to spawn.
+fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
+    let message = format!(
+        "the circuit breaker of Ensemble {} is open: this run cannot spawn others",
+        quoted(&ensemble.name)
+    );
+    let is_open = is_true(&ensemble.tree, &["status", "circuitBreakerOpen"]);
+    is_open.then(|| Finding::warn(&CIRCUIT_OPEN, agent_ref_pointer(subject.object), message))
+}
+
 /// Upstream fails such a run, in these words.
-fn budget_spent(subject: &Subject<'_>, agent: Option<&Tree>, state: &mut StateReader<'_>) -> Option<Finding> {
-    let name = ensemble_name(agent, Some(subject.object))?;
-    let Lookup::Found(ensemble) = lookup::ensemble(subject.namespace, name, state) else { return None };
+fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
     let limit = budget.get("maxTokens").and_then(Tree::integer).filter(|limit| *limit > 0)?;
     let used = ensemble.tree.at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
     let action =
         text_at(budget, &["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
-    let message =
-        format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name));
+    let message = format!(
+        "token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})",
+        quoted(&ensemble.name)
+    );
     let spent = action == BUDGET_ACTIONS[0] && used >= limit;
     spent.then(|| Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message))
 }
