@@ -95,6 +95,8 @@ codes! { "sympozium";
     SEEDS_EMPTY = "seeds-empty", Invalid;
     /// Seeds for a memory that is off.
     SEEDS_DISABLED = "seeds-disabled", Conflict;
+    /// Seeds that no variable can hold.
+    SEEDS_TOO_LARGE = "seeds-too-large", Invalid;
     /// A size of memory that means nothing.
     MAX_SIZE = "max-size", Invalid;
     /// A shared memory that goes.

@@ -40,7 +40,7 @@ const VOLUME_MOUNTS: Field = field("volumeMounts", Schema::List(&Schema::Open(&[
 
 const SKILLS: Field = field(
     "skills",
-    Schema::List(&Schema::Open(&[
+    Schema::List(&Schema::Whole(&[
         text("skillPackRef"),
         text("configMapRef"),
         field("params", Schema::Texts),
@@ -105,9 +105,10 @@ pub(super) const SKILL_PACK: Schema = Schema::Open(&[
             "sidecar",
             Schema::Open(&[
                 text("image"),
+                field("command", STRINGS),
                 field(
                     "env",
-                    Schema::List(&Schema::Open(&[
+                    Schema::List(&Schema::Whole(&[
                         text("name"),
                         text("value"),
                         Field::new("valueFrom", Schema::Any),

@@ -145,7 +145,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let origin = self.private_origin(object, &field);
         match private_mode(self, state)? {
             Mode::Service => self.private_service(&origin),
-            Mode::SidecarPresent => self.private_sidecar_url(&origin),
+            Mode::SidecarPresent => self.private_sidecar_present(&origin),
             Mode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
         }
         Ok(())

@@ -9,10 +9,12 @@ use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::super::api::agent::{sidecar_env, sidecar_image};
+use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::Ensemble;
 use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
-use super::super::super::codes::{CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
+use super::super::super::codes::{
+    CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT, SEEDS_TOO_LARGE,
+};
 use super::super::super::variables::PRIVATE_URL;
 use super::super::recognise::instance_label;
 use super::WantedBuilder;
@@ -25,17 +27,33 @@ const DATABASE: &str = "memory-db";
 pub(super) const IPC: &str = "ipc";
 pub(super) const IPC_PATH: &str = "/ipc";
 
+/// Linux starts no program with a variable above 128 KiB, its name among them.
+/// Source: Linux, `MAX_ARG_STRLEN`.
+const MAX_SEEDS_BYTES: usize = 100 << 10;
+
 impl<'s> WantedBuilder<'_, 's> {
-    /// On its node's network the server opens no port; the agent reaches it through files.
-    pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
-        self.private_on = true;
-        if !self.pod.parts.host_network {
-            self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
-            return;
+    /// The URL of a sidecar that is in the pod already.
+    pub(super) fn private_sidecar_present(&mut self, origin: &Origin) {
+        let has_url = self.existing.get(PRIVATE_URL).is_some();
+        if has_url || !self.gives_up_on_host_network() {
+            self.private_sidecar_url(origin);
         }
-        let message = format!("hostNetwork: {MEMORY_SERVER} opens no port, so there is no {PRIVATE_URL}");
-        let at = Pointer::new("/spec/hostNetwork");
-        self.warnings.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
+    }
+
+    fn private_sidecar_url(&mut self, origin: &Origin) {
+        self.private_on = true;
+        self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
+    }
+
+    /// On its node's network the server would be open to all that reach the node, and two could not share one.
+    fn gives_up_on_host_network(&mut self) -> bool {
+        if self.pod.parts.host_network {
+            let message =
+                format!("hostNetwork: no memory sidecar, its port {MEMORY_SERVER_PORT} would be the node's");
+            let at = Pointer::new("/spec/hostNetwork");
+            self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
+        }
+        self.pod.parts.host_network
     }
 
     pub(super) fn private_sidecar(
@@ -44,6 +62,9 @@ impl<'s> WantedBuilder<'_, 's> {
         origin: &Origin,
         state: &mut StateReader<'s>,
     ) {
+        if self.gives_up_on_host_network() {
+            return;
+        }
         let (claim, exists) = self.find_claim(state);
         if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
@@ -105,24 +126,42 @@ impl<'s> WantedBuilder<'_, 's> {
         Some(IPC.to_owned())
     }
 
-    fn server_part(&self, pack: Option<&'s Object>, ipc: Option<String>, origin: &Origin) -> WantedPart {
+    /// The first memories of the agent, as the value of a variable. The kubelet takes `$(NAME)` and `$$` in it
+    /// for its own, so every `$` is doubled.
+    fn seeds(&mut self) -> Option<String> {
+        let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree))?;
+        let config = ensemble.config(self.found.config?).filter(|config| !config.memory_disabled())?;
+        let seeds: Vec<&str> = config.seeds().collect();
+        if seeds.is_empty() {
+            return None;
+        }
+        let value = json!(seeds).to_string().replace('$', "$$");
+        if value.len() <= MAX_SEEDS_BYTES {
+            return Some(value);
+        }
+        let message = format!(
+            "the seeds of {} are more than 100 KiB: the memory starts without them",
+            quoted(&self.found.instance)
+        );
+        self.warnings.push(Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message));
+        None
+    }
+
+    fn server_part(&mut self, pack: Option<&'s Object>, ipc: Option<String>, origin: &Origin) -> WantedPart {
+        let seeds = self.seeds();
+        let pack = pack.filter(|pack| sidecar_image(&pack.tree).is_some());
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
-        let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree));
-        let config =
-            ensemble.as_ref().zip(self.found.config).and_then(|(ensemble, name)| ensemble.config(name));
-        let seeds = config.filter(|config| !config.memory_disabled()).map(|config| config.seeds().collect());
         let server = MemoryServer {
             agent: &self.found.instance,
             image: image.unwrap_or(&self.memory_image),
-            seeds: seeds.unwrap_or_default(),
+            command: pack.map(|pack| sidecar_command(&pack.tree)).unwrap_or_default(),
+            seeds,
             env: pack.map(|pack| sidecar_env(&pack.tree).collect()).unwrap_or_default(),
             ipc,
             has_user: self.pod.parts.has_user(),
-            host_network: self.pod.parts.host_network,
         };
-        let from_pack = pack
-            .filter(|_| image.is_some())
-            .map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
+        let from_pack =
+            pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
         WantedPart {
             name: MEMORY_SERVER.to_owned(),
             tree: server.container(),
