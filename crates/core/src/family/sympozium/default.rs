@@ -32,9 +32,13 @@ pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> 
 fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     let ensemble = label(&agent.tree, ENSEMBLE_LABEL)?;
     let labels = Pointer::new("/metadata/labels");
+    let mut op = Op::Add;
     let (pointer, value) = match run.at(&["metadata", "labels"]) {
         None => (labels, Value::Entry(Entry(ENSEMBLE_LABEL.to_owned(), ensemble.to_owned()))),
-        Some(Tree::Texts(own, _)) if own.iter().all(|(key, _)| key != ENSEMBLE_LABEL) => {
+        Some(own @ Tree::Texts(..)) if label(run, ENSEMBLE_LABEL).is_none() => {
+            if own.has_key(ENSEMBLE_LABEL) {
+                op = Op::Replace;
+            }
             (labels.key(ENSEMBLE_LABEL), Value::Text(ensemble.to_owned()))
         }
         Some(_) => return None,
@@ -42,7 +46,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     run.get("metadata").filter(|metadata| metadata.is_object())?;
     let field = format!("metadata.labels[{ENSEMBLE_LABEL}]");
     let origins = vec![Origin { resource: resource_name("Agent", agent), field: field.into(), rule: "" }];
-    Some(Edit { op: Op::Add, pointer, value, origins })
+    Some(Edit { op, pointer, value, origins })
 }
 
 /// Only if memory is among them: upstream's controller handles the other skills.

@@ -170,6 +170,19 @@ impl<'t> AgentConfig<'t> {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
     }
 
+    /// Whether its Agent has the older memory in a ConfigMap: with `memory` it is on by default.
+    #[must_use]
+    pub fn has_legacy_memory(&self) -> bool {
+        section(self.tree, &["memory"]).is_some() && !self.memory_disabled()
+    }
+
+    /// Whether its Agent does not store its runs by itself, as its Ensemble `object` and it say together.
+    #[must_use]
+    pub fn auto_store_off(&self, object: &Tree) -> bool {
+        let own = self.tree.at(&["memory", "autoStore"]);
+        own.or_else(|| object.at(&["spec", "autoStoreMemory"])) == Some(&Tree::Boolean(false))
+    }
+
     /// Its first memories, without blank ones.
     pub fn seeds(&self) -> impl Iterator<Item = &'t str> {
         texts(self.tree, &["memory", "seeds"]).into_iter().filter(|seed| !seed.trim().is_empty())

@@ -46,7 +46,8 @@ pub fn effective_permeability<'t>(
     };
     let Some(config) = config else { return without_tags(default, VisibilitySource::Default) };
     if membrane.permeability.is_empty() && !ensemble.relationships.is_empty() {
-        return derived_visibility(ensemble, config).map_or_else(
+        let derived = ensemble.has_config(config).then(|| derived_visibility(ensemble, config)).flatten();
+        return derived.map_or_else(
             || without_tags(default, VisibilitySource::Default),
             |visibility| without_tags(visibility, VisibilitySource::Relationships),
         );

@@ -13,7 +13,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{
     agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
 };
-use super::super::api::ensemble::Ensemble;
+use super::super::api::ensemble::{AgentConfig, Ensemble};
 use super::super::api::{AGENT_RUN, RUN_LABEL};
 use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
 use super::super::lookup;
@@ -23,8 +23,10 @@ use super::recognise::instance_label;
 pub(super) struct Found<'s> {
     /// The name of the agent.
     pub(super) instance: String,
-    /// The Agent; absent when only its run speaks of memory.
+    /// The Agent; absent when only its run speaks of memory, or where its Ensemble will make it.
     pub(super) agent: Option<&'s Object>,
+    /// The config of the Ensemble that will make the Agent.
+    pub(super) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
     pub(super) private: Option<(&'s Object, String)>,
     /// Whether the memory in a ConfigMap is on.
@@ -61,6 +63,7 @@ pub(super) fn find<'s>(
     let mut found = Found {
         instance: instance.to_owned(),
         agent,
+        made_from: None,
         private: private(run, agent),
         legacy: agent.is_some_and(|agent| has_legacy_memory(&agent.tree)),
         ensemble: None,
@@ -70,7 +73,10 @@ pub(super) fn find<'s>(
     };
     match agent {
         Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
-        None => found.add_missing_agent(),
+        None => match lookup::maker(namespace, instance, state) {
+            Some((ensemble, config)) => found.add_made_agent(ensemble, config, run),
+            None => found.add_missing_agent(),
+        },
     }
     Ok(found)
 }
@@ -134,6 +140,23 @@ fn find_ensemble<'s>(
             let message = format!("Ensemble {} could not be looked up", quoted(name));
             found.unmet.push(Finding::warn(&LOOKUP_FAILED, instance_label(), message));
         }
+    }
+}
+
+impl<'s> Found<'s> {
+    /// Takes what the Ensemble says for the Agent that it will make. Upstream gives each of them the skill.
+    fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
+        let spec = Ensemble::read(&ensemble.tree);
+        let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
+        if inherits {
+            let field = spec.configs_pointer().index(config.index).field();
+            self.private = Some((ensemble, field));
+        }
+        self.legacy = config.has_legacy_memory();
+        self.shared = spec.shares_memory();
+        self.config = config.name;
+        self.ensemble = Some(ensemble);
+        self.made_from = Some(config);
     }
 }
 

@@ -153,14 +153,28 @@ impl<'p, 's> WantedBuilder<'p, 's> {
 
     fn private_origin(&self, object: &Object, field: &str) -> Origin {
         let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
-        let kind = if is_agent { "Agent" } else { "AgentRun" };
+        let is_ensemble = self.found.ensemble.is_some_and(|ensemble| std::ptr::eq(ensemble, object));
+        let kind = if is_agent {
+            "Agent"
+        } else if is_ensemble {
+            "Ensemble"
+        } else {
+            "AgentRun"
+        };
         field_origin(&resource_name(kind, object), field.to_owned())
     }
 
     /// The last variable of private memory, which comes behind those of the shared one.
     fn auto_store(&self) -> Option<Variable<'static>> {
-        let agent = self.found.agent.filter(|agent| auto_store_off(&agent.tree))?;
-        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.autoStore");
+        let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
+            (Some(agent), _) if auto_store_off(&agent.tree) => {
+                field_origin(&resource_name("Agent", agent), "spec.memory.autoStore")
+            }
+            (None, Some((config, ensemble))) if config.auto_store_off(&ensemble.tree) => {
+                field_origin(&resource_name("Ensemble", ensemble), "spec.autoStoreMemory")
+            }
+            _ => return None,
+        };
         self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
     }
 

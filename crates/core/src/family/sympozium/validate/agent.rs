@@ -22,7 +22,12 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(memory(subject));
     findings.extend(volumes::warnings(agent));
     let env = ["spec", "agents", "default", "env"];
-    findings.extend(environment::findings(agent, &env, (Some(agent), None), subject.namespace, state));
+    let membership = if environment::names_reserved(agent, &env) {
+        environment::membership(Some(agent), None, subject.namespace, state)
+    } else {
+        None
+    };
+    findings.extend(environment::findings(agent, &env, membership.as_ref()));
     if let Some(old) = subject.old {
         findings.extend(changes(subject, old).into_iter().map(Finding::when_allowed));
     }

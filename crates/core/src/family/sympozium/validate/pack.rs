@@ -8,7 +8,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{has_memory, is_true, text_at};
-use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SYSTEM_NAMESPACE};
+use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 use super::{list_users, volumes, warn};
 
@@ -72,7 +72,9 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
         let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
-        agents.filter(uses_memory).collect()
+        let has_own = |agent: &Object| state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();
+        let uses_this = |agent: &&Object| agent.namespace == SYSTEM_NAMESPACE || !has_own(agent);
+        agents.filter(uses_memory).filter(uses_this).collect()
     } else {
         let agents = state.list(&AGENT, subject.namespace);
         agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()

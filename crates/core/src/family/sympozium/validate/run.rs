@@ -8,33 +8,44 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::agent::{agent_ref, ensemble_name, is_true, label, text_at};
+use super::super::api::agent::{agent_ref, is_true, label, text_at};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
 use super::super::codes::{
     AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
 };
 use super::super::lookup;
-use super::{environment, skills, volumes};
+use super::environment::{self, Membership, membership};
+use super::{skills, volumes};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
     let mut findings = skills::findings(subject, state);
     findings.extend(volumes::run_findings(run));
     findings.extend(old_name(run));
-    let agent = match agent_ref(run).map(|name| (name, lookup::agent(subject.namespace, name, state))) {
-        Some((name, Lookup::Absent)) => {
-            findings.push(agent_missing(subject, name));
-            None
+    let (mut agent, mut maker) = (None, None);
+    if let Some(name) = agent_ref(run) {
+        match lookup::agent(subject.namespace, name, state) {
+            Lookup::Found(found) => agent = Some(found),
+            Lookup::Absent => {
+                maker = lookup::maker(subject.namespace, name, state);
+                findings.extend(maker.is_none().then(|| agent_missing(subject, name)));
+            }
+            Lookup::Unknown => {}
         }
-        Some((_, Lookup::Found(agent))) => Some(agent),
-        Some((_, Lookup::Unknown)) | None => None,
+    }
+    let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
+    let membership = match maker {
+        Some((ensemble, config)) => Some(Membership { ensemble, config: config.name }),
+        None if !created && !environment::names_reserved(run, &env) => None,
+        None => membership(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
     };
-    let tree = agent.map(|agent| &agent.tree);
-    let env = ["spec", "env"];
-    findings.extend(environment::findings(run, &env, (tree, Some(run)), subject.namespace, state));
-    if subject.operation == Operation::Create {
+    findings.extend(environment::findings(run, &env, membership.as_ref()));
+    if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
-        findings.extend(ensemble_refuses(subject, tree, state));
+        if let Some(Membership { ensemble, .. }) = membership {
+            findings.extend(budget_spent(subject, ensemble));
+            findings.extend(circuit_open(subject, ensemble));
+        }
     }
     findings
 }
@@ -62,8 +73,7 @@ fn agent_missing(subject: &Subject<'_>, name: &str) -> Finding {
 
 /// Warns about a label that differs from the Agent's, which counts at run time.
 fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
-    let (own, agents) =
-        (run.at(&["metadata", "labels"])?.entry(ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
+    let (own, agents) = (label(run, ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
     let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
     let message = format!(
         "label {ENSEMBLE_LABEL} is {}, but Agent {} belongs to Ensemble {}",
@@ -72,17 +82,6 @@ fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
         quoted(agents)
     );
     (own != agents).then(|| Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message))
-}
-
-/// What the run will not get from its Ensemble, as that is now.
-fn ensemble_refuses(
-    subject: &Subject<'_>,
-    agent: Option<&Tree>,
-    state: &mut StateReader<'_>,
-) -> Vec<Finding> {
-    let Some(name) = ensemble_name(agent, Some(subject.object)) else { return Vec::new() };
-    let Lookup::Found(ensemble) = lookup::ensemble(subject.namespace, name, state) else { return Vec::new() };
-    budget_spent(subject, ensemble).into_iter().chain(circuit_open(subject, ensemble)).collect()
 }
 
 /// Upstream's router refuses what the run asks it to spawn.

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::family::inject::{field_origin, resource_name};
+use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
@@ -16,13 +17,12 @@ const PATH: &str = "/memory";
 
 impl WantedBuilder<'_, '_> {
     pub(super) fn legacy(&mut self) {
-        let Some(agent) = self.found.agent.filter(|_| self.found.legacy) else { return };
+        let Some(origin) = self.legacy_origin() else { return };
         let config_map = format!("{}-memory", self.found.instance);
         if let Some(conflict) = self.volume_conflict(&config_map) {
             self.warnings.push(conflict);
             return;
         }
-        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.enabled");
         self.add_variable(LEGACY, "true", &origin);
         if self.pod.parts.volume(VOLUME).is_none() {
             let tree = json!({"name": VOLUME, "configMap": {"name": config_map, "optional": true}});
@@ -32,6 +32,17 @@ impl WantedBuilder<'_, '_> {
             let tree = json!({"name": VOLUME, "mountPath": PATH, "readOnly": true});
             self.mounts.push(WantedPart { name: PATH.to_owned(), tree, origin });
         }
+    }
+
+    /// What turns the ConfigMap on: the Agent, or the Ensemble that will make it.
+    fn legacy_origin(&self) -> Option<Origin> {
+        let made_by = self.found.ensemble.filter(|_| self.found.made_from.is_some());
+        let (kind, object, field) = match (self.found.agent, made_by) {
+            (Some(agent), _) => ("Agent", agent, "spec.memory.enabled"),
+            (None, Some(ensemble)) => ("Ensemble", ensemble, "spec.agentConfigs"),
+            (None, None) => return None,
+        };
+        self.found.legacy.then(|| field_origin(&resource_name(kind, object), field))
     }
 
     /// Something else in the place of the ConfigMap.

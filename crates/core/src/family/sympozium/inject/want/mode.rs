@@ -93,6 +93,8 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
     match value {
         "service" => return Some(MemoryMode::Service),
         "sidecar" => return Some(MemoryMode::Sidecar),
+        // The pack decides, whatever the Agent and the settings say.
+        "auto" => return Some(MemoryMode::Auto),
         _ => {}
     }
     let (owner, at) = if builder.pod.pod.annotation(MODE_ANNOTATION).is_some() {
