@@ -1,14 +1,15 @@
 //! The platforms: one folder and one row each, and the list of the rows.
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
-//! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`quantity`],
-//! [`url`] and the injection engine, [`inject`].
+//! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`message`],
+//! [`quantity`], [`url`] and the injection engine, [`inject`].
 
 pub mod ark;
 pub mod arkonis;
 pub mod codes;
 pub mod common;
 pub mod inject;
+pub mod message;
 pub mod naming;
 pub mod orka;
 pub mod orloj;

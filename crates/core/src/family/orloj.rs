@@ -13,9 +13,9 @@ pub mod inject;
 pub mod validate;
 
 mod endpoint;
-mod message;
 mod namespace;
 
+use super::message;
 use crate::model::family::Family;
 
 /// The row of the platform.

@@ -6,6 +6,7 @@
 //! fields      wrong values in every field that is read
 //! pod_events  which object the event of a missing memory regards
 //! properties  what must hold for any input
+//! warnings    how long the messages are
 //! ```
 //!
 //! Its cases are in `cases.rs` beside it.
@@ -18,3 +19,4 @@ mod manifest;
 mod pod_events;
 mod properties;
 mod rewrite;
+mod warnings;

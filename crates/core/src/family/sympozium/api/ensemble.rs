@@ -70,6 +70,8 @@ pub struct AccessRule<'t> {
     pub agent_config: Option<&'t str>,
     /// The same under its old name.
     pub persona: Option<&'t str>,
+    /// Whether it has a name at all, of whatever type.
+    pub is_named: bool,
     /// The access, unparsed.
     pub access: Option<&'t str>,
 }
@@ -198,6 +200,7 @@ impl<'t> SharedMemory<'t> {
                 index,
                 agent_config: text_at(tree, &["agentConfig"]),
                 persona: text_at(tree, &["persona"]),
+                is_named: tree.get("agentConfig").or_else(|| tree.get("persona")).is_some(),
                 access: text_at(tree, &["access"]),
             }),
             membrane: section(tree, &["membrane"]).map(Membrane::read),

@@ -1,6 +1,7 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
 use crate::family::inject::{Unmet, label_pointer, unmet};
+use crate::family::message::fit_names;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
@@ -97,12 +98,10 @@ fn find_run<'s>(
     };
     match agent_ref(&run.tree) {
         Some(agent) if agent != instance => {
-            let message = format!(
-                "instance label {} does not match AgentRun {} of agent {}",
-                quoted(instance),
-                quoted(name),
-                quoted(agent)
-            );
+            let message = fit_names([instance, name, agent], |[instance, run, agent]| {
+                let (instance, run, agent) = (quoted(instance), quoted(run), quoted(agent));
+                format!("instance label {instance} does not match AgentRun {run} of agent {agent}")
+            });
             Err(unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message))
         }
         _ => Ok(Some(run)),
@@ -133,11 +132,11 @@ fn find_ensemble<'s>(
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
-            let message = format!("Ensemble {} not found", quoted(name));
+            let message = fit_names([name], |[name]| format!("Ensemble {} not found", quoted(name)));
             found.unmet.push(Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message));
         }
         Lookup::Unknown => {
-            let message = format!("Ensemble {} could not be looked up", quoted(name));
+            let message = not_looked_up("Ensemble", name);
             found.unmet.push(Finding::warn(&LOOKUP_FAILED, instance_label(), message));
         }
     }
@@ -166,13 +165,16 @@ impl Found<'_> {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
         }
-        let message = format!("Agent {} not found", quoted(&self.instance));
+        let message = fit_names([&self.instance], |[agent]| format!("Agent {} not found", quoted(agent)));
         self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
     }
 }
 
 /// The result for an object that could not be looked up.
 pub(super) fn lookup_failed(kind: &str, name: &str, at: Pointer) -> Unmet {
-    let message = format!("{kind} {} could not be looked up", quoted(name));
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, message)
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, not_looked_up(kind, name))
+}
+
+fn not_looked_up(kind: &str, name: &str) -> String {
+    fit_names([name], |[name]| format!("{kind} {} could not be looked up", quoted(name)))
 }

@@ -13,6 +13,7 @@ mod sidecar;
 use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 use crate::family::inject::{Unmet, Wanted, WantedInContainer, field_origin, resource_name};
+use crate::family::message::fit_names;
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::Object;
@@ -188,9 +189,10 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         self.variables.extend(self.auto_store());
         let rules = Ensemble::read(&ensemble.tree).shared.is_some_and(|shared| !shared.rules.is_empty());
         if rules && self.found.config.is_none() {
-            let agent = quoted(&self.found.instance);
-            let message =
-                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only");
+            let message = fit_names([&self.found.instance], |[agent]| {
+                let agent = quoted(agent);
+                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")
+            });
             self.warnings.push(Finding::warn(&CONFIG_UNKNOWN, instance_label(), message));
         }
         self.shared_service(ensemble);

@@ -12,7 +12,7 @@ use super::super::codes::{
     CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
     SKILLS_OBJECT_FORM, TYPE_INVALID,
 };
-use super::{deny, warn};
+use super::{deny, duplicate_value, warn};
 
 pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
     let list = ensemble.configs_pointer();
@@ -46,9 +46,12 @@ fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
             continue;
         };
         let list = ensemble.configs_pointer();
-        let finding = if config.tree.is_equivalent(earlier.tree) { warn } else { deny };
         let at = list.index(config.index).key("name");
-        let finding = finding(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)));
+        let finding = if config.tree.is_equivalent(earlier.tree) {
+            duplicate_value(&CONFIG_NAME_DUPLICATE, &at, name)
+        } else {
+            deny(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)))
+        };
         findings.push(
             finding
                 .fingerprint_value(name)

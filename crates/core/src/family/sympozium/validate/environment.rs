@@ -9,6 +9,8 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{config_name, ensemble_name};
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
 use super::super::lookup;
+use crate::family::message::fit_names;
+
 use super::super::variables::{PRIVATE_URL, shared_variable_names};
 
 /// The Ensemble of an agent, and the config that the agent was made from where that is known.
@@ -52,8 +54,10 @@ pub(super) fn findings(object: &Tree, path: &[&str], membership: Option<&Members
         }
         let ensemble = membership.filter(|_| set.iter().any(|known| known == name));
         findings.extend(ensemble.map(|Membership { ensemble, .. }| {
-            let ensemble = quoted(&ensemble.name);
-            let message = format!("{field}[{}] has no effect: set by Ensemble {ensemble}", quoted(name));
+            let message = fit_names([&ensemble.name], |[ensemble]| {
+                let (name, ensemble) = (quoted(name), quoted(ensemble));
+                format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")
+            });
             Finding::warn(&RESERVED_ENV, at.key(name), message)
         }));
     }

@@ -11,7 +11,7 @@ use super::super::codes::{
     TAG_INVALID, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN, TRUST_GROUP_NAME_REQUIRED,
     TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, VISIBILITY_UNSUPPORTED,
 };
-use super::{deny, not_found, unsupported, warn};
+use super::{deny, duplicate_value, not_found, unsupported, warn, warn_of};
 
 /// The pointer to the membrane.
 pub(super) fn pointer() -> Pointer {
@@ -63,15 +63,17 @@ fn permeability(
     }
     let first = membrane.permeability.iter().find(|first| first.config == Some(name));
     if let Some(first) = first.filter(|first| first.index != rule.index) {
-        let finding = warn(&PERMEABILITY_DUPLICATE, &here, &format!("Duplicate value: {}", quoted(name)));
+        let finding = duplicate_value(&PERMEABILITY_DUPLICATE, &here, name);
         findings.push(
             finding.help("the first rule wins").related(list.index(first.index), "the rule that counts"),
         );
     }
     let read_only = shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
     if read_only && !rule.expose_tags.is_empty() {
-        let text = format!("{} is read-only: it cannot store, so exposeTags has no effect", quoted(name));
-        findings.push(warn(&EXPOSE_READ_ONLY, &here.key("exposeTags"), &text));
+        let finding = warn_of(&EXPOSE_READ_ONLY, &here.key("exposeTags"), [name], |[name]| {
+            format!("{}: it cannot store, so exposeTags has no effect", quoted(name))
+        });
+        findings.push(finding.help("its access rule says read-only"));
     }
     findings
 }
@@ -84,7 +86,9 @@ fn tags(list: &Pointer, tags: &[&str]) -> Vec<Finding> {
             tag if tag.contains(',') => "a comma makes it several tags",
             _ => return None,
         };
-        Some(warn(&TAG_INVALID, &list.index(index), &format!("Invalid value: {}: {why}", quoted(tag))))
+        Some(warn_of(&TAG_INVALID, &list.index(index), [tag], |[tag]| {
+            format!("Invalid value: {}: {why}", quoted(tag))
+        }))
     });
     invalid.collect()
 }
@@ -100,10 +104,9 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGr
         Some(name) => {
             let first = membrane.groups.iter().find(|first| first.name == Some(name));
             if let Some(first) = first.filter(|first| first.index != group.index) {
-                let text = format!("Duplicate value: {}", quoted(name));
                 let other = list.index(first.index).key("name");
                 findings.push(
-                    warn(&TRUST_GROUP_DUPLICATE, &name_at, &text)
+                    duplicate_value(&TRUST_GROUP_DUPLICATE, &name_at, name)
                         .related(other, "the first one of this name"),
                 );
             }
@@ -140,8 +143,9 @@ fn trusted_without_peers(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Ve
             VisibilitySource::Relationships => pointer().key("trustGroups"),
             VisibilitySource::Default => pointer().key("defaultVisibility"),
         };
-        let text = format!("{} has no trust peers: only its author sees those entries", quoted(name));
-        findings.push(warn(&TRUSTED_WITHOUT_PEERS, &at, &text));
+        findings.push(warn_of(&TRUSTED_WITHOUT_PEERS, &at, [name], |[name]| {
+            format!("{} has no trust peers: only its author sees those entries", quoted(name))
+        }));
     }
     findings
 }

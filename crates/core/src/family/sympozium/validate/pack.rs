@@ -10,7 +10,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{has_memory, is_true, text_at};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
-use super::{list_users, volumes, warn};
+use super::{about_agents, volumes, warn};
 
 /// The tools that the agent's runner has by itself.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
@@ -81,9 +81,10 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let names = users.into_iter().map(|agent| qualified_name(subject.namespace, agent)).collect();
-    let Some(users) = list_users("Agent", names) else { return Vec::new() };
-    let message = format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\"");
-    vec![Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message)]
+    let message =
+        about_agents(names, |users, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\""));
+    let finding = |message| Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message);
+    message.map(finding).into_iter().collect()
 }
 
 /// The name of an Agent, behind its namespace where that is another one.

@@ -15,7 +15,8 @@ use super::super::codes::{
 };
 use super::super::lookup;
 use super::environment::{self, Membership, membership};
-use super::{skills, volumes};
+use super::{skills, volumes, warn_of};
+use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
@@ -65,31 +66,28 @@ fn old_name(run: &Tree) -> Option<Finding> {
 
 fn agent_missing(subject: &Subject<'_>, name: &str) -> Finding {
     let at = agent_ref_pointer(subject.object);
-    let message =
-        format!("{}: Agent {} not found in {}", at.field(), quoted(name), quoted(subject.namespace));
-    Finding::warn(&AGENT_MISSING, at, message)
-        .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
+    warn_of(&AGENT_MISSING, &at, [name, subject.namespace], |[name, namespace]| {
+        format!("Agent {} not found in {}", quoted(name), quoted(namespace))
+    })
+    .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
 }
 
 /// Warns about a label that differs from the Agent's, which counts at run time.
 fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
     let (own, agents) = (label(run, ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
     let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
-    let message = format!(
-        "label {ENSEMBLE_LABEL} is {}, but Agent {} belongs to Ensemble {}",
-        quoted(own),
-        quoted(&agent.name),
-        quoted(agents)
-    );
+    let message = fit_names([own, &agent.name, agents], |[own, agent, ensemble]| {
+        let (own, agent, ensemble) = (quoted(own), quoted(agent), quoted(ensemble));
+        format!("label {ENSEMBLE_LABEL} is {own}, but Agent {agent} belongs to Ensemble {ensemble}")
+    });
     (own != agents).then(|| Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message))
 }
 
 /// Upstream's router refuses what the run asks it to spawn.
 fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
-    let message = format!(
-        "the circuit breaker of Ensemble {} is open: this run cannot spawn others",
-        quoted(&ensemble.name)
-    );
+    let message = fit_names([&ensemble.name], |[name]| {
+        format!("the circuit breaker of Ensemble {} is open: this run cannot spawn others", quoted(name))
+    });
     let is_open = is_true(&ensemble.tree, &["status", "circuitBreakerOpen"]);
     is_open.then(|| Finding::warn(&CIRCUIT_OPEN, agent_ref_pointer(subject.object), message))
 }
@@ -101,10 +99,9 @@ fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let used = ensemble.tree.at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
     let action =
         text_at(budget, &["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
-    let message = format!(
-        "token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})",
-        quoted(&ensemble.name)
-    );
+    let message = fit_names([&ensemble.name], |[name]| {
+        format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name))
+    });
     let spent = action == BUDGET_ACTIONS[0] && used >= limit;
     spent.then(|| Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message))
 }

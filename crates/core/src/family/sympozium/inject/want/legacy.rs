@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::family::inject::{field_origin, resource_name};
+use crate::family::message::fit_names;
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -50,16 +51,19 @@ impl WantedBuilder<'_, '_> {
         if let Some((index, volume)) = self.pod.parts.volume(VOLUME) {
             let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
             if config_map_name != Some(config_map) {
-                let message =
-                    format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(config_map));
+                let message = fit_names([config_map], |[name]| {
+                    format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(name))
+                });
                 let at = Pointer::new("/spec/volumes").index(index);
                 return Some(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
             }
         }
         let (index, mount) = self.pod.mounts.at(PATH)?;
         let name = mount.name.as_deref().unwrap_or_default();
-        let message =
-            format!("{PATH} is volume {}, not ConfigMap {}: no {LEGACY}", quoted(name), quoted(config_map));
+        let message = fit_names([name, config_map], |[name, config_map]| {
+            let (name, config_map) = (quoted(name), quoted(config_map));
+            format!("{PATH} is volume {name}, not ConfigMap {config_map}: no {LEGACY}")
+        });
         let list = mounts_pointer(self.pod.index);
         (name != VOLUME).then(|| Finding::warn(&POD_VOLUME_CONFLICT, list.index(index), message))
     }

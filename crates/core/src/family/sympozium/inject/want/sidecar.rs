@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::family::inject::{field_origin, resource_name};
+use crate::family::message::fit_names;
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
@@ -69,8 +70,9 @@ impl<'s> WantedBuilder<'_, 's> {
         if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if claim_name != Some(claim.as_str()) {
-                let message =
-                    format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(&claim));
+                let message = fit_names([&claim], |[claim]| {
+                    format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(claim))
+                });
                 let at = Pointer::new("/spec/volumes").index(index);
                 self.unmet.push(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
                 return;
@@ -80,7 +82,9 @@ impl<'s> WantedBuilder<'_, 's> {
             self.parts.volumes.push(WantedPart { name: DATABASE.to_owned(), tree, origin: origin.clone() });
         }
         if !exists {
-            let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.pod.namespace));
+            let message = fit_names([&claim, self.pod.namespace], |[claim, namespace]| {
+                format!("PVC {} not found in {}", quoted(claim), quoted(namespace))
+            });
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc_volume(origin);
@@ -139,10 +143,9 @@ impl<'s> WantedBuilder<'_, 's> {
         if value.len() <= MAX_SEEDS_BYTES {
             return Some(value);
         }
-        let message = format!(
-            "the seeds of {} are more than 100 KiB: the memory starts without them",
-            quoted(&self.found.instance)
-        );
+        let message = fit_names([&self.found.instance], |[agent]| {
+            format!("the seeds of {} are more than 100 KiB: the memory starts without them", quoted(agent))
+        });
         self.warnings.push(Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message));
         None
     }

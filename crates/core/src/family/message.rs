@@ -5,10 +5,17 @@
 const MAX_MESSAGE_CHARS: usize = 120;
 
 /// Longer names cannot exist and are always truncated.
-const MAX_NAME_CHARS: usize = 256;
+pub const MAX_NAME_CHARS: usize = 256;
+
+/// Whether a message has the length of a warning.
+#[must_use]
+pub fn fits(message: &str) -> bool {
+    message.chars().count() <= MAX_MESSAGE_CHARS
+}
 
 /// Builds a message with these names, truncated as far as needed.
-pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+#[must_use]
+pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
     fit_message(|limit| {
         let names = names.map(|name| truncate(name, limit));
         message(names.each_ref().map(String::as_str))
@@ -16,23 +23,31 @@ pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str
 }
 
 /// Builds a message with the largest limit for its names at which the message fits.
-pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
+#[must_use]
+pub fn fit_message(message: impl Fn(usize) -> String) -> String {
     /// Shorter names would not be recognisable.
     const MIN_NAME_CHARS: usize = 8;
-    let mut limit = MAX_NAME_CHARS;
-    loop {
-        let text = message(limit);
-        let excess = text.chars().count().saturating_sub(MAX_MESSAGE_CHARS);
-        if excess == 0 || limit <= MIN_NAME_CHARS {
-            return text;
-        }
-        limit = (limit - 1).max(MIN_NAME_CHARS);
+    let whole = message(MAX_NAME_CHARS);
+    if fits(&whole) {
+        return whole;
     }
+    // With a larger limit a message is never shorter.
+    let (mut best, mut too_long) = (MIN_NAME_CHARS, MAX_NAME_CHARS);
+    while too_long - best > 1 {
+        let limit = best.midpoint(too_long);
+        if fits(&message(limit)) {
+            best = limit;
+        } else {
+            too_long = limit;
+        }
+    }
+    message(best)
 }
 
 /// The first characters of a name, and an ellipsis where there were more; control characters as
 /// spaces.
-pub(super) fn truncate(name: &str, limit: usize) -> String {
+#[must_use]
+pub fn truncate(name: &str, limit: usize) -> String {
     let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
     if name.chars().nth(limit).is_none() {
         return plain.collect();
