@@ -170,8 +170,8 @@ pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     (
         &CONFIG_NAME_DUPLICATE,
         NotInCel::NotExpressible(
-            "two configs of one name are refused where they differ in what memory reads; \
-                         CEL compares them as a whole",
+            "two configs of one name are refused only where they differ in any field, \
+                         and CEL would compare each with all others",
         ),
     ),
 ];

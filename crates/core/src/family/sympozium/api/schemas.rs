@@ -152,8 +152,8 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
     ),
 ]);
 
-/// The last fields are no part of memory; they tell one entry from another.
-const CONFIGS: Schema = Schema::List(&Schema::Open(&[
+/// Whole, since two entries of one name may differ in any field.
+const CONFIGS: Schema = Schema::List(&Schema::Whole(&[
     text("name"),
     text("systemPrompt"),
     field("skills", Schema::List(&Schema::Any)),

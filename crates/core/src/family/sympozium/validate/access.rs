@@ -1,5 +1,7 @@
 //! Validates the access rules of shared memory.
 
+use std::collections::BTreeSet;
+
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
@@ -87,12 +89,12 @@ fn uncovered(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Vec<Finding>
         return Vec::new();
     }
     let names = ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty()));
-    let mut uncovered: Vec<&str> = names.filter(|name| shared.rule(name).is_none()).collect();
-    uncovered.dedup();
+    let mut seen = BTreeSet::new();
+    let uncovered = names.filter(|name| shared.rule(name).is_none() && seen.insert(*name));
     let finding = |name: &str| {
         warn_of(&ACCESS_UNCOVERED, &pointer(), [name], |[name]| {
             format!("no rule for {}: it gets read-write", quoted(name))
         })
     };
-    uncovered.into_iter().map(finding).collect()
+    uncovered.map(finding).collect()
 }

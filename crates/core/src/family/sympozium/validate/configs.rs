@@ -37,17 +37,23 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
 
 /// Two entries of one name make one Agent; where they differ they overwrite each other for ever.
 fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
-    let mut first: BTreeMap<&str, &AgentConfig<'_>> = BTreeMap::new();
+    let mut first = BTreeMap::new();
     let mut findings = Vec::new();
     for config in &ensemble.configs {
         let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
-        let Some(earlier) = first.get(name) else {
-            first.insert(name, config);
+        let fields = config.fields();
+        let Some((earlier, earlier_fields)) = first.get(name) else {
+            first.insert(name, (config, fields));
             continue;
+        };
+        let is_same = if fields.is_some() && earlier_fields.is_some() {
+            fields == *earlier_fields
+        } else {
+            config.tree.is_equivalent(earlier.tree)
         };
         let list = ensemble.configs_pointer();
         let at = list.index(config.index).key("name");
-        let finding = if config.tree.is_equivalent(earlier.tree) {
+        let finding = if is_same {
             duplicate_value(&CONFIG_NAME_DUPLICATE, &at, name)
         } else {
             deny(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)))

@@ -1,10 +1,12 @@
 //! Validates the membrane, which controls which entries agents see of each other.
 
+use std::collections::BTreeSet;
+
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
 use super::super::api::ensemble::{Ensemble, Membrane, PermeabilityRule, SharedMemory, TrustGroup};
-use super::super::api::membrane::{VisibilitySource, effective_permeability, peers};
+use super::super::api::membrane::{VisibilitySource, effective_permeability, with_peers};
 use super::super::api::{ACCESSES, VISIBILITIES};
 use super::super::codes::{
     EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_REQUIRED, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE,
@@ -61,8 +63,7 @@ fn permeability(
     if !ensemble.has_config(name) {
         findings.push(not_found(&PERMEABILITY_CONFIG_UNKNOWN, &name_at, name));
     }
-    let first = membrane.permeability.iter().find(|first| first.config == Some(name));
-    if let Some(first) = first.filter(|first| first.index != rule.index) {
+    if let Some(first) = membrane.rule(name).filter(|first| first.index != rule.index) {
         let finding = duplicate_value(&PERMEABILITY_DUPLICATE, &here, name);
         findings.push(
             finding.help("the first rule wins").related(list.index(first.index), "the rule that counts"),
@@ -102,8 +103,7 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGr
         None => findings.push(deny(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
         Some("") => findings.push(warn(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
         Some(name) => {
-            let first = membrane.groups.iter().find(|first| first.name == Some(name));
-            if let Some(first) = first.filter(|first| first.index != group.index) {
+            if let Some(first) = membrane.group(name).filter(|first| first.index != group.index) {
                 let other = list.index(first.index).key("name");
                 findings.push(
                     duplicate_value(&TRUST_GROUP_DUPLICATE, &name_at, name)
@@ -127,17 +127,18 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGr
 
 /// Only an agent itself sees its trusted entries if it has no peers.
 fn trusted_without_peers(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
-    let mut reported = Vec::new();
+    let with_peers = with_peers(ensemble, membrane);
+    let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
     let mut findings = Vec::new();
     for name in ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty())) {
+        if !seen.insert(name) {
+            continue;
+        }
         let permeation = effective_permeability(ensemble, membrane, Some(name));
-        if permeation.visibility != "trusted" || !peers(ensemble, membrane, name).is_empty() {
+        let is_alone = permeation.visibility == "trusted" && !with_peers.contains(name);
+        if !is_alone || !reported.insert(permeation.source) {
             continue;
         }
-        if reported.contains(&permeation.source) {
-            continue;
-        }
-        reported.push(permeation.source);
         let at = match permeation.source {
             VisibilitySource::Rule(index) => pointer().key("permeability").index(index),
             VisibilitySource::Relationships => pointer().key("trustGroups"),
