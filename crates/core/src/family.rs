@@ -1,8 +1,8 @@
 //! The platforms: one folder and one row each, and the list of the rows.
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
-//! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`quantity`],
-//! [`url`], [`glob`] and the injection engine, [`inject`].
+//! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`message`],
+//! [`quantity`], [`url`], [`glob`] and the injection engine, [`inject`].
 
 pub mod ark;
 pub mod arkonis;
@@ -10,6 +10,7 @@ pub mod codes;
 pub mod common;
 pub mod glob;
 pub mod inject;
+pub mod message;
 pub mod naming;
 pub mod orka;
 pub mod orloj;

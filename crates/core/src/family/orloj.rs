@@ -13,10 +13,10 @@ pub mod inject;
 pub mod validate;
 
 mod endpoint;
-mod message;
 mod namespace;
 mod share;
 
+use super::message;
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;
 

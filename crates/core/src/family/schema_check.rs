@@ -144,7 +144,7 @@ fn only_string_field(schema: &Schema) -> Option<&'static str> {
 }
 
 fn unknown_field(name: &str, schema: &Schema, here: Path<'_>, codes: Codes) -> Option<Finding> {
-    let open = matches!(schema, Schema::Open(_));
+    let open = matches!(schema, Schema::Open(_) | Schema::Whole(_));
     let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
     let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);
     let meant = alias.map(|(_, meant)| *meant).or_else(|| nearest(name, fields().map(|field| field.name)));

@@ -95,6 +95,10 @@ view! {
         name: Text<'a> = "name",
         /// Where.
         path: Text<'a> = "mountPath",
+        /// The part of the volume that is mounted; all of it when absent.
+        sub_path: Text<'a> = "subPath",
+        /// The same with variables in it.
+        sub_path_expr: Text<'a> = "subPathExpr",
     }
 }
 
@@ -168,6 +172,29 @@ impl<'a> Container<'a> {
     pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
         let env = self.env.as_deref().unwrap_or_default();
         env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
+    }
+}
+
+impl Mount<'_> {
+    /// Where, as the kubelet reads it: absolute, without `.`, `..` and empty parts. Empty for the root and
+    /// for no path at all.
+    #[must_use]
+    pub fn clean_path(&self) -> String {
+        let mut parts = Vec::new();
+        for part in self.path.as_deref().unwrap_or_default().split('/') {
+            match part {
+                "" | "." => {}
+                ".." => _ = parts.pop(),
+                name => parts.push(name),
+            }
+        }
+        parts.iter().flat_map(|part| ["/", part]).collect()
+    }
+
+    /// Whether only a part of the volume is mounted.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        [&self.sub_path, &self.sub_path_expr].into_iter().flatten().any(|path| !path.is_empty())
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Schema {
     Object(&'static [Field]),
     /// An object of which these fields are read, among others that do not concern memgate.
     Open(&'static [Field]),
+    /// The same, and its text is kept as it stands beside them: for objects that are copied whole.
+    Whole(&'static [Field]),
     /// An object of which every entry is kept, such as labels.
     Texts,
     /// An object of which only the keys are kept. Used for the data of Secrets, so that no secret
@@ -67,7 +69,7 @@ impl Schema {
     #[must_use]
     pub const fn fields(&self) -> &'static [Field] {
         match self {
-            Self::Object(fields) | Self::Open(fields) => fields,
+            Self::Object(fields) | Self::Open(fields) | Self::Whole(fields) => fields,
             Self::Any
             | Self::Text
             | Self::Integer
@@ -87,7 +89,7 @@ impl Schema {
             Self::Integer => Some("integer"),
             Self::Boolean => Some("boolean"),
             Self::List(_) => Some("array"),
-            Self::Object(_) | Self::Open(_) | Self::Texts | Self::Keys => Some("object"),
+            Self::Object(_) | Self::Open(_) | Self::Whole(_) | Self::Texts | Self::Keys => Some("object"),
         }
     }
 }

@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use serde_json::value::RawValue;
 
 use crate::model::number;
 use crate::model::pointer::Pointer;
@@ -49,6 +52,8 @@ pub struct Map {
     /// Names that the schema does not have, with their position, the first
     /// `MAX_UNKNOWN_FIELDS` of them.
     unknown: Vec<(String, u32)>,
+    /// The text of an object that was read as [`Schema::Whole`].
+    text: Option<Box<str>>,
 }
 
 impl Tree {
@@ -77,6 +82,16 @@ impl Tree {
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(map) => map.known.iter().find(|(known, ..)| *known == name).map(|(.., tree)| tree),
+            _ => None,
+        }
+    }
+
+    /// An object that was read as [`Schema::Whole`], with all its fields. `None` for any other value, and
+    /// for an object that nests too deep to be copied.
+    #[must_use]
+    pub fn whole(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
+        match self {
+            Self::Map(map) => serde_json::from_str(map.text.as_deref()?).ok(),
             _ => None,
         }
     }
@@ -289,7 +304,10 @@ impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
     type Value = Tree;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        deserializer.deserialize_any(self)
+        match self.0 {
+            Schema::Whole(fields) => read_whole(deserializer, fields),
+            _ => deserializer.deserialize_any(self),
+        }
     }
 }
 
@@ -344,7 +362,9 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
         match self.0 {
-            Schema::Object(fields) | Schema::Open(fields) => read_fields(map, fields).map(Tree::Map),
+            Schema::Object(fields) | Schema::Open(fields) | Schema::Whole(fields) => {
+                read_fields(map, fields).map(Tree::Map)
+            }
             Schema::Texts => read_texts(map),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys, Vec::new())),
             Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
@@ -353,6 +373,19 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
             }
         }
     }
+}
+
+/// Takes the text first, and then reads the fields of it. Nothing recurses into what is not read.
+fn read_whole<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    fields: &'static [Field],
+) -> Result<Tree, D::Error> {
+    let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
+    let mut tree = Tree::parse(&text, &Schema::Open(fields)).map_err(D::Error::custom)?;
+    if let Tree::Map(map) = &mut tree {
+        map.text = Some(text);
+    }
+    Ok(tree)
 }
 
 fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) -> Result<Map, A::Error> {
@@ -494,6 +527,24 @@ mod tests {
         let tree = parse(&format!(r#"{{"else":{deep},"ttl":{deep}}}"#));
         assert_eq!(tree.unknown_fields().collect::<Vec<_>>(), ["else"]);
         assert_eq!(tree.get("ttl").map(Tree::type_name), Some("array"));
+    }
+
+    #[test]
+    fn keeps_the_text_of_what_is_copied_whole() {
+        const LIST: Schema = Schema::List(&Schema::Whole(&[Field::new("name", Schema::Text)]));
+        let text = r#"[{"name":"a","more":{"b":[1,null]}},null,"c"]"#;
+        let json: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        for tree in [Tree::parse(text, &LIST), Tree::read(&json, &LIST)] {
+            let elements = tree.expect("valid JSON").elements().to_vec();
+            assert_eq!(elements[0].get("name").and_then(Tree::text), Some("a"));
+            assert_eq!(elements[0].whole().map(serde_json::Value::Object).as_ref(), json.get(0));
+            assert_eq!(elements[1], Tree::Null);
+            assert_eq!((elements[2].text(), elements[2].whole()), (Some("c"), None));
+        }
+        let deep = format!(r#"[{{"name":"a","deep":{}{}}}]"#, "[".repeat(200_000), "]".repeat(200_000));
+        let tree = Tree::parse(&deep, &LIST).expect("valid JSON");
+        assert_eq!(tree.elements()[0].get("name").and_then(Tree::text), Some("a"));
+        assert_eq!(tree.elements()[0].whole(), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! pod_events  which object the event of a missing memory regards
 //! properties  what must hold for any input
 //! several_families  pods that two families know
+//! warnings    how long the messages are
 //! ```
 //!
 //! Its cases are in `cases.rs` beside it.
@@ -22,3 +23,4 @@ mod pod_events;
 mod properties;
 mod rewrite;
 mod several_families;
+mod warnings;

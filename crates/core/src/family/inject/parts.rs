@@ -126,8 +126,12 @@ impl<'p> ExistingMounts<'p> {
     /// The mount at this path, with its index.
     #[must_use]
     pub fn at(&self, path: &str) -> Option<(usize, &Mount<'p>)> {
-        let mut mounts = self.0.iter().flatten().enumerate();
-        mounts.find(|(_, mount)| mount.path.as_deref().map(|path| path.trim_end_matches('/')) == Some(path))
+        self.iter().enumerate().find(|(_, mount)| mount.clean_path() == path)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Mount<'p>> {
+        self.0.iter().flatten()
     }
 }
 

@@ -70,8 +70,17 @@ pub const MAX_AGENT_NAME_BYTES: usize = 56;
 pub const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
 
 /// The names of volumes that Sympozium reserves.
-pub const RESERVED_VOLUMES: [&str; 7] =
-    ["workspace", "ipc", "skills", "tmp", "memory", "mcp-config", "sidecar-tools"];
+pub const RESERVED_VOLUMES: [&str; 9] = [
+    "workspace",
+    "ipc",
+    "skills",
+    "tmp",
+    "memory",
+    "mcp-config",
+    "sidecar-tools",
+    "harness-home",
+    "sympozium-run-api-access",
+];
 
 /// The accesses to shared memory that the CRD's schema accepts; the first is the default.
 pub const ACCESSES: [&str; 2] = ["read-write", "read-only"];

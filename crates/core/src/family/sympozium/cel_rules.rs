@@ -66,10 +66,10 @@ pub static TABLES: [CelTable; 5] = [
             code: &RESERVED_VOLUME,
             faults: "has(self.spec) && has(self.spec.volumes) && size(self.spec.volumes) <= 128 \
                      ? self.spec.volumes.filter(volume, has(volume.name) && volume.name in \
-                     ['workspace', 'ipc', 'skills', 'tmp', 'memory', 'mcp-config', 'sidecar-tools'])\
-                     .map(volume, volume.name) : []",
-            message: "AgentRun.spec.volumes: name is reserved by Sympozium \
-                      (reserved: workspace, ipc, skills, tmp, memory, mcp-config)",
+                     ['workspace', 'ipc', 'skills', 'tmp', 'memory', 'mcp-config', 'sidecar-tools', \
+                     'harness-home', 'sympozium-run-api-access']).map(volume, volume.name) : []",
+            message: "AgentRun.spec.volumes: name is reserved by Sympozium (including workspace, ipc, \
+                      skills, tmp, memory, mcp-config, and sympozium-run-api-access)",
         }],
     },
     CelTable {
@@ -81,8 +81,9 @@ pub static TABLES: [CelTable; 5] = [
             faults: "has(self.spec) && has(self.spec.sidecar) && has(self.spec.sidecar.tools) \
                      && size(self.spec.sidecar.tools) <= 128 \
                      ? self.spec.sidecar.tools.filter(tool, has(tool.name) && tool.name in \
-                     ['memory_search', 'memory_store', 'memory_list', 'workflow_memory_search', \
-                     'workflow_memory_store', 'workflow_memory_list', 'execute_command', 'read_file', \
+                     ['memory_search', 'memory_store', 'memory_list', 'memory_update', 'memory_forget', \
+                     'workflow_memory_search', 'workflow_memory_store', 'workflow_memory_list', \
+                     'workflow_memory_update', 'workflow_memory_forget', 'execute_command', 'read_file', \
                      'write_file', 'edit_file', 'list_directory', 'send_channel_message', 'fetch_url', \
                      'schedule_task', 'delegate_to_persona', 'spawn_subagents']).map(tool, tool.name) : []",
             message: "SkillPack sidecar tool: name collides with a built-in Sympozium tool",
@@ -168,8 +169,8 @@ pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     (
         &CONFIG_NAME_DUPLICATE,
         NotInCel::NotExpressible(
-            "two configs of one name are refused where they differ in what memory reads; \
-                         CEL compares them as a whole",
+            "two configs of one name are refused only where they differ in any field, \
+                         and CEL would compare each with all others",
         ),
     ),
 ];

@@ -95,6 +95,8 @@ codes! { "sympozium";
     SEEDS_EMPTY = "seeds-empty", Invalid;
     /// Seeds for a memory that is off.
     SEEDS_DISABLED = "seeds-disabled", Conflict;
+    /// Seeds that no variable can hold.
+    SEEDS_TOO_LARGE = "seeds-too-large", Invalid;
     /// A size of memory that means nothing.
     MAX_SIZE = "max-size", Invalid;
     /// A shared memory that goes.
@@ -121,6 +123,8 @@ codes! { "sympozium";
     AGENT_MISSING = "agent-missing", NotFound;
     /// An AgentRun that comes when all is spent.
     BUDGET_SPENT = "budget-spent", Conflict;
+    /// An AgentRun whose Ensemble had too many failures.
+    CIRCUIT_OPEN = "circuit-open", Conflict;
     /// An AgentRun that names another Ensemble than its Agent.
     ENSEMBLE_LABEL_DIFFERS = "ensemble-label-differs", Conflict;
     /// A memory that is turned off, and stays.
@@ -161,6 +165,8 @@ codes! { "sympozium";
     HOST_NETWORK_DNS = "host-network-dns", Conflict;
     /// A sidecar on its node's network.
     HOST_NETWORK_SIDECAR = "host-network-sidecar", Conflict;
+    /// A sidecar beside a harness, which may not have the volume of requests.
+    HARNESS_NO_IPC = "harness-no-ipc", Conflict;
     /// Something that could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
     /// A value of the inject label that means nothing.

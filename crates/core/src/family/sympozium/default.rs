@@ -1,7 +1,7 @@
 //! The defaults of an AgentRun, which upstream's controller applies in memory alone: the stored run
 //! lacks them, and what reads it later goes without memory, budget and circuit breaker.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::model::edit::{Edit, Entry, Op, Origin, Value};
 use crate::model::family::Subject;
@@ -32,9 +32,13 @@ pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> 
 fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     let ensemble = label(&agent.tree, ENSEMBLE_LABEL)?;
     let labels = Pointer::new("/metadata/labels");
+    let mut op = Op::Add;
     let (pointer, value) = match run.at(&["metadata", "labels"]) {
         None => (labels, Value::Entry(Entry(ENSEMBLE_LABEL.to_owned(), ensemble.to_owned()))),
-        Some(Tree::Texts(own, _)) if own.iter().all(|(key, _)| key != ENSEMBLE_LABEL) => {
+        Some(own @ Tree::Texts(..)) if label(run, ENSEMBLE_LABEL).is_none() => {
+            if own.has_key(ENSEMBLE_LABEL) {
+                op = Op::Replace;
+            }
             (labels.key(ENSEMBLE_LABEL), Value::Text(ensemble.to_owned()))
         }
         Some(_) => return None,
@@ -42,7 +46,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     run.get("metadata").filter(|metadata| metadata.is_object())?;
     let field = format!("metadata.labels[{ENSEMBLE_LABEL}]");
     let origins = vec![Origin { resource: resource_name("Agent", agent), field: field.into(), rule: "" }];
-    Some(Edit { op: Op::Add, pointer, value, origins })
+    Some(Edit { op, pointer, value, origins })
 }
 
 /// Only if memory is among them: upstream's controller handles the other skills.
@@ -66,16 +70,13 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     Some(Edit { op, pointer: Pointer::new("/spec/skills"), value: Value::Tree(Json::Array(list)), origins })
 }
 
-/// A skill of the Agent as JSON; `None` if it is not an object.
+/// A skill of the Agent as JSON, with all its fields but those that are `null`, which the apiserver drops;
+/// `None` if it is not an object.
 fn skill(skill: &Tree) -> Option<Json> {
-    skill.is_object().then_some(())?;
-    let mut fields = Map::new();
-    for field in ["skillPackRef", "configMapRef"] {
-        fields.extend(skill.get(field).and_then(Tree::text).map(|text| (field.to_owned(), text.into())));
-    }
-    if let Some(Tree::Texts(params, _)) = skill.get("params") {
-        let params = params.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
-        fields.insert("params".to_owned(), Json::Object(params.collect()));
+    let mut fields = skill.whole()?;
+    fields.retain(|_, value| !value.is_null());
+    if let Some(Json::Object(params)) = fields.get_mut("params") {
+        params.retain(|_, value| !value.is_null());
     }
     Some(Json::Object(fields))
 }

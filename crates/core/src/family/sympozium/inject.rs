@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::family::inject::parts::{ExistingMounts, ExistingParts};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, no_memory, unmet};
+use crate::family::message::fit_names;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -83,7 +84,7 @@ fn try_inject<'p>(
     let found = find(pod, instance, namespace, state)?;
     if !found.has_memory() {
         if found.unmet.is_empty() {
-            let message = format!("Agent {} has no memory", quoted(instance));
+            let message = fit_names([instance], |[agent]| format!("Agent {} has no memory", quoted(agent)));
             return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
         }
         let nothing = Injection::nothing(Reason::ReferenceMissing);
@@ -93,8 +94,10 @@ fn try_inject<'p>(
     Ok(merge(want::want(pod, found, state)?, |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
-        let name = quoted(name.rsplit('/').next().unwrap_or_default());
-        let message = format!("{} is already set and differs from {kind} {name}", variable.name);
+        let name = name.rsplit('/').next().unwrap_or_default();
+        let message = fit_names([name], |[name]| {
+            format!("{} is already set and differs from {kind} {}", variable.name, quoted(name))
+        });
         Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
     }))
 }

@@ -1,9 +1,10 @@
 //! Finds the objects that belong to an agent, under their old names too.
 
 use crate::model::kind::Kind;
-use crate::model::object::Lookup;
+use crate::model::object::{Lookup, Object};
 use crate::model::state_reader::StateReader;
 
+use super::api::ensemble::{AgentConfig, Ensemble};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
 /// The Agent of this name.
@@ -14,6 +15,28 @@ pub(super) fn agent<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>
 /// The Ensemble of this name.
 pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
     get_renamed([&ENSEMBLE, &ENSEMBLE_OLD], namespace, name, state)
+}
+
+/// Where files stand for a cluster: the Ensemble among them whose controller makes the Agent of this name, and
+/// the config that it makes it from. A config that is left out makes none.
+pub(super) fn maker<'s>(
+    namespace: &str,
+    agent: &str,
+    state: &mut StateReader<'s>,
+) -> Option<(&'s Object, AgentConfig<'s>)> {
+    if state.in_cluster(&AGENT) {
+        return None;
+    }
+    // Both names may hold dashes.
+    agent.match_indices('-').find_map(|(dash, _)| {
+        let (name, rest) = agent.split_at(dash);
+        let config = rest.strip_prefix('-')?;
+        let home = |kind| state.peek(kind, namespace, name);
+        let object = home(&ENSEMBLE).or_else(|| home(&ENSEMBLE_OLD))?;
+        let ensemble = Ensemble::read(&object.tree);
+        let is_made = !ensemble.excluded.contains(&config);
+        Some((object, *ensemble.config(config).filter(|_| is_made)?))
+    })
 }
 
 /// The SkillPack of the memory: the namespace's own, else the one for all.

@@ -17,8 +17,12 @@ mod skills;
 mod tolerance;
 mod volumes;
 
+use std::collections::BTreeSet;
+
+use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
 use crate::family::naming::and_more;
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::family::suggest::did_you_mean;
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
@@ -34,11 +38,21 @@ use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: schema_check::unknown_field_message,
+    unknown_message: unknown_field,
     type_message: |field, expected, got| {
         format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
     },
 };
+
+/// The usual message, or a shorter one for a field that is deep in the object.
+fn unknown_field(field: &str, meant: Option<&str>) -> String {
+    let usual = schema_check::unknown_field_message(field, meant);
+    if fits(&usual) {
+        usual
+    } else {
+        fit_names([field], |[field]| format!("{field}: unknown field{}", did_you_mean(meant)))
+    }
+}
 
 /// All findings about the subject, in any order.
 #[must_use]
@@ -61,7 +75,21 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     denials.for_each(|finding| {
         finding.fingerprint_path = Some(fingerprint_path(subject.object, &finding.pointer));
     });
-    drop_below_wrong_types(findings, SCHEMA_CODES)
+    drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES))
+}
+
+/// Removes warnings about what holds a field of the wrong type: whether it has an effect is not known yet.
+fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let mut above: BTreeSet<String> = BTreeSet::new();
+    for wrong in findings.iter().filter(|finding| *finding.code == TYPE_INVALID) {
+        let pointer = wrong.pointer.as_str();
+        above.extend(
+            pointer.match_indices('/').map(|(end, _)| pointer.get(..end).unwrap_or_default().to_owned()),
+        );
+    }
+    findings
+        .retain(|finding| finding.severity == Severity::Deny || !above.contains(finding.pointer.as_str()));
+    findings
 }
 
 /// Whether every field has the right type. Other objects are denied, so they get no defaults.
@@ -119,6 +147,18 @@ fn warn(code: &'static Code, at: &Pointer, text: &str) -> Finding {
     finding_at(Finding::warn, code, at, text)
 }
 
+/// A warning whose message starts with its field and fits, with these names as far as there is room.
+fn warn_of<const N: usize>(
+    code: &'static Code,
+    at: &Pointer,
+    names: [&str; N],
+    text: impl Fn([&str; N]) -> String,
+) -> Finding {
+    let field = at.field();
+    let message = fit_names(names, |names| format!("{field}: {}", text(names)));
+    Finding::warn(code, at.clone(), message)
+}
+
 /// Denies a value that the CRD's schema does not accept; the empty one is no value of any list.
 fn unsupported(
     code: &'static Code,
@@ -132,23 +172,30 @@ fn unsupported(
     Some(deny(code, at, &text).fingerprint_value(value))
 }
 
-/// A name for a message, without quotes.
-fn without_quotes(name: &str) -> String {
-    quoted(name).trim_matches('"').to_owned()
-}
-
-/// `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`; `None` for an empty list.
-fn list_users(kind: &str, mut users: Vec<String>) -> Option<String> {
+/// A message about `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`: as many of them as fit, and one at
+/// least. `message` gets them, and how long other names in it may be. `None` for an empty list.
+fn about_agents(mut users: Vec<String>, message: impl Fn(&str, usize) -> String) -> Option<String> {
     /// How many users a message names.
     const MAX_NAMES: usize = 5;
     users.sort();
     users.dedup();
     let s = if users.len() == 1 { "" } else { "s" };
-    let names: Vec<String> = users.iter().map(|name| quoted(name)).collect();
-    (!users.is_empty()).then(|| format!("{kind}{s} {}", and_more(&names, MAX_NAMES)))
+    let about = |names: usize, limit| {
+        let shown = users.iter().take(names).map(|name| quoted(&truncate(name, limit)));
+        let mut listed: Vec<String> = shown.collect();
+        listed.resize(users.len(), String::new());
+        message(&format!("Agent{s} {}", and_more(&listed, names)), limit)
+    };
+    let whole = (1..=MAX_NAMES).rev().map(|names| about(names, MAX_NAME_CHARS)).find(|text| fits(text));
+    (!users.is_empty()).then(|| whole.unwrap_or_else(|| fit_message(|limit| about(1, limit))))
+}
+
+/// A second entry of a name, of which the first one counts.
+fn duplicate_value(code: &'static Code, at: &Pointer, name: &str) -> Finding {
+    warn_of(code, at, [name], |[name]| format!("Duplicate value: {}", quoted(name)))
 }
 
 /// A reference to a config that the Ensemble does not have.
 fn not_found(code: &'static Code, at: &Pointer, name: &str) -> Finding {
-    warn(code, at, &format!("Not found: {}", quoted(name)))
+    warn_of(code, at, [name], |[name]| format!("Not found: {}", quoted(name)))
 }

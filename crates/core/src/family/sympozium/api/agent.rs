@@ -1,5 +1,7 @@
 //! Agents, AgentRuns and SkillPacks as decisions read them.
 
+use serde_json::{Value, json};
+
 use crate::model::tree::Tree;
 
 use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
@@ -85,12 +87,24 @@ pub fn sidecar_image(pack: &Tree) -> Option<&str> {
     text_at(pack, &["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
 }
 
-/// The variables of a SkillPack's sidecar that are plain values.
-pub fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, &str)> {
+/// The command of a SkillPack's sidecar; empty without one.
+#[must_use]
+pub fn sidecar_command(pack: &Tree) -> Vec<&str> {
+    let command = pack.at(&["spec", "sidecar", "command"]).map(Tree::elements).unwrap_or_default();
+    command.iter().filter_map(Tree::text).collect()
+}
+
+/// The variables of a SkillPack's sidecar: their names, and the entries of a container's `env`.
+pub fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
     let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
-    let plain = entries.iter().filter(|entry| entry.get("valueFrom").is_none());
-    plain.filter_map(|entry| {
+    entries.iter().filter_map(|entry| {
         let name = text_at(entry, &["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
-        Some((name, text_at(entry, &["value"]).unwrap_or_default()))
+        let source = || entry.whole()?.remove("valueFrom");
+        let variable = if entry.get("valueFrom").is_some_and(Tree::is_object) {
+            json!({"name": name, "valueFrom": source()?})
+        } else {
+            json!({"name": name, "value": text_at(entry, &["value"]).unwrap_or_default()})
+        };
+        Some((name, variable))
     })
 }

@@ -1,6 +1,10 @@
 //! An Ensemble as decisions read it. A field of the wrong type reads as absent, and list elements
 //! keep their index.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
@@ -14,10 +18,14 @@ pub struct Ensemble<'t> {
     pub configs_field: &'static str,
     /// The agents that it makes.
     pub configs: Vec<AgentConfig<'t>>,
+    /// The first config of each name, by its place in `configs`.
+    first_configs: BTreeMap<&'t str, usize>,
     /// The names of configs that are left out.
-    pub excluded: Vec<&'t str>,
+    pub excluded: BTreeSet<&'t str>,
     /// The relationships between its agents.
     pub relationships: Vec<Relationship<'t>>,
+    /// Who takes which part in them.
+    pub parts: Parts<'t>,
     /// The name of the stimulus.
     pub stimulus: Option<&'t str>,
     /// `spec.sharedMemory`.
@@ -48,6 +56,17 @@ pub struct Relationship<'t> {
     pub kind: Option<&'t str>,
 }
 
+/// Which configs take which part in relationships.
+#[derive(Debug, Default)]
+pub struct Parts<'t> {
+    /// Those that delegate.
+    pub delegating: BTreeSet<&'t str>,
+    /// Those that are supervised.
+    pub supervised: BTreeSet<&'t str>,
+    /// Those at which any relationship starts.
+    pub starting: BTreeSet<&'t str>,
+}
+
 /// `spec.sharedMemory`.
 #[derive(Debug)]
 pub struct SharedMemory<'t> {
@@ -57,6 +76,8 @@ pub struct SharedMemory<'t> {
     pub storage_size: &'t str,
     /// The access rules.
     pub rules: Vec<AccessRule<'t>>,
+    /// The first rule of each config, by its place in `rules`.
+    first_rules: BTreeMap<&'t str, usize>,
     /// The membrane.
     pub membrane: Option<Membrane<'t>>,
 }
@@ -70,6 +91,8 @@ pub struct AccessRule<'t> {
     pub agent_config: Option<&'t str>,
     /// The same under its old name.
     pub persona: Option<&'t str>,
+    /// Whether it has a name at all, of whatever type.
+    pub is_named: bool,
     /// The access, unparsed.
     pub access: Option<&'t str>,
 }
@@ -81,8 +104,12 @@ pub struct Membrane<'t> {
     pub default_visibility: Option<&'t str>,
     /// The rules for single configs.
     pub permeability: Vec<PermeabilityRule<'t>>,
+    /// The first rule of each config, by its place in `permeability`.
+    first_permeability: BTreeMap<&'t str, usize>,
     /// The trust groups.
     pub groups: Vec<TrustGroup<'t>>,
+    /// The first group of each name, by its place in `groups`.
+    first_groups: BTreeMap<&'t str, usize>,
     /// All of it.
     pub tree: &'t Tree,
 }
@@ -119,20 +146,20 @@ impl<'t> Ensemble<'t> {
     pub fn read(object: &'t Tree) -> Self {
         let has = |field| object.at(&["spec", field]).is_some();
         let configs_field = if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" };
+        let configs: Vec<AgentConfig<'t>> = list(object, &["spec", configs_field], |index, tree| {
+            AgentConfig { index, name: text_at(tree, &["name"]), tree }
+        });
+        let relationships: Vec<Relationship<'t>> = list(object, &["spec", "relationships"], |index, tree| {
+            let text = |field| text_at(tree, &[field]);
+            Relationship { index, source: text("source"), target: text("target"), kind: text("type") }
+        });
         Self {
             configs_field,
-            configs: list(object, &["spec", configs_field], |index, tree| AgentConfig {
-                index,
-                name: text_at(tree, &["name"]),
-                tree,
-            }),
-            excluded: texts(object, &["spec", "excludePersonas"]),
-            relationships: list(object, &["spec", "relationships"], |index, tree| Relationship {
-                index,
-                source: text_at(tree, &["source"]),
-                target: text_at(tree, &["target"]),
-                kind: text_at(tree, &["type"]),
-            }),
+            first_configs: first_places(configs.iter().map(|config| config.name)),
+            configs,
+            excluded: texts(object, &["spec", "excludePersonas"]).into_iter().collect(),
+            parts: Parts::of(&relationships),
+            relationships,
             stimulus: text_at(object, &["spec", "stimulus", "name"]),
             shared: section(object, &["spec", "sharedMemory"]).map(SharedMemory::read),
         }
@@ -147,7 +174,7 @@ impl<'t> Ensemble<'t> {
     /// The first config of this name.
     #[must_use]
     pub fn config(&self, name: &str) -> Option<&AgentConfig<'t>> {
-        self.configs.iter().find(|config| config.name == Some(name))
+        self.configs.get(*self.first_configs.get(name)?)
     }
 
     /// The pointer to the list of configs.
@@ -163,11 +190,47 @@ impl<'t> Ensemble<'t> {
     }
 }
 
+impl<'t> Parts<'t> {
+    fn of(relationships: &[Relationship<'t>]) -> Self {
+        let mut parts = Self::default();
+        for relationship in relationships {
+            parts.starting.extend(relationship.source);
+            match relationship.kind {
+                Some("delegation") => parts.delegating.extend(relationship.source),
+                Some("supervision") => parts.supervised.extend(relationship.target),
+                _ => {}
+            }
+        }
+        parts
+    }
+}
+
 impl<'t> AgentConfig<'t> {
+    /// All its fields; a `null` is none. `None` for one that nests too deep.
+    #[must_use]
+    pub fn fields(&self) -> Option<Map<String, Value>> {
+        let mut fields = self.tree.whole()?;
+        fields.retain(|_, value| !value.is_null());
+        Some(fields)
+    }
+
     /// Whether its memory was switched off.
     #[must_use]
     pub fn memory_disabled(&self) -> bool {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
+    }
+
+    /// Whether its Agent has the older memory in a ConfigMap: with `memory` it is on by default.
+    #[must_use]
+    pub fn has_legacy_memory(&self) -> bool {
+        section(self.tree, &["memory"]).is_some() && !self.memory_disabled()
+    }
+
+    /// Whether its Agent does not store its runs by itself, as its Ensemble `object` and it say together.
+    #[must_use]
+    pub fn auto_store_off(&self, object: &Tree) -> bool {
+        let own = self.tree.at(&["memory", "autoStore"]);
+        own.or_else(|| object.at(&["spec", "autoStoreMemory"])) == Some(&Tree::Boolean(false))
     }
 
     /// Its first memories, without blank ones.
@@ -178,15 +241,18 @@ impl<'t> AgentConfig<'t> {
 
 impl<'t> SharedMemory<'t> {
     fn read(tree: &'t Tree) -> Self {
+        let rules: Vec<AccessRule<'t>> = list(tree, &["accessRules"], |index, tree| AccessRule {
+            index,
+            agent_config: text_at(tree, &["agentConfig"]),
+            persona: text_at(tree, &["persona"]),
+            is_named: tree.get("agentConfig").or_else(|| tree.get("persona")).is_some(),
+            access: text_at(tree, &["access"]),
+        });
         Self {
             enabled: is_true(tree, &["enabled"]),
             storage_size: text_at(tree, &["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
-            rules: list(tree, &["accessRules"], |index, tree| AccessRule {
-                index,
-                agent_config: text_at(tree, &["agentConfig"]),
-                persona: text_at(tree, &["persona"]),
-                access: text_at(tree, &["access"]),
-            }),
+            first_rules: first_places(rules.iter().map(AccessRule::config)),
+            rules,
             membrane: section(tree, &["membrane"]).map(Membrane::read),
         }
     }
@@ -194,7 +260,7 @@ impl<'t> SharedMemory<'t> {
     /// The first rule for a config.
     #[must_use]
     pub fn rule(&self, config: &str) -> Option<&AccessRule<'t>> {
-        self.rules.iter().find(|rule| rule.config() == Some(config))
+        self.rules.get(*self.first_rules.get(config)?)
     }
 }
 
@@ -216,22 +282,39 @@ impl<'t> AccessRule<'t> {
 
 impl<'t> Membrane<'t> {
     fn read(tree: &'t Tree) -> Self {
-        Self {
-            default_visibility: text_at(tree, &["defaultVisibility"]),
-            permeability: list(tree, &["permeability"], |index, tree| PermeabilityRule {
+        let permeability: Vec<PermeabilityRule<'t>> =
+            list(tree, &["permeability"], |index, tree| PermeabilityRule {
                 index,
                 config: text_at(tree, &["agentConfig"]),
                 visibility: text_at(tree, &["defaultVisibility"]),
                 expose_tags: texts(tree, &["exposeTags"]),
                 accept_tags: texts(tree, &["acceptTags"]),
-            }),
-            groups: list(tree, &["trustGroups"], |index, tree| TrustGroup {
-                index,
-                name: text_at(tree, &["name"]),
-                members: texts(tree, &["agentConfigs"]),
-            }),
+            });
+        let groups: Vec<TrustGroup<'t>> = list(tree, &["trustGroups"], |index, tree| TrustGroup {
+            index,
+            name: text_at(tree, &["name"]),
+            members: texts(tree, &["agentConfigs"]),
+        });
+        Self {
+            default_visibility: text_at(tree, &["defaultVisibility"]),
+            first_permeability: first_places(permeability.iter().map(|rule| rule.config)),
+            permeability,
+            first_groups: first_places(groups.iter().map(|group| group.name)),
+            groups,
             tree,
         }
+    }
+
+    /// The first permeability rule for a config.
+    #[must_use]
+    pub fn rule(&self, config: &str) -> Option<&PermeabilityRule<'t>> {
+        self.permeability.get(*self.first_permeability.get(config)?)
+    }
+
+    /// The first trust group of a name.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<&TrustGroup<'t>> {
+        self.groups.get(*self.first_groups.get(name)?)
     }
 
     /// A section of the membrane.
@@ -239,6 +322,14 @@ impl<'t> Membrane<'t> {
     pub fn section(&self, name: &str) -> Option<&'t Tree> {
         section(self.tree, &[name])
     }
+}
+
+/// The first place of each name.
+fn first_places<'t>(
+    names: impl DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
+) -> BTreeMap<&'t str, usize> {
+    // From the back, so that the first one stays.
+    names.enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect()
 }
 
 fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::VISIBILITIES;
-use super::ensemble::{Ensemble, Membrane};
+use super::ensemble::{Ensemble, Membrane, Parts, Relationship};
 
 /// What decides the visibility of an agent's entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VisibilitySource {
     /// The rule of this index.
     Rule(usize),
@@ -46,12 +46,13 @@ pub fn effective_permeability<'t>(
     };
     let Some(config) = config else { return without_tags(default, VisibilitySource::Default) };
     if membrane.permeability.is_empty() && !ensemble.relationships.is_empty() {
-        return derived_visibility(ensemble, config).map_or_else(
+        let derived = ensemble.has_config(config).then(|| derived_visibility(ensemble, config)).flatten();
+        return derived.map_or_else(
             || without_tags(default, VisibilitySource::Default),
             |visibility| without_tags(visibility, VisibilitySource::Relationships),
         );
     }
-    let Some(rule) = membrane.permeability.iter().find(|rule| rule.config == Some(config)) else {
+    let Some(rule) = membrane.rule(config) else {
         return without_tags(default, VisibilitySource::Default);
     };
     let own = rule.visibility.filter(non_empty);
@@ -66,18 +67,12 @@ pub fn effective_permeability<'t>(
 /// The visibility that follows from an agent's relationships; `None` leaves it to the default.
 /// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
 fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
-    let relationships = || ensemble.relationships.iter();
-    let starts = |kind| {
-        relationships()
-            .any(|relationship| relationship.source == Some(config) && relationship.kind == Some(kind))
-    };
-    if starts("delegation") {
+    let Parts { delegating, supervised, starting } = &ensemble.parts;
+    if delegating.contains(config) {
         Some("trusted")
-    } else if relationships()
-        .any(|relationship| relationship.target == Some(config) && relationship.kind == Some("supervision"))
-    {
+    } else if supervised.contains(config) {
         Some("public")
-    } else if !relationships().any(|relationship| relationship.source == Some(config)) {
+    } else if !starting.contains(config) {
         Some("private")
     } else {
         None
@@ -91,8 +86,7 @@ fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static 
 pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str) -> Vec<&'t str> {
     let mut peers = BTreeSet::new();
     if membrane.groups.is_empty() {
-        let close = |kind: Option<&str>| matches!(kind, Some("delegation" | "supervision"));
-        for relationship in ensemble.relationships.iter().filter(|relationship| close(relationship.kind)) {
+        for relationship in close_relationships(ensemble) {
             if relationship.source == Some(config) {
                 peers.extend(relationship.target);
             }
@@ -105,4 +99,30 @@ pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str)
         peers.extend(&group.members);
     }
     peers.into_iter().filter(|peer| *peer != config && !peer.is_empty()).collect()
+}
+
+/// The configs that have any [`peers`].
+#[must_use]
+pub fn with_peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>) -> BTreeSet<&'t str> {
+    let mut all = BTreeSet::new();
+    let mut add = |members: BTreeSet<&'t str>| {
+        if members.iter().filter(|member| !member.is_empty()).count() > 1 {
+            all.extend(members);
+        }
+    };
+    if membrane.groups.is_empty() {
+        for relationship in close_relationships(ensemble) {
+            add(relationship.source.into_iter().chain(relationship.target).collect());
+        }
+    }
+    for group in &membrane.groups {
+        add(group.members.iter().copied().collect());
+    }
+    all
+}
+
+/// The relationships that make peers where there are no trust groups.
+fn close_relationships<'e, 't>(ensemble: &'e Ensemble<'t>) -> impl Iterator<Item = &'e Relationship<'t>> {
+    let close = |kind: Option<&str>| matches!(kind, Some("delegation" | "supervision"));
+    ensemble.relationships.iter().filter(move |relationship| close(relationship.kind))
 }

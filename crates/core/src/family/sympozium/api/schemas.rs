@@ -40,7 +40,7 @@ const VOLUME_MOUNTS: Field = field("volumeMounts", Schema::List(&Schema::Open(&[
 
 const SKILLS: Field = field(
     "skills",
-    Schema::List(&Schema::Open(&[
+    Schema::List(&Schema::Whole(&[
         text("skillPackRef"),
         text("configMapRef"),
         field("params", Schema::Texts),
@@ -105,9 +105,10 @@ pub(super) const SKILL_PACK: Schema = Schema::Open(&[
             "sidecar",
             Schema::Open(&[
                 text("image"),
+                field("command", STRINGS),
                 field(
                     "env",
-                    Schema::List(&Schema::Open(&[
+                    Schema::List(&Schema::Whole(&[
                         text("name"),
                         text("value"),
                         Field::new("valueFrom", Schema::Any),
@@ -142,11 +143,17 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
             field("sharedMemory", SHARED_MEMORY),
         ]),
     ),
-    Field::new("status", Schema::Open(&[Field::new("tokenBudgetUsed", Schema::Integer)])),
+    Field::new(
+        "status",
+        Schema::Open(&[
+            Field::new("tokenBudgetUsed", Schema::Integer),
+            Field::new("circuitBreakerOpen", Schema::Boolean),
+        ]),
+    ),
 ]);
 
-/// The last fields are no part of memory; they tell one entry from another.
-const CONFIGS: Schema = Schema::List(&Schema::Open(&[
+/// Whole, since two entries of one name may differ in any field.
+const CONFIGS: Schema = Schema::List(&Schema::Whole(&[
     text("name"),
     text("systemPrompt"),
     field("skills", Schema::List(&Schema::Any)),

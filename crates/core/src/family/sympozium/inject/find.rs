@@ -1,6 +1,7 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
 use crate::family::inject::{Unmet, label_pointer, unmet};
+use crate::family::message::fit_names;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
@@ -13,7 +14,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{
     agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
 };
-use super::super::api::ensemble::Ensemble;
+use super::super::api::ensemble::{AgentConfig, Ensemble};
 use super::super::api::{AGENT_RUN, RUN_LABEL};
 use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
 use super::super::lookup;
@@ -23,8 +24,10 @@ use super::recognise::instance_label;
 pub(super) struct Found<'s> {
     /// The name of the agent.
     pub(super) instance: String,
-    /// The Agent; absent when only its run speaks of memory.
+    /// The Agent; absent when only its run speaks of memory, or where its Ensemble will make it.
     pub(super) agent: Option<&'s Object>,
+    /// The config of the Ensemble that will make the Agent.
+    pub(super) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
     pub(super) private: Option<(&'s Object, String)>,
     /// Whether the memory in a ConfigMap is on.
@@ -61,6 +64,7 @@ pub(super) fn find<'s>(
     let mut found = Found {
         instance: instance.to_owned(),
         agent,
+        made_from: None,
         private: private(run, agent),
         legacy: agent.is_some_and(|agent| has_legacy_memory(&agent.tree)),
         ensemble: None,
@@ -70,7 +74,10 @@ pub(super) fn find<'s>(
     };
     match agent {
         Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
-        None => found.add_missing_agent(),
+        None => match lookup::maker(namespace, instance, state) {
+            Some((ensemble, config)) => found.add_made_agent(ensemble, config, run),
+            None => found.add_missing_agent(),
+        },
     }
     Ok(found)
 }
@@ -91,12 +98,10 @@ fn find_run<'s>(
     };
     match agent_ref(&run.tree) {
         Some(agent) if agent != instance => {
-            let message = format!(
-                "instance label {} does not match AgentRun {} of agent {}",
-                quoted(instance),
-                quoted(name),
-                quoted(agent)
-            );
+            let message = fit_names([instance, name, agent], |[instance, run, agent]| {
+                let (instance, run, agent) = (quoted(instance), quoted(run), quoted(agent));
+                format!("instance label {instance} does not match AgentRun {run} of agent {agent}")
+            });
             Err(unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message))
         }
         _ => Ok(Some(run)),
@@ -127,13 +132,30 @@ fn find_ensemble<'s>(
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
-            let message = format!("Ensemble {} not found", quoted(name));
+            let message = fit_names([name], |[name]| format!("Ensemble {} not found", quoted(name)));
             found.unmet.push(Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message));
         }
         Lookup::Unknown => {
-            let message = format!("Ensemble {} could not be looked up", quoted(name));
+            let message = not_looked_up("Ensemble", name);
             found.unmet.push(Finding::warn(&LOOKUP_FAILED, instance_label(), message));
         }
+    }
+}
+
+impl<'s> Found<'s> {
+    /// Takes what the Ensemble says for the Agent that it will make. Upstream gives each of them the skill.
+    fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
+        let spec = Ensemble::read(&ensemble.tree);
+        let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
+        if inherits {
+            let field = spec.configs_pointer().index(config.index).field();
+            self.private = Some((ensemble, field));
+        }
+        self.legacy = config.has_legacy_memory();
+        self.shared = spec.shares_memory();
+        self.config = config.name;
+        self.ensemble = Some(ensemble);
+        self.made_from = Some(config);
     }
 }
 
@@ -143,13 +165,16 @@ impl Found<'_> {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
         }
-        let message = format!("Agent {} not found", quoted(&self.instance));
+        let message = fit_names([&self.instance], |[agent]| format!("Agent {} not found", quoted(agent)));
         self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
     }
 }
 
 /// The result for an object that could not be looked up.
 pub(super) fn lookup_failed(kind: &str, name: &str, at: Pointer) -> Unmet {
-    let message = format!("{kind} {} could not be looked up", quoted(name));
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, message)
+    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, not_looked_up(kind, name))
+}
+
+fn not_looked_up(kind: &str, name: &str) -> String {
+    fit_names([name], |[name]| format!("{kind} {} could not be looked up", quoted(name)))
 }

@@ -4,6 +4,7 @@
 //! says; shared memory is always a service; the older memory in a ConfigMap is a volume ([`legacy`]).
 
 mod containers;
+mod harness;
 mod legacy;
 mod mode;
 mod service;
@@ -12,6 +13,7 @@ mod sidecar;
 use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 use crate::family::inject::{Unmet, Wanted, WantedInContainer, field_origin, resource_name};
+use crate::family::message::fit_names;
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::Object;
@@ -144,7 +146,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let origin = self.private_origin(object, &field);
         match private_mode(self, state)? {
             Mode::Service => self.private_service(&origin),
-            Mode::SidecarPresent => self.private_sidecar_url(&origin),
+            Mode::SidecarPresent => self.private_sidecar_present(&origin),
             Mode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
         }
         Ok(())
@@ -152,14 +154,28 @@ impl<'p, 's> WantedBuilder<'p, 's> {
 
     fn private_origin(&self, object: &Object, field: &str) -> Origin {
         let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
-        let kind = if is_agent { "Agent" } else { "AgentRun" };
+        let is_ensemble = self.found.ensemble.is_some_and(|ensemble| std::ptr::eq(ensemble, object));
+        let kind = if is_agent {
+            "Agent"
+        } else if is_ensemble {
+            "Ensemble"
+        } else {
+            "AgentRun"
+        };
         field_origin(&resource_name(kind, object), field.to_owned())
     }
 
     /// The last variable of private memory, which comes behind those of the shared one.
     fn auto_store(&self) -> Option<Variable<'static>> {
-        let agent = self.found.agent.filter(|agent| auto_store_off(&agent.tree))?;
-        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.autoStore");
+        let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
+            (Some(agent), _) if auto_store_off(&agent.tree) => {
+                field_origin(&resource_name("Agent", agent), "spec.memory.autoStore")
+            }
+            (None, Some((config, ensemble))) if config.auto_store_off(&ensemble.tree) => {
+                field_origin(&resource_name("Ensemble", ensemble), "spec.autoStoreMemory")
+            }
+            _ => return None,
+        };
         self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
     }
 
@@ -173,9 +189,10 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         self.variables.extend(self.auto_store());
         let rules = Ensemble::read(&ensemble.tree).shared.is_some_and(|shared| !shared.rules.is_empty());
         if rules && self.found.config.is_none() {
-            let agent = quoted(&self.found.instance);
-            let message =
-                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only");
+            let message = fit_names([&self.found.instance], |[agent]| {
+                let agent = quoted(agent);
+                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")
+            });
             self.warnings.push(Finding::warn(&CONFIG_UNKNOWN, instance_label(), message));
         }
         self.shared_service(ensemble);

@@ -1,5 +1,7 @@
 //! Validates the access rules of shared memory.
 
+use std::collections::BTreeSet;
+
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
@@ -9,7 +11,7 @@ use super::super::codes::{
     ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
     ACCESS_UNCOVERED, ACCESS_UNSUPPORTED,
 };
-use super::{not_found, unsupported, warn};
+use super::{duplicate_value, not_found, unsupported, warn_of};
 
 /// The pointer to the list of rules.
 pub(super) fn pointer() -> Pointer {
@@ -38,16 +40,19 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Ve
 /// The schema asks for a name; upstream never applies a rule with an empty one.
 fn without_config(rule: &AccessRule<'_>, here: &Pointer) -> Finding {
     let message = format!("{}: Required value", here.key("agentConfig").field());
-    let absent = rule.agent_config.is_none() && rule.persona.is_none();
-    let finding = if absent { Finding::deny } else { Finding::warn };
+    let finding = if rule.is_named { Finding::warn } else { Finding::deny };
     finding(&ACCESS_CONFIG_REQUIRED, here.clone(), message)
 }
 
 fn conflicting_names(rule: &AccessRule<'_>, here: &Pointer) -> Option<Finding> {
     let (today, old) = (rule.agent_config?, rule.persona?);
-    let text = format!("agentConfig {} and persona {} differ", quoted(today), quoted(old));
     let differ = today != old && !today.is_empty() && !old.is_empty();
-    differ.then(|| warn(&ACCESS_CONFIG_CONFLICT, here, &text).help("agentConfig wins"))
+    let finding = || {
+        warn_of(&ACCESS_CONFIG_CONFLICT, here, [today, old], |[today, old]| {
+            format!("agentConfig {} and persona {} differ", quoted(today), quoted(old))
+        })
+    };
+    differ.then(|| finding().help("agentConfig wins"))
 }
 
 fn unknown_config(
@@ -74,7 +79,7 @@ fn duplicate(
     here: &Pointer,
 ) -> Option<Finding> {
     let first = shared.rule(name).filter(|first| first.index != rule.index)?;
-    let finding = warn(&ACCESS_DUPLICATE, here, &format!("Duplicate value: {}", quoted(name)));
+    let finding = duplicate_value(&ACCESS_DUPLICATE, here, name);
     Some(finding.help("the first rule wins").related(pointer().index(first.index), "the rule that counts"))
 }
 
@@ -84,10 +89,12 @@ fn uncovered(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Vec<Finding>
         return Vec::new();
     }
     let names = ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty()));
-    let mut uncovered: Vec<&str> = names.filter(|name| shared.rule(name).is_none()).collect();
-    uncovered.dedup();
+    let mut seen = BTreeSet::new();
+    let uncovered = names.filter(|name| shared.rule(name).is_none() && seen.insert(*name));
     let finding = |name: &str| {
-        warn(&ACCESS_UNCOVERED, &pointer(), &format!("no rule for {}: it gets read-write", quoted(name)))
+        warn_of(&ACCESS_UNCOVERED, &pointer(), [name], |[name]| {
+            format!("no rule for {}: it gets read-write", quoted(name))
+        })
     };
-    uncovered.into_iter().map(finding).collect()
+    uncovered.map(finding).collect()
 }

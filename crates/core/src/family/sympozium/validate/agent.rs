@@ -12,7 +12,8 @@ use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
     SKILL_REMOVED,
 };
-use super::{configs, environment, names, skills, volumes, warn, without_quotes};
+use super::{configs, environment, names, skills, volumes, warn, warn_of};
+use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
@@ -22,7 +23,12 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(memory(subject));
     findings.extend(volumes::warnings(agent));
     let env = ["spec", "agents", "default", "env"];
-    findings.extend(environment::findings(agent, &env, (Some(agent), None), subject.namespace, state));
+    let membership = if environment::names_reserved(agent, &env) {
+        environment::membership(Some(agent), None, subject.namespace, state)
+    } else {
+        None
+    };
+    findings.extend(environment::findings(agent, &env, membership.as_ref()));
     if let Some(old) = subject.old {
         findings.extend(changes(subject, old).into_iter().map(Finding::when_allowed));
     }
@@ -34,8 +40,9 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     if !has_memory(subject.object) {
         return Vec::new();
     }
-    let name = without_quotes(subject.name);
-    let message = format!("PVC {name}-memory-db will be deleted with all memories of this agent");
+    let message = fit_names([subject.name], |[name]| {
+        format!("PVC {name}-memory-db will be deleted with all memories of this agent")
+    });
     vec![Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message)]
 }
 
@@ -61,9 +68,10 @@ fn memory(subject: &Subject<'_>) -> Vec<Finding> {
         findings.push(warn(&AUTO_STORE_NO_EFFECT, &here.key("autoStore"), text));
     }
     if has_legacy_memory(agent) {
-        let name = quoted(&format!("{}-memory", subject.name));
-        let text = format!("falls back to ConfigMap {name}: there is no skill \"memory\"");
-        let finding = warn(&LEGACY_MEMORY, &here.key("enabled"), &text);
+        let finding = warn_of(&LEGACY_MEMORY, &here.key("enabled"), [subject.name], |[name]| {
+            let config_map = quoted(&format!("{name}-memory"));
+            format!("falls back to ConfigMap {config_map}: there is no skill \"memory\"")
+        });
         findings.push(finding.help(
             "add `skillPackRef: memory` to spec.skills, or write `enabled: false`: without it the default is true",
         ));
@@ -86,7 +94,9 @@ fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
         return findings;
     }
     let managed = |ensemble| {
-        let message = format!("managed by Ensemble {}; edit the Ensemble", quoted(ensemble));
+        let message = fit_names([ensemble], |[ensemble]| {
+            format!("managed by Ensemble {}; edit the Ensemble", quoted(ensemble))
+        });
         Finding::warn(&MANAGED_AGENT_EDIT, Pointer::new("/spec"), message)
     };
     findings.extend(label(agent, ENSEMBLE_LABEL).map(managed));

@@ -12,7 +12,7 @@ use super::super::codes::{
     CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
     SKILLS_OBJECT_FORM, TYPE_INVALID,
 };
-use super::{deny, warn};
+use super::{deny, duplicate_value, warn};
 
 pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
     let list = ensemble.configs_pointer();
@@ -37,18 +37,27 @@ pub(super) fn findings(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
 
 /// Two entries of one name make one Agent; where they differ they overwrite each other for ever.
 fn duplicates(ensemble: &Ensemble<'_>) -> Vec<Finding> {
-    let mut first: BTreeMap<&str, &AgentConfig<'_>> = BTreeMap::new();
+    let mut first = BTreeMap::new();
     let mut findings = Vec::new();
     for config in &ensemble.configs {
         let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
-        let Some(earlier) = first.get(name) else {
-            first.insert(name, config);
+        let fields = config.fields();
+        let Some((earlier, earlier_fields)) = first.get(name) else {
+            first.insert(name, (config, fields));
             continue;
         };
+        let is_same = if fields.is_some() && earlier_fields.is_some() {
+            fields == *earlier_fields
+        } else {
+            config.tree.is_equivalent(earlier.tree)
+        };
         let list = ensemble.configs_pointer();
-        let finding = if config.tree.is_equivalent(earlier.tree) { warn } else { deny };
         let at = list.index(config.index).key("name");
-        let finding = finding(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)));
+        let finding = if is_same {
+            duplicate_value(&CONFIG_NAME_DUPLICATE, &at, name)
+        } else {
+            deny(&CONFIG_NAME_DUPLICATE, &at, &format!("Duplicate value: {}", quoted(name)))
+        };
         findings.push(
             finding
                 .fingerprint_value(name)

@@ -15,8 +15,9 @@ use super::super::codes::{
     SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use super::{
-    access, configs, deny, limits, list_users, membrane, names, not_found, volumes, warn, without_quotes,
+    about_agents, access, configs, deny, limits, membrane, names, not_found, volumes, warn, warn_of,
 };
+use crate::family::message::{fit_names, truncate};
 use crate::family::quantity::billionths;
 
 const SHARED: &str = "/spec/sharedMemory";
@@ -48,11 +49,12 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     if !Ensemble::read(subject.object).shares_memory() {
         return Vec::new();
     }
-    let mut finding = data_loss(subject.name, Pointer::new(SHARED).key("enabled"));
-    if let Some(users) = list_users("Agent", users(subject, state)) {
-        finding.message = format!("{} of {users}", finding.message);
-    }
-    vec![finding]
+    let at = Pointer::new(SHARED).key("enabled");
+    let with_users = about_agents(users(subject, state), |users, limit| {
+        format!("{} of {users}", data_loss_message(&truncate(subject.name, limit)))
+    });
+    let finding = data_loss(subject.name, at);
+    vec![Finding { message: with_users.unwrap_or_else(|| finding.message.clone()), ..finding }]
 }
 
 /// The Agents that share the memory.
@@ -64,9 +66,11 @@ fn users(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<String> {
 }
 
 fn data_loss(name: &str, at: Pointer) -> Finding {
-    let name = without_quotes(name);
-    let message = format!("PVC {name}-shared-memory-db will be deleted with all shared memories");
-    Finding::warn(&SHARED_MEMORY_DATA_LOSS, at, message)
+    Finding::warn(&SHARED_MEMORY_DATA_LOSS, at, fit_names([name], |[name]| data_loss_message(name)))
+}
+
+fn data_loss_message(name: &str) -> String {
+    format!("PVC {name}-shared-memory-db will be deleted with all shared memories")
 }
 
 /// Reported once, since users who rename one field rename them all.
@@ -114,9 +118,15 @@ fn storage_size(shared: &SharedMemory<'_>) -> Option<Finding> {
         return None;
     }
     let at = Pointer::new(SHARED).key("storageSize");
-    let text = format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size));
-    let finding = if shared.enabled { deny } else { warn };
-    Some(finding(&STORAGE_SIZE_INVALID, &at, &text).fingerprint_value(size))
+    let text = |size: &str| {
+        format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size))
+    };
+    let finding = if shared.enabled {
+        deny(&STORAGE_SIZE_INVALID, &at, &text(size))
+    } else {
+        warn_of(&STORAGE_SIZE_INVALID, &at, [size], |[size]| text(size))
+    };
+    Some(finding.fingerprint_value(size))
 }
 
 fn without_memory(shared: &SharedMemory<'_>) -> Option<Finding> {
@@ -141,12 +151,9 @@ fn changes(ensemble: &Ensemble<'_>, subject: &Subject<'_>, old: &Tree) -> Vec<Fi
     for name in &ensemble.excluded {
         if !before.excluded.contains(name) && ensemble.has_config(name) {
             let agent = format!("{}-{name}", subject.name);
-            let text = format!(
-                "Agent {} and PVC {}-memory-db will be deleted",
-                quoted(&agent),
-                without_quotes(&agent)
-            );
-            findings.push(warn(&EXCLUDE_DATA_LOSS, &at, &text));
+            findings.push(warn_of(&EXCLUDE_DATA_LOSS, &at, [&agent], |[agent]| {
+                format!("Agent {} and PVC {agent}-memory-db will be deleted", quoted(agent))
+            }));
         }
     }
     findings

@@ -1,9 +1,7 @@
 //! Variables of the user's own that stand in the way of those that memory needs.
 
-use std::borrow::Cow;
-
 use crate::model::finding::{Finding, quoted};
-use crate::model::object::Lookup;
+use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
@@ -11,52 +9,57 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{config_name, ensemble_name};
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
 use super::super::lookup;
+use crate::family::message::fit_names;
+
 use super::super::variables::{PRIVATE_URL, shared_variable_names};
 
-/// Of an Agent, or of an AgentRun with its Agent where that is known.
-pub(super) fn findings(
-    object: &Tree,
-    path: &[&str],
-    (agent, run): (Option<&Tree>, Option<&Tree>),
+/// The Ensemble of an agent, and the config that the agent was made from where that is known.
+pub(super) struct Membership<'m> {
+    pub(super) ensemble: &'m Object,
+    pub(super) config: Option<&'m str>,
+}
+
+/// The membership of an Agent, or of an AgentRun with its Agent where that is known.
+pub(super) fn membership<'m, 's: 'm>(
+    agent: Option<&'m Tree>,
+    run: Option<&Tree>,
     namespace: &str,
-    state: &mut StateReader<'_>,
-) -> Vec<Finding> {
+    state: &mut StateReader<'s>,
+) -> Option<Membership<'m>> {
+    match lookup::ensemble(namespace, ensemble_name(agent, run)?, state) {
+        Lookup::Found(ensemble) => Some(Membership { ensemble, config: agent.and_then(config_name) }),
+        Lookup::Absent | Lookup::Unknown => None,
+    }
+}
+
+/// Whether any variable at a path can be one that an Ensemble sets.
+pub(super) fn names_reserved(object: &Tree, path: &[&str]) -> bool {
+    let prefixes = ["WORKFLOW_MEMORY_", "WORKFLOW_MEMBRANE_"];
+    let is_reserved = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    matches!(object.at(path), Some(Tree::Texts(entries, _)) if entries.iter().any(|(name, _)| is_reserved(name)))
+}
+
+/// What is wrong with the variables at a path.
+pub(super) fn findings(object: &Tree, path: &[&str], membership: Option<&Membership<'_>>) -> Vec<Finding> {
     let Some(Tree::Texts(entries, _)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let field = at.field();
+    let set = membership.map(|membership| shared_variable_names(membership.ensemble, membership.config));
+    let set = set.unwrap_or_default();
     let mut findings = Vec::new();
-    let is_reserved =
-        |name: &str| name.starts_with("WORKFLOW_MEMORY_") || name.starts_with("WORKFLOW_MEMBRANE_");
-    let ensemble_variables = if entries.iter().any(|(name, _)| is_reserved(name)) {
-        ensemble_variables(agent, run, namespace, state)
-    } else {
-        None
-    };
     for (name, _) in entries {
         if name == PRIVATE_URL {
             let message = format!("{field}[{}] wins over the injected value", quoted(name));
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
-        if let Some((ensemble, _)) =
-            ensemble_variables.as_ref().filter(|(_, names)| names.iter().any(|known| known == name))
-        {
-            let message =
-                format!("{field}[{}] has no effect: set by Ensemble {}", quoted(name), quoted(ensemble));
-            findings.push(Finding::warn(&RESERVED_ENV, at.key(name), message));
-        }
+        let ensemble = membership.filter(|_| set.iter().any(|known| known == name));
+        findings.extend(ensemble.map(|Membership { ensemble, .. }| {
+            let message = fit_names([&ensemble.name], |[ensemble]| {
+                let (name, ensemble) = (quoted(name), quoted(ensemble));
+                format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")
+            });
+            Finding::warn(&RESERVED_ENV, at.key(name), message)
+        }));
     }
     findings
-}
-
-/// The Ensemble that sets variables of this agent's pods, and which.
-fn ensemble_variables<'s>(
-    agent: Option<&Tree>,
-    run: Option<&Tree>,
-    namespace: &str,
-    state: &mut StateReader<'s>,
-) -> Option<(&'s str, Vec<Cow<'static, str>>)> {
-    let name = ensemble_name(agent, run)?;
-    let Lookup::Found(ensemble) = lookup::ensemble(namespace, name, state) else { return None };
-    let names = shared_variable_names(ensemble, agent.and_then(config_name));
-    (!names.is_empty()).then_some((ensemble.name.as_str(), names))
 }

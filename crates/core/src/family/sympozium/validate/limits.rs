@@ -13,7 +13,7 @@ use super::super::codes::{
     DECAY_UNSUPPORTED, EVIDENCE_KIND_UNSUPPORTED, TOKEN_ACTION_UNSUPPORTED, TOKEN_NEGATIVE, TOKEN_NO_EFFECT,
     TOKEN_PER_RUN_ABOVE_TOTAL, TTL_INVALID,
 };
-use super::{deny, membrane, unsupported, warn};
+use super::{deny, membrane, unsupported, warn, warn_of};
 
 pub(super) fn findings(membrane: &Membrane<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -77,7 +77,9 @@ fn cooldown(breaker: &Tree, here: &Pointer) -> Option<Finding> {
     Some(if is_positive(text) {
         warn(&BREAKER_COOLDOWN_IGNORED, &at, "is never read: an open breaker does not close by itself")
     } else {
-        warn(&BREAKER_COOLDOWN_INVALID, &at, &format!("Invalid value: {}: no Go duration", quoted(text)))
+        warn_of(&BREAKER_COOLDOWN_INVALID, &at, [text], |[text]| {
+            format!("Invalid value: {}: no Go duration", quoted(text))
+        })
     })
 }
 

@@ -1,17 +1,19 @@
 //! Validates the membrane, which controls which entries agents see of each other.
 
+use std::collections::BTreeSet;
+
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
 use super::super::api::ensemble::{Ensemble, Membrane, PermeabilityRule, SharedMemory, TrustGroup};
-use super::super::api::membrane::{VisibilitySource, effective_permeability, peers};
+use super::super::api::membrane::{VisibilitySource, effective_permeability, with_peers};
 use super::super::api::{ACCESSES, VISIBILITIES};
 use super::super::codes::{
     EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_REQUIRED, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE,
     TAG_INVALID, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN, TRUST_GROUP_NAME_REQUIRED,
     TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, VISIBILITY_UNSUPPORTED,
 };
-use super::{deny, not_found, unsupported, warn};
+use super::{deny, duplicate_value, not_found, unsupported, warn, warn_of};
 
 /// The pointer to the membrane.
 pub(super) fn pointer() -> Pointer {
@@ -61,17 +63,18 @@ fn permeability(
     if !ensemble.has_config(name) {
         findings.push(not_found(&PERMEABILITY_CONFIG_UNKNOWN, &name_at, name));
     }
-    let first = membrane.permeability.iter().find(|first| first.config == Some(name));
-    if let Some(first) = first.filter(|first| first.index != rule.index) {
-        let finding = warn(&PERMEABILITY_DUPLICATE, &here, &format!("Duplicate value: {}", quoted(name)));
+    if let Some(first) = membrane.rule(name).filter(|first| first.index != rule.index) {
+        let finding = duplicate_value(&PERMEABILITY_DUPLICATE, &here, name);
         findings.push(
             finding.help("the first rule wins").related(list.index(first.index), "the rule that counts"),
         );
     }
     let read_only = shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
     if read_only && !rule.expose_tags.is_empty() {
-        let text = format!("{} is read-only: it cannot store, so exposeTags has no effect", quoted(name));
-        findings.push(warn(&EXPOSE_READ_ONLY, &here.key("exposeTags"), &text));
+        let finding = warn_of(&EXPOSE_READ_ONLY, &here.key("exposeTags"), [name], |[name]| {
+            format!("{}: it cannot store, so exposeTags has no effect", quoted(name))
+        });
+        findings.push(finding.help("its access rule says read-only"));
     }
     findings
 }
@@ -84,7 +87,9 @@ fn tags(list: &Pointer, tags: &[&str]) -> Vec<Finding> {
             tag if tag.contains(',') => "a comma makes it several tags",
             _ => return None,
         };
-        Some(warn(&TAG_INVALID, &list.index(index), &format!("Invalid value: {}: {why}", quoted(tag))))
+        Some(warn_of(&TAG_INVALID, &list.index(index), [tag], |[tag]| {
+            format!("Invalid value: {}: {why}", quoted(tag))
+        }))
     });
     invalid.collect()
 }
@@ -98,12 +103,10 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGr
         None => findings.push(deny(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
         Some("") => findings.push(warn(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
         Some(name) => {
-            let first = membrane.groups.iter().find(|first| first.name == Some(name));
-            if let Some(first) = first.filter(|first| first.index != group.index) {
-                let text = format!("Duplicate value: {}", quoted(name));
+            if let Some(first) = membrane.group(name).filter(|first| first.index != group.index) {
                 let other = list.index(first.index).key("name");
                 findings.push(
-                    warn(&TRUST_GROUP_DUPLICATE, &name_at, &text)
+                    duplicate_value(&TRUST_GROUP_DUPLICATE, &name_at, name)
                         .related(other, "the first one of this name"),
                 );
             }
@@ -124,24 +127,26 @@ fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGr
 
 /// Only an agent itself sees its trusted entries if it has no peers.
 fn trusted_without_peers(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
-    let mut reported = Vec::new();
+    let with_peers = with_peers(ensemble, membrane);
+    let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
     let mut findings = Vec::new();
     for name in ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty())) {
+        if !seen.insert(name) {
+            continue;
+        }
         let permeation = effective_permeability(ensemble, membrane, Some(name));
-        if permeation.visibility != "trusted" || !peers(ensemble, membrane, name).is_empty() {
+        let is_alone = permeation.visibility == "trusted" && !with_peers.contains(name);
+        if !is_alone || !reported.insert(permeation.source) {
             continue;
         }
-        if reported.contains(&permeation.source) {
-            continue;
-        }
-        reported.push(permeation.source);
         let at = match permeation.source {
             VisibilitySource::Rule(index) => pointer().key("permeability").index(index),
             VisibilitySource::Relationships => pointer().key("trustGroups"),
             VisibilitySource::Default => pointer().key("defaultVisibility"),
         };
-        let text = format!("{} has no trust peers: only its author sees those entries", quoted(name));
-        findings.push(warn(&TRUSTED_WITHOUT_PEERS, &at, &text));
+        findings.push(warn_of(&TRUSTED_WITHOUT_PEERS, &at, [name], |[name]| {
+            format!("{} has no trust peers: only its author sees those entries", quoted(name))
+        }));
     }
     findings
 }

@@ -9,7 +9,7 @@ use super::super::api::agent::has_memory;
 use super::super::api::ensemble::{AgentConfig, Ensemble};
 use super::super::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
-use super::{deny, finding_at, warn};
+use super::{deny, warn, warn_of};
 
 const NOT_SERVICE_MESSAGE: &str = "Service names must be DNS-1035";
 
@@ -43,8 +43,9 @@ pub(super) fn ensemble(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Fi
     }
     let is_included =
         |config: &&AgentConfig<'_>| config.name.is_some_and(|name| !ensemble.excluded.contains(&name));
+    let before = subject.old.map(Ensemble::read);
     for config in ensemble.configs.iter().filter(is_included) {
-        findings.extend(agent_name(ensemble, subject, config));
+        findings.extend(agent_name(ensemble, before.as_ref(), subject.name, config));
     }
     findings
 }
@@ -61,26 +62,38 @@ fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str) -> Option<Fin
     Some(finding(&NAME_TOO_LONG, &own_name(), &text).fingerprint_value(subject.name))
 }
 
-fn agent_name(ensemble: &Ensemble<'_>, subject: &Subject<'_>, config: &AgentConfig<'_>) -> Vec<Finding> {
+fn agent_name(
+    ensemble: &Ensemble<'_>,
+    before: Option<&Ensemble<'_>>,
+    own: &str,
+    config: &AgentConfig<'_>,
+) -> Vec<Finding> {
     let Some(name) = config.name.filter(|name| !name.is_empty()) else { return Vec::new() };
     let at = ensemble.configs_pointer().index(config.index).key("name");
-    let agent = format!("{}-{name}", subject.name);
+    let agent = format!("{own}-{name}");
     let mut findings = Vec::new();
     if agent.len() > MAX_AGENT_NAME_BYTES {
-        let is_new = subject.old.is_none_or(|old| !Ensemble::read(old).has_config(name));
-        let finding = if is_new { Finding::deny } else { Finding::warn };
-        let text =
-            format!("Too long: {} may not be more than {MAX_AGENT_NAME_BYTES} characters", quoted(&agent));
-        findings.push(finding_at(finding, &AGENT_NAME_TOO_LONG, &at, &text).fingerprint_value(&agent));
+        let is_new = before.is_none_or(|before| !before.has_config(name));
+        let text = |agent: &str| {
+            format!("Too long: {} may not be more than {MAX_AGENT_NAME_BYTES} characters", quoted(agent))
+        };
+        let finding = if is_new {
+            deny(&AGENT_NAME_TOO_LONG, &at, &text(&agent))
+        } else {
+            warn_of(&AGENT_NAME_TOO_LONG, &at, [&agent], |[agent]| text(agent))
+        };
+        findings.push(finding.fingerprint_value(&agent));
     }
     // What is wrong with the Ensemble's own name is said there, once.
-    let checked = if is_dns_label(subject.name) { agent } else { format!("a-{name}") };
+    let checked = if is_dns_label(own) { agent } else { format!("a-{name}") };
     findings.extend(not_service(&checked, &at));
     findings
 }
 
 fn not_service(name: &str, at: &Pointer) -> Option<Finding> {
-    let finding = || warn(&NAME_NOT_SERVICE, at, &format!("{}: {NOT_SERVICE_MESSAGE}", quoted(name)));
+    let finding = || {
+        warn_of(&NAME_NOT_SERVICE, at, [name], |[name]| format!("{}: {NOT_SERVICE_MESSAGE}", quoted(name)))
+    };
     (!is_dns_label(name)).then(|| finding().help("use a-z, 0-9 and '-', and start with a letter"))
 }
 

@@ -8,19 +8,23 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{has_memory, is_true, text_at};
-use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SYSTEM_NAMESPACE};
+use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
-use super::{list_users, volumes, warn};
+use super::{about_agents, volumes, warn};
 
 /// The tools that the agent's runner has by itself.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
-const BUILT_IN_TOOLS: [&str; 16] = [
+const BUILT_IN_TOOLS: [&str; 20] = [
     "memory_search",
     "memory_store",
     "memory_list",
+    "memory_update",
+    "memory_forget",
     "workflow_memory_search",
     "workflow_memory_store",
     "workflow_memory_list",
+    "workflow_memory_update",
+    "workflow_memory_forget",
     "execute_command",
     "read_file",
     "write_file",
@@ -68,16 +72,19 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
         let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
-        agents.filter(uses_memory).collect()
+        let has_own = |agent: &Object| state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();
+        let uses_this = |agent: &&Object| agent.namespace == SYSTEM_NAMESPACE || !has_own(agent);
+        agents.filter(uses_memory).filter(uses_this).collect()
     } else {
         let agents = state.list(&AGENT, subject.namespace);
         agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let names = users.into_iter().map(|agent| qualified_name(subject.namespace, agent)).collect();
-    let Some(users) = list_users("Agent", names) else { return Vec::new() };
-    let message = format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\"");
-    vec![Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message)]
+    let message =
+        about_agents(names, |users, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\""));
+    let finding = |message| Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message);
+    message.map(finding).into_iter().collect()
 }
 
 /// The name of an Agent, behind its namespace where that is another one.

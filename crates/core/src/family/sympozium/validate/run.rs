@@ -8,31 +8,45 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::agent::{agent_ref, ensemble_name, label, text_at};
+use super::super::api::agent::{agent_ref, is_true, label, text_at};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
-use super::super::codes::{AGENT_MISSING, BUDGET_SPENT, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF};
+use super::super::codes::{
+    AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
+};
 use super::super::lookup;
-use super::{environment, skills, volumes};
+use super::environment::{self, Membership, membership};
+use super::{skills, volumes, warn_of};
+use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
     let mut findings = skills::findings(subject, state);
     findings.extend(volumes::run_findings(run));
     findings.extend(old_name(run));
-    let agent = match agent_ref(run).map(|name| (name, lookup::agent(subject.namespace, name, state))) {
-        Some((name, Lookup::Absent)) => {
-            findings.push(agent_missing(subject, name));
-            None
+    let (mut agent, mut maker) = (None, None);
+    if let Some(name) = agent_ref(run) {
+        match lookup::agent(subject.namespace, name, state) {
+            Lookup::Found(found) => agent = Some(found),
+            Lookup::Absent => {
+                maker = lookup::maker(subject.namespace, name, state);
+                findings.extend(maker.is_none().then(|| agent_missing(subject, name)));
+            }
+            Lookup::Unknown => {}
         }
-        Some((_, Lookup::Found(agent))) => Some(agent),
-        Some((_, Lookup::Unknown)) | None => None,
+    }
+    let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
+    let membership = match maker {
+        Some((ensemble, config)) => Some(Membership { ensemble, config: config.name }),
+        None if !created && !environment::names_reserved(run, &env) => None,
+        None => membership(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
     };
-    let tree = agent.map(|agent| &agent.tree);
-    let env = ["spec", "env"];
-    findings.extend(environment::findings(run, &env, (tree, Some(run)), subject.namespace, state));
-    if subject.operation == Operation::Create {
+    findings.extend(environment::findings(run, &env, membership.as_ref()));
+    if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
-        findings.extend(budget_spent(subject, tree, state));
+        if let Some(Membership { ensemble, .. }) = membership {
+            findings.extend(budget_spent(subject, ensemble));
+            findings.extend(circuit_open(subject, ensemble));
+        }
     }
     findings
 }
@@ -52,37 +66,42 @@ fn old_name(run: &Tree) -> Option<Finding> {
 
 fn agent_missing(subject: &Subject<'_>, name: &str) -> Finding {
     let at = agent_ref_pointer(subject.object);
-    let message =
-        format!("{}: Agent {} not found in {}", at.field(), quoted(name), quoted(subject.namespace));
-    Finding::warn(&AGENT_MISSING, at, message)
-        .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
+    warn_of(&AGENT_MISSING, &at, [name, subject.namespace], |[name, namespace]| {
+        format!("Agent {} not found in {}", quoted(name), quoted(namespace))
+    })
+    .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
 }
 
 /// Warns about a label that differs from the Agent's, which counts at run time.
 fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
-    let (own, agents) =
-        (run.at(&["metadata", "labels"])?.entry(ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
+    let (own, agents) = (label(run, ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
     let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
-    let message = format!(
-        "label {ENSEMBLE_LABEL} is {}, but Agent {} belongs to Ensemble {}",
-        quoted(own),
-        quoted(&agent.name),
-        quoted(agents)
-    );
+    let message = fit_names([own, &agent.name, agents], |[own, agent, ensemble]| {
+        let (own, agent, ensemble) = (quoted(own), quoted(agent), quoted(ensemble));
+        format!("label {ENSEMBLE_LABEL} is {own}, but Agent {agent} belongs to Ensemble {ensemble}")
+    });
     (own != agents).then(|| Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message))
 }
 
+/// Upstream's router refuses what the run asks it to spawn.
+fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
+    let message = fit_names([&ensemble.name], |[name]| {
+        format!("the circuit breaker of Ensemble {} is open: this run cannot spawn others", quoted(name))
+    });
+    let is_open = is_true(&ensemble.tree, &["status", "circuitBreakerOpen"]);
+    is_open.then(|| Finding::warn(&CIRCUIT_OPEN, agent_ref_pointer(subject.object), message))
+}
+
 /// Upstream fails such a run, in these words.
-fn budget_spent(subject: &Subject<'_>, agent: Option<&Tree>, state: &mut StateReader<'_>) -> Option<Finding> {
-    let name = ensemble_name(agent, Some(subject.object))?;
-    let Lookup::Found(ensemble) = lookup::ensemble(subject.namespace, name, state) else { return None };
+fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
     let limit = budget.get("maxTokens").and_then(Tree::integer).filter(|limit| *limit > 0)?;
     let used = ensemble.tree.at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
     let action =
         text_at(budget, &["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
-    let message =
-        format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name));
+    let message = fit_names([&ensemble.name], |[name]| {
+        format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name))
+    });
     let spent = action == BUDGET_ACTIONS[0] && used >= limit;
     spent.then(|| Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message))
 }

@@ -12,6 +12,7 @@ use super::super::api::{MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING};
 use super::super::lookup;
 use super::warn;
+use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/skills");
@@ -35,7 +36,9 @@ fn check_skill(skill: &Tree, here: &Pointer) -> Option<Finding> {
     if name.is_empty() && !has_text && !wrong_type {
         return Some(warn(&SKILL_EMPTY, here, "has neither skillPackRef nor configMapRef"));
     }
-    let message = format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name));
+    let message = fit_names([name], |[name]| {
+        format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name))
+    });
     is_near_miss(name).then(|| Finding::warn(&SKILL_NEAR_MISS, at, message))
 }
 
@@ -53,7 +56,9 @@ fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -
 /// The warning that the SkillPack of the memory is missing.
 #[must_use]
 pub fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
-    let message =
-        format!("SkillPack \"{MEMORY_SKILL}\" not found in {} or \"{SYSTEM_NAMESPACE}\"", quoted(namespace));
+    let message = fit_names([namespace], |[namespace]| {
+        let namespace = quoted(namespace);
+        format!("SkillPack \"{MEMORY_SKILL}\" not found in {namespace} or \"{SYSTEM_NAMESPACE}\"")
+    });
     Finding::warn(&SKILLPACK_MISSING, at, message)
 }

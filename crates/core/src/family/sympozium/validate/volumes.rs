@@ -10,8 +10,8 @@ use super::super::codes::RESERVED_VOLUME;
 use super::warn;
 
 /// The message of upstream's own webhook about a reserved name, verbatim.
-const RESERVED_MESSAGE: &str =
-    "name is reserved by Sympozium (reserved: workspace, ipc, skills, tmp, memory, mcp-config)";
+const RESERVED_MESSAGE: &str = "name is reserved by Sympozium (including workspace, ipc, skills, tmp, memory, \
+     mcp-config, and sympozium-run-api-access)";
 
 /// Upstream's own webhook refuses such a run.
 pub(super) fn run_findings(run: &Tree) -> Vec<Finding> {

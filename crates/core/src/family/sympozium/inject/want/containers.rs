@@ -10,6 +10,12 @@ use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
 /// Source: upstream, issue 49.
 pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
 
+/// Where the memory server looks for requests in files.
+const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
+
+/// The first memories of an agent, as a JSON list.
+const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
+
 /// An init container that succeeds as soon as a memory server answers.
 pub(super) struct WaitContainer<'a> {
     pub(super) name: &'static str,
@@ -54,15 +60,15 @@ impl WaitContainer<'_> {
 pub(super) struct MemoryServer<'a> {
     pub(super) agent: &'a str,
     pub(super) image: &'a str,
-    /// The seeds of an empty database; none are no variable.
-    pub(super) seeds: Vec<&'a str>,
-    /// What the SkillPack adds.
-    pub(super) env: Vec<(&'a str, &'a str)>,
-    /// The volume of the file requests.
-    pub(super) ipc: &'a str,
+    /// The program, where the SkillPack names one.
+    pub(super) command: Vec<&'a str>,
+    /// The seeds of an empty database, as the value of their variable.
+    pub(super) seeds: Option<String>,
+    /// What the SkillPack adds: names, and entries of `env`.
+    pub(super) env: Vec<(&'a str, Value)>,
+    /// The volume of the file requests; without one there is HTTP only.
+    pub(super) ipc: Option<String>,
     pub(super) has_user: bool,
-    /// Whether the pod is on its node's network, where the port could be taken.
-    pub(super) host_network: bool,
 }
 
 impl MemoryServer<'_> {
@@ -75,32 +81,38 @@ impl MemoryServer<'_> {
             "env": self.variables(),
             "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
             "securityContext": security_context(self.has_user),
-            "volumeMounts": [
-                {"name": "memory-db", "mountPath": "/data"},
-                {"name": self.ipc, "mountPath": "/ipc"},
-            ],
+            "volumeMounts": self.mounts(),
         });
-        if let (Value::Object(fields), false) = (&mut container, self.host_network) {
+        if let Value::Object(fields) = &mut container {
             let put = health_checked_port(MEMORY_SERVER_PORT);
             fields.extend(put.map(|(key, value)| (key.to_owned(), value)));
+            if !self.command.is_empty() {
+                fields.insert("command".to_owned(), json!(self.command));
+            }
         }
         container
     }
 
+    fn mounts(&self) -> Vec<Value> {
+        let ipc = self.ipc.as_ref().map(|volume| json!({"name": volume, "mountPath": "/ipc"}));
+        std::iter::once(json!({"name": "memory-db", "mountPath": "/data"})).chain(ipc).collect()
+    }
+
     fn variables(&self) -> Vec<Value> {
-        let port = if self.host_network { "0".to_owned() } else { MEMORY_SERVER_PORT.to_string() };
         let mut own = vec![
             ("MEMORY_DB_PATH", "/data/memory.db".to_owned()),
-            ("MEMORY_PORT", port),
+            ("MEMORY_PORT", MEMORY_SERVER_PORT.to_string()),
             ("MEMORY_AGENT", self.agent.to_owned()),
-            ("MEMORY_IPC_DIR", "/ipc/tools".to_owned()),
         ];
-        if !self.seeds.is_empty() {
-            own.push(("MEMORY_SEEDS", json!(self.seeds).to_string()));
+        if self.ipc.is_some() {
+            own.push((IPC_VARIABLE, "/ipc/tools".to_owned()));
         }
-        let is_own = |name: &str| own.iter().any(|(own, _)| *own == name);
-        let more = self.env.iter().filter(|(name, _)| !is_own(name));
-        let own = own.iter().map(|(name, value)| (*name, value.as_str()));
-        own.chain(more.copied()).map(|(name, value)| json!({"name": name, "value": value})).collect()
+        own.extend(self.seeds.clone().map(|seeds| (SEEDS_VARIABLE, seeds)));
+        // The root is read-only, and SQLite sorts large answers on disk.
+        own.push(("SQLITE_TMPDIR", "/data".to_owned()));
+        // A pack must not bring back what a harness may not have.
+        let is_own = |name: &str| name == IPC_VARIABLE || own.iter().any(|(own, _)| *own == name);
+        let more = self.env.iter().filter(|(name, _)| !is_own(name)).map(|(_, variable)| variable.clone());
+        own.iter().map(|(name, value)| json!({"name": name, "value": value})).chain(more).collect()
     }
 }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use crate::family::inject::{field_origin, resource_name};
+use crate::family::message::fit_names;
+use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
@@ -16,13 +18,12 @@ const PATH: &str = "/memory";
 
 impl WantedBuilder<'_, '_> {
     pub(super) fn legacy(&mut self) {
-        let Some(agent) = self.found.agent.filter(|_| self.found.legacy) else { return };
+        let Some(origin) = self.legacy_origin() else { return };
         let config_map = format!("{}-memory", self.found.instance);
         if let Some(conflict) = self.volume_conflict(&config_map) {
             self.warnings.push(conflict);
             return;
         }
-        let origin = field_origin(&resource_name("Agent", agent), "spec.memory.enabled");
         self.add_variable(LEGACY, "true", &origin);
         if self.pod.parts.volume(VOLUME).is_none() {
             let tree = json!({"name": VOLUME, "configMap": {"name": config_map, "optional": true}});
@@ -34,21 +35,35 @@ impl WantedBuilder<'_, '_> {
         }
     }
 
+    /// What turns the ConfigMap on: the Agent, or the Ensemble that will make it.
+    fn legacy_origin(&self) -> Option<Origin> {
+        let made_by = self.found.ensemble.filter(|_| self.found.made_from.is_some());
+        let (kind, object, field) = match (self.found.agent, made_by) {
+            (Some(agent), _) => ("Agent", agent, "spec.memory.enabled"),
+            (None, Some(ensemble)) => ("Ensemble", ensemble, "spec.agentConfigs"),
+            (None, None) => return None,
+        };
+        self.found.legacy.then(|| field_origin(&resource_name(kind, object), field))
+    }
+
     /// Something else in the place of the ConfigMap.
     fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
         if let Some((index, volume)) = self.pod.parts.volume(VOLUME) {
             let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
             if config_map_name != Some(config_map) {
-                let message =
-                    format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(config_map));
+                let message = fit_names([config_map], |[name]| {
+                    format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(name))
+                });
                 let at = Pointer::new("/spec/volumes").index(index);
                 return Some(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
             }
         }
         let (index, mount) = self.pod.mounts.at(PATH)?;
         let name = mount.name.as_deref().unwrap_or_default();
-        let message =
-            format!("{PATH} is volume {}, not ConfigMap {}: no {LEGACY}", quoted(name), quoted(config_map));
+        let message = fit_names([name, config_map], |[name, config_map]| {
+            let (name, config_map) = (quoted(name), quoted(config_map));
+            format!("{PATH} is volume {name}, not ConfigMap {config_map}: no {LEGACY}")
+        });
         let list = mounts_pointer(self.pod.index);
         (name != VOLUME).then(|| Finding::warn(&POD_VOLUME_CONFLICT, list.index(index), message))
     }

@@ -4,7 +4,6 @@ use crate::family::url::Endpoint;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
 use crate::model::platform_settings::MemoryMode;
-use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
 use super::super::super::api::agent::{sidecar_image, text_at};
@@ -16,7 +15,8 @@ use super::super::super::variables::PRIVATE_URL;
 use super::super::find::lookup_failed;
 use super::super::recognise::instance_label;
 use super::WantedBuilder;
-use crate::family::inject::Unmet;
+use crate::family::inject::{Unmet, annotation_pointer};
+use crate::family::message::fit_names;
 
 /// What upstream calls the sidecar that a SkillPack brings along.
 const PACK_SIDECAR: &str = "skill-memory";
@@ -93,17 +93,19 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
     match value {
         "service" => return Some(MemoryMode::Service),
         "sidecar" => return Some(MemoryMode::Sidecar),
+        // The pack decides, whatever the Agent and the settings say.
+        "auto" => return Some(MemoryMode::Auto),
         _ => {}
     }
-    let (owner, at) = if builder.pod.pod.annotation(MODE_ANNOTATION).is_some() {
-        (String::new(), Pointer::new("/metadata/annotations").key(MODE_ANNOTATION))
-    } else {
-        (format!(" of Agent {}", quoted(&builder.found.instance)), instance_label())
-    };
-    let message = format!(
-        "annotation {MODE_ANNOTATION}{owner}: unsupported value {}; use \"service\" or \"sidecar\"",
-        quoted(value)
-    );
+    let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();
+    let message = fit_names([value, &builder.found.instance], |[value, agent]| {
+        let owner = if of_pod { String::new() } else { format!(" of Agent {}", quoted(agent)) };
+        let value = quoted(value);
+        format!(
+            "annotation {MODE_ANNOTATION}{owner}: unsupported value {value}; use \"service\" or \"sidecar\""
+        )
+    });
+    let at = if of_pod { annotation_pointer(MODE_ANNOTATION) } else { instance_label() };
     let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message);
     builder.warnings.push(warning);
     None

@@ -3,39 +3,58 @@
 use serde_json::json;
 
 use crate::family::inject::{field_origin, resource_name};
+use crate::family::message::fit_names;
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::super::api::agent::{sidecar_env, sidecar_image};
+use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::Ensemble;
 use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
-use super::super::super::codes::{CLAIM_MISSING, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT};
+use super::super::super::codes::{
+    CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT, SEEDS_TOO_LARGE,
+};
 use super::super::super::variables::PRIVATE_URL;
 use super::super::recognise::instance_label;
 use super::WantedBuilder;
 use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
-use crate::family::inject::parts::WantedPart;
+use crate::family::inject::parts::{WantedPart, mounts_pointer};
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
 /// The volume of requests in files, and where it is mounted.
-const IPC: &str = "ipc";
-const IPC_PATH: &str = "/ipc";
+pub(super) const IPC: &str = "ipc";
+pub(super) const IPC_PATH: &str = "/ipc";
+
+/// Linux starts no program with a variable above 128 KiB, its name among them.
+/// Source: Linux, `MAX_ARG_STRLEN`.
+const MAX_SEEDS_BYTES: usize = 100 << 10;
 
 impl<'s> WantedBuilder<'_, 's> {
-    /// On its node's network the server opens no port; the agent reaches it through files.
-    pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
-        self.private_on = true;
-        if !self.pod.parts.host_network {
-            self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
-            return;
+    /// The URL of a sidecar that is in the pod already.
+    pub(super) fn private_sidecar_present(&mut self, origin: &Origin) {
+        let has_url = self.existing.get(PRIVATE_URL).is_some();
+        if has_url || !self.gives_up_on_host_network() {
+            self.private_sidecar_url(origin);
         }
-        let message = format!("hostNetwork: {MEMORY_SERVER} opens no port, so there is no {PRIVATE_URL}");
-        let at = Pointer::new("/spec/hostNetwork");
-        self.warnings.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
+    }
+
+    fn private_sidecar_url(&mut self, origin: &Origin) {
+        self.private_on = true;
+        self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
+    }
+
+    /// On its node's network the server would be open to all that reach the node, and two could not share one.
+    fn gives_up_on_host_network(&mut self) -> bool {
+        if self.pod.parts.host_network {
+            let message =
+                format!("hostNetwork: no memory sidecar, its port {MEMORY_SERVER_PORT} would be the node's");
+            let at = Pointer::new("/spec/hostNetwork");
+            self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
+        }
+        self.pod.parts.host_network
     }
 
     pub(super) fn private_sidecar(
@@ -44,12 +63,16 @@ impl<'s> WantedBuilder<'_, 's> {
         origin: &Origin,
         state: &mut StateReader<'s>,
     ) {
+        if self.gives_up_on_host_network() {
+            return;
+        }
         let (claim, exists) = self.find_claim(state);
         if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if claim_name != Some(claim.as_str()) {
-                let message =
-                    format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(&claim));
+                let message = fit_names([&claim], |[claim]| {
+                    format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(claim))
+                });
                 let at = Pointer::new("/spec/volumes").index(index);
                 self.unmet.push(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
                 return;
@@ -59,11 +82,13 @@ impl<'s> WantedBuilder<'_, 's> {
             self.parts.volumes.push(WantedPart { name: DATABASE.to_owned(), tree, origin: origin.clone() });
         }
         if !exists {
-            let message = format!("PVC {} not found in {}", quoted(&claim), quoted(self.pod.namespace));
+            let message = fit_names([&claim, self.pod.namespace], |[claim, namespace]| {
+                format!("PVC {} not found in {}", quoted(claim), quoted(namespace))
+            });
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc_volume(origin);
-        self.parts.first_init_container = Some(self.server_part(pack, &ipc, origin));
+        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin));
         if !self.pod.parts.has_fs_group() {
             self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
         }
@@ -83,11 +108,18 @@ impl<'s> WantedBuilder<'_, 's> {
         }
     }
 
-    /// The name of the volume of requests, which the agent has mounted in the end.
-    fn ipc_volume(&mut self, origin: &Origin) -> String {
+    /// The name of the volume of requests, which the agent has mounted in the end. There is none for a
+    /// harness, which never gets more of it than it has.
+    fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
+        if self.pod.runs_harness() {
+            let at = mounts_pointer(self.pod.index);
+            let message = "agent runs a harness: memory is there over HTTP only";
+            self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
+            return None;
+        }
         let mounted = self.pod.mounts.at(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
         if let Some(name) = mounted {
-            return name.to_owned();
+            return Some(name.to_owned());
         }
         if self.pod.parts.volume(IPC).is_none() {
             let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
@@ -95,27 +127,44 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let tree = json!({"name": IPC, "mountPath": IPC_PATH});
         self.mounts.push(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
-        IPC.to_owned()
+        Some(IPC.to_owned())
     }
 
-    fn server_part(&self, pack: Option<&'s Object>, ipc: &str, origin: &Origin) -> WantedPart {
+    /// The first memories of the agent, as the value of a variable. The kubelet takes `$(NAME)` and `$$` in it
+    /// for its own, so every `$` is doubled.
+    fn seeds(&mut self) -> Option<String> {
+        let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree))?;
+        let config = ensemble.config(self.found.config?).filter(|config| !config.memory_disabled())?;
+        let seeds: Vec<&str> = config.seeds().collect();
+        if seeds.is_empty() {
+            return None;
+        }
+        let value = json!(seeds).to_string().replace('$', "$$");
+        if value.len() <= MAX_SEEDS_BYTES {
+            return Some(value);
+        }
+        let message = fit_names([&self.found.instance], |[agent]| {
+            format!("the seeds of {} are more than 100 KiB: the memory starts without them", quoted(agent))
+        });
+        self.warnings.push(Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message));
+        None
+    }
+
+    fn server_part(&mut self, pack: Option<&'s Object>, ipc: Option<String>, origin: &Origin) -> WantedPart {
+        let seeds = self.seeds();
+        let pack = pack.filter(|pack| sidecar_image(&pack.tree).is_some());
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
-        let ensemble = self.found.ensemble.map(|ensemble| Ensemble::read(&ensemble.tree));
-        let config =
-            ensemble.as_ref().zip(self.found.config).and_then(|(ensemble, name)| ensemble.config(name));
-        let seeds = config.filter(|config| !config.memory_disabled()).map(|config| config.seeds().collect());
         let server = MemoryServer {
             agent: &self.found.instance,
             image: image.unwrap_or(&self.memory_image),
-            seeds: seeds.unwrap_or_default(),
+            command: pack.map(|pack| sidecar_command(&pack.tree)).unwrap_or_default(),
+            seeds,
             env: pack.map(|pack| sidecar_env(&pack.tree).collect()).unwrap_or_default(),
             ipc,
             has_user: self.pod.parts.has_user(),
-            host_network: self.pod.parts.host_network,
         };
-        let from_pack = pack
-            .filter(|_| image.is_some())
-            .map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
+        let from_pack =
+            pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
         WantedPart {
             name: MEMORY_SERVER.to_owned(),
             tree: server.container(),

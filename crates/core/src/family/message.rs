@@ -5,10 +5,17 @@
 const MAX_MESSAGE_CHARS: usize = 120;
 
 /// Longer names cannot exist and are always truncated.
-const MAX_NAME_CHARS: usize = 256;
+pub const MAX_NAME_CHARS: usize = 256;
+
+/// Whether a message has the length of a warning.
+#[must_use]
+pub fn fits(message: &str) -> bool {
+    message.chars().count() <= MAX_MESSAGE_CHARS
+}
 
 /// Builds a message with these names, truncated as far as needed.
-pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+#[must_use]
+pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
     fit_message(|limit| {
         let names = names.map(|name| truncate(name, limit));
         message(names.each_ref().map(String::as_str))
@@ -16,10 +23,10 @@ pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str
 }
 
 /// Builds a message with the largest limit for its names at which the message fits.
-pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
+#[must_use]
+pub fn fit_message(message: impl Fn(usize) -> String) -> String {
     /// Shorter names would not be recognisable.
     const MIN_NAME_CHARS: usize = 8;
-    let fits = |text: &str| text.chars().count() <= MAX_MESSAGE_CHARS;
     let whole = message(MAX_NAME_CHARS);
     if fits(&whole) {
         return whole;
@@ -39,7 +46,8 @@ pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
 
 /// The first characters of a name, and an ellipsis where there were more; control characters as
 /// spaces.
-pub(super) fn truncate(name: &str, limit: usize) -> String {
+#[must_use]
+pub fn truncate(name: &str, limit: usize) -> String {
     let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
     if name.chars().nth(limit).is_none() {
         return plain.collect();
