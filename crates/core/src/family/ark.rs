@@ -11,6 +11,7 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod service;
+mod url_syntax;
 pub mod validate;
 pub mod value;
 
