@@ -50,6 +50,13 @@ impl<'u> Address<'u> {
         self.rest.contains(['?', '#'])
     }
 
+    /// Whether the URL holds nothing that may be a secret: no userinfo, and no query string.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        let before_fragment = self.rest.split('#').next().unwrap_or_default();
+        !self.userinfo && !before_fragment.contains('?')
+    }
+
     /// Whether the host is the caller itself or link-local.
     #[must_use]
     pub fn is_local(&self) -> bool {
@@ -201,6 +208,20 @@ mod tests {
             "http://[::1%20]",
         ] {
             assert!(Address::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tells_public_urls_from_those_with_secrets() {
+        for (url, public) in [
+            ("http://h", true),
+            ("http://h/a#b?c", true),
+            ("http://h?a", false),
+            ("http://h/a?", false),
+            ("http://u@h", false),
+            ("http://@h", false),
+        ] {
+            assert_eq!(Address::parse(url).expect(url).is_public(), public, "{url}");
         }
     }
 

@@ -19,6 +19,10 @@ pub const ADDRESS_SOURCES: [&str; 4] = ["secretKeyRef", "configMapKeyRef", "serv
 /// one also overrides a literal.
 pub const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
 
+/// Headers whose value is a credential.
+const CREDENTIAL_HEADERS: [&str; 5] =
+    ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"];
+
 /// The annotation by which a pod opts in; its value names the Memory.
 pub const MEMORY_ANNOTATION: &str = "memgate.dev/ark-memory";
 
@@ -210,6 +214,12 @@ pub fn status(memory: &Tree) -> Option<&Tree> {
         known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
     };
     memory.get("status").filter(says)
+}
+
+/// Whether the value of the header of this name is a credential.
+#[must_use]
+pub fn is_credential_header(name: &str) -> bool {
+    CREDENTIAL_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name))
 }
 
 /// The address that the platform has found.
