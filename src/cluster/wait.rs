@@ -13,6 +13,7 @@ use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
+use crate::model::family::AggregatedServer;
 use crate::report::plain;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.
@@ -112,12 +113,16 @@ fn missing(results: &[ProbeResult]) -> Vec<String> {
         ProbeOutcome::Answered { .. }
         | ProbeOutcome::Guarded { .. }
         | ProbeOutcome::NotServed
+        | ProbeOutcome::Aggregated(_)
         | ProbeOutcome::NotAsked => None,
     };
     results.iter().filter_map(line).collect()
 }
 
 async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> ProbeOutcome {
+    if let Some(server) = aggregated_server(client, probe).await {
+        return ProbeOutcome::Aggregated(server);
+    }
     let response = send(client, Method::POST, &probe.path(target.namespace), Some(&probe.object)).await;
     match response.map(|response| interpret(probe, &response)) {
         Ok(ProbeOutcome::NotAsked) => ProbeOutcome::Missing(why_not_asked(client, probe, target).await),
@@ -130,6 +135,16 @@ async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> 
             ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(&error))))
         }
     }
+}
+
+/// The API server of the platform's own, if it serves the kind. Nothing is sent to it: it may take no webhook's
+/// word, and whether it knows dry runs is its own affair. Who may not look is told what the apiserver answers.
+async fn aggregated_server(client: &Client, probe: &Probe) -> Option<AggregatedServer> {
+    let server = probe.aggregated_server?;
+    let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{}", server.api_service);
+    let response = send(client, Method::GET, &path, None).await.ok()?;
+    let names_a_service = response.body.pointer("/spec/service").is_some_and(Value::is_object);
+    (response.status == 200 && names_a_service).then_some(server)
 }
 
 /// Why the apiserver may have accepted an object without calling memgate.

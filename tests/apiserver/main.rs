@@ -13,7 +13,7 @@
 //! families                                           scenarios of each platform
 //! cel_rules                                          what policies do where no memgate runs
 //! certs                                              certificates of memgate's own making
-//! wait, doctor                                       the commands that look at a cluster
+//! wait, doctor, aggregated                           the commands that look at a cluster
 //! faults                                             what happens around memgate and must cost nothing
 //! request, scene                                     what they are written with
 //! ```
@@ -34,6 +34,7 @@
 mod support;
 
 mod access;
+mod aggregated;
 mod assets;
 mod cases;
 mod cel_rules;
@@ -103,6 +104,7 @@ fn trials() -> Result<Vec<Trial>> {
         access::trials(),
         deploy::trials(),
         wait::trials(),
+        aggregated::trials(),
         doctor::trials(),
         resources::trials(),
         kubectl_output::trials(),

@@ -35,6 +35,7 @@ pub(crate) static FAMILY: Family = Family {
     about_cel_defaults: "the default of `spec.pages` is in the schema of the definition",
 
     crds: &[include_str!("tiny/notebook.yaml")],
+    aggregated_server: None,
     wait_probes: &[(&api::NOTEBOOK, "{}")],
 
     validate: validate::validate,

@@ -42,6 +42,7 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
+    aggregated_server: Some(api::AGGREGATED_SERVER),
     wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
 
     validate: validate::validate,

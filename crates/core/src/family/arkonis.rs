@@ -42,6 +42,7 @@ pub static FAMILY: Family = Family {
         include_str!("../../../../deploy/crds/arkonis-older.yaml"),
         include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
     ],
+    aggregated_server: None,
     wait_probes: &[
         (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),
         (&api::ARKONIS_OLD.memory, r#"{"backend":"redis"}"#),

@@ -48,6 +48,7 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
+    aggregated_server: None,
     wait_probes: &[(
         &api::TASK,
         r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,

@@ -43,6 +43,7 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/orloj.yaml")],
+    aggregated_server: None,
     wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
 
     validate: validate::validate,

@@ -43,6 +43,7 @@ pub static FAMILY: Family = Family {
         include_str!("../../../../deploy/crds/sympozium.yaml"),
         include_str!("../../../../deploy/crds/sympozium-older.yaml"),
     ],
+    aggregated_server: None,
     wait_probes: &[(
         &api::ENSEMBLE,
         r#"{"agentConfigs":[{"name":"one","systemPrompt":"None."}],"sharedMemory":{"enabled":true,"storageSize":"none"}}"#,

@@ -67,6 +67,8 @@ pub struct Family {
 
     /// The CustomResourceDefinitions of the kinds, in YAML.
     pub crds: &'static [&'static str],
+    /// An API server of the platform's own that can take the place of these definitions.
+    pub aggregated_server: Option<AggregatedServer>,
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
     /// reports on. It is sent as a dry run.
     pub wait_probes: &'static [(&'static Kind, &'static str)],
@@ -93,6 +95,16 @@ pub struct Family {
     /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
     /// memgate adds no containers.
     pub stand_in_pods: Option<fn(&mut StateReader<'_>) -> Vec<serde_json::Value>>,
+}
+
+/// An API server of a platform's own. The apiserver of the cluster passes on requests for the kinds that it
+/// serves, and calls no webhook and asks no policy about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AggregatedServer {
+    /// The name of its `APIService`. There is one for definitions too, but that names no Service.
+    pub api_service: &'static str,
+    /// What of memgate works with it, and what has to be set for the rest.
+    pub help: &'static str,
 }
 
 /// One object of a family's own kind, to be validated or defaulted.

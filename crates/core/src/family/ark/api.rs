@@ -3,6 +3,7 @@
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
+use crate::model::family::AggregatedServer;
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, METADATA, Schema};
 use crate::model::selector::PodSelector;
@@ -205,6 +206,14 @@ pub static MEMORIES: [&Kind; 1] = [&MEMORY];
 /// Pods that talk to a Memory have no common label, so they opt in by annotation.
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
+
+/// The platform's API server on Postgres, of its chart `ark-apiserver`.
+pub const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
+    api_service: "v1alpha1.ark.mckinsey.com",
+    help: "pods and `memgate check` work; the component vap works with an ark newer than 0.1.67 (in its chart \
+           ark-apiserver policy.cel.enabled, and policy.cel.required to be sure of it); the webhook and the \
+           default Memory of a Query only with policy.thirdPartyWebhooks.enabled",
+};
 
 /// The status of a Memory; `None` if the platform has not processed it yet.
 #[must_use]
