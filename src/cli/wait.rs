@@ -3,8 +3,8 @@
 //! With `-o json` the last round of dry runs goes to standard output as
 //! `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`, where the status is
 //! `answered`, `guarded` (a policy of memgate's refuses before memgate is called, and is in `message`),
-//! `not-served`, `aggregated` (an API server of the platform's own serves the kind, and was not asked) or
-//! `missing`; fields are only ever added.
+//! `not-served`, `aggregated` (an API server of the platform's own serves the kind, and was not asked),
+//! `unknown` (one may, and was not asked either) or `missing`; fields are only ever added.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::model::family::AggregatedServer;
 /// resource of each platform that is installed, until memgate refuses all of them. So the whole way
 /// is tried: registration, certificate, Service, replicas. Nothing is stored. What is still missing
 /// goes to standard error. Kinds that an API server of the platform's own serves are named and not
-/// waited for, since that may call no webhook.
+/// waited for, since that may call no webhook and store what it is asked as a dry run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,8 @@ Examples:
   memgate wait --timeout 5m -n team-a
   memgate wait -o json --context staging
 
-It takes the right to create pods, and the memory resources of the platforms, in the namespace.
+It takes the right to create pods, and the memory resources of the platforms, in the namespace; for
+ark also the right to get the APIService v1alpha1.ark.mckinsey.com.
 
 Exit codes: 0 memgate answers, 1 it does not in time, 2 wrong usage or a fault.")]
 pub struct Args {
@@ -106,7 +107,10 @@ fn text(results: &[ProbeResult]) -> String {
             Some(format!("{}: left to the policy {policy} ({})\n", result.name, result.code))
         }
         ProbeOutcome::Aggregated(server) => {
-            Some(format!("{}: not waited for: {}\n", result.name, not_waited_for(server)))
+            Some(format!("{}: not waited for: {}\n", result.name, aggregated(server)))
+        }
+        ProbeOutcome::MaybeAggregated(server) => {
+            Some(format!("{}: not waited for: {}\n", result.name, maybe_aggregated(server)))
         }
         ProbeOutcome::NotServed
         | ProbeOutcome::NotAsked
@@ -116,12 +120,15 @@ fn text(results: &[ProbeResult]) -> String {
     results.iter().filter_map(line).collect()
 }
 
-/// Why a kind is not waited for.
-fn not_waited_for(server: &AggregatedServer) -> String {
+fn aggregated(server: &AggregatedServer) -> String {
     format!(
         "an API server of the platform's own serves it (APIService {}), and may call no webhook",
         server.api_service
     )
+}
+
+fn maybe_aggregated(server: &AggregatedServer) -> String {
+    format!("you may not get the APIService {}, which shows whether a dry run is safe", server.api_service)
 }
 
 #[derive(Serialize)]
@@ -154,7 +161,8 @@ fn probe_output(result: &ProbeResult) -> ProbeOutput<'_> {
         ProbeOutcome::Answered { webhook } => ("answered", webhook.as_deref(), None),
         ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.into())),
         ProbeOutcome::NotServed => ("not-served", None, None),
-        ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(not_waited_for(server).into())),
+        ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(aggregated(server).into())),
+        ProbeOutcome::MaybeAggregated(server) => ("unknown", None, Some(maybe_aggregated(server).into())),
         ProbeOutcome::NotAsked => ("missing", None, None),
         ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.into())),
     };

@@ -33,11 +33,17 @@ impl Probe {
     /// Where to send the dry run.
     #[must_use]
     pub fn path(&self, namespace: &str) -> String {
-        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+        let root = if self.group().is_empty() { "api" } else { "apis" };
         format!(
             "/{root}/{}/namespaces/{namespace}/{}?dryRun=All&fieldManager=memgate-wait",
             self.api_version, self.plural
         )
+    }
+
+    /// The API group of the object; empty for the core.
+    #[must_use]
+    pub(super) fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
     /// Whether memgate refuses the object; it warns otherwise.

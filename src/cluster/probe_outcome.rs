@@ -26,6 +26,8 @@ pub enum ProbeOutcome {
     NotServed,
     /// An API server of the platform's own serves the kind. It was not asked.
     Aggregated(AggregatedServer),
+    /// Such a server may serve the kind, and the user may not look. It was not asked.
+    MaybeAggregated(AggregatedServer),
     /// The user lacks the right to create the object.
     Forbidden(String),
     /// Whether memgate answers cannot be seen, and why.

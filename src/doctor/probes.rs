@@ -34,6 +34,10 @@ pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
                 )
                 .help(server.help),
             ),
+            ProbeOutcome::MaybeAggregated(server) => {
+                let why = format!("you may not get the APIService {}: it takes that right", server.api_service);
+                Some(Check::unknown(ID, name, why))
+            }
             ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
             ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
             ProbeOutcome::Missing(why) => {
@@ -60,6 +64,7 @@ mod tests {
             (ProbeOutcome::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(CheckStatus::Ok)),
             (ProbeOutcome::NotServed, None),
             (ProbeOutcome::Aggregated(SERVER), Some(CheckStatus::Warn)),
+            (ProbeOutcome::MaybeAggregated(SERVER), Some(CheckStatus::Unknown)),
             (ProbeOutcome::Forbidden("no".to_owned()), Some(CheckStatus::Unknown)),
             (ProbeOutcome::NotAsked, Some(CheckStatus::Fail)),
             (ProbeOutcome::Missing("no".to_owned()), Some(CheckStatus::Fail)),

@@ -1,7 +1,10 @@
 //! What memgate says where an API server of ark's own serves ark's kinds. On a cluster of its own: others need
 //! the CRDs.
 
-use std::process::{Command, Output};
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -30,7 +33,8 @@ fn said(_: &Fixture) -> Result<()> {
     ensure!(!memgate.log().contains(API_SERVICE), "{}", memgate.log());
 
     cluster.admin().apply(&leading_nowhere().to_string())?;
-    let waited = run(&cluster, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s"])?;
+    let admin = cluster.admin_kubeconfig();
+    let waited = run(admin, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s"])?;
     let text = String::from_utf8_lossy(&waited.stdout);
     let line = format!(
         "ark memories.ark.mckinsey.com: not waited for: an API server of the platform's own serves it \
@@ -45,7 +49,18 @@ fn said(_: &Fixture) -> Result<()> {
     let help = found["help"].as_str().unwrap_or_default();
     ensure!(found["status"] == "warn" && help.contains("policy.thirdPartyWebhooks.enabled"), "{found}");
 
-    // Nobody else may read APIServices; memgate's account may read this one.
+    // Who may not see whether there is such a server sends nothing to it.
+    let user = cluster.user_kubeconfig("makes-pods", &[])?;
+    let role = ["create", "role", "makes-pods", "--verb=create", "--resource=pods", "-n", &namespace];
+    cluster.kubectl(&role)?.ok()?;
+    let binding = ["create", "rolebinding", "makes-pods", "--role=makes-pods", "--user=makes-pods"];
+    cluster.kubectl(&[&binding[..], &["-n", &namespace]].concat())?.ok()?;
+    let waited =
+        run(&user, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s", "-o", "json"])?;
+    let result: Value = serde_json::from_slice(&waited.stdout).with_context(|| format!("{waited:?}"))?;
+    ensure!(waited.status.code() == Some(0) && result["probes"][1]["status"] == "unknown", "{result}");
+
+    // memgate's account may read this one.
     let later = Serve::new(MEMGATE).kubeconfig(&account).live()?;
     wait::until("the line at the start", || Ok(later.log().contains(API_SERVICE).then_some(())))?;
     ensure!(later.log().matches(API_SERVICE).count() == 1, "{}", later.log());
@@ -69,14 +84,14 @@ fn leading_nowhere() -> Value {
 
 fn doctor(cluster: &ControlPlane, namespace: &str) -> Result<Vec<Value>> {
     let args = ["doctor", "--family", "ark", "-o", "json", "--dry-run-namespace", namespace];
-    let output = run(cluster, &args)?;
+    let output = run(cluster.admin_kubeconfig(), &args)?;
     let mut result: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("{output:?}"))?;
     let checks = result["checks"].as_array_mut().map(std::mem::take);
     checks.with_context(|| format!("{output:?}"))
 }
 
-fn run(cluster: &ControlPlane, args: &[&str]) -> Result<Output> {
+fn run(kubeconfig: &Path, args: &[&str]) -> Result<Output> {
     let mut command = Command::new(MEMGATE);
-    command.args(args).arg("--kubeconfig").arg(cluster.admin_kubeconfig()).env_clear();
+    command.args(args).arg("--kubeconfig").arg(kubeconfig).env_clear();
     command.output().context("memgate does not start")
 }
