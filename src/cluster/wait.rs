@@ -152,9 +152,13 @@ async fn reason_not_to_send(
             names_a_service.then_some(ProbeOutcome::Aggregated(server))
         }
         Ok(response) if response.status == 404 => None,
-        Ok(_) => {
-            let served = is_group_served(client, probe.group()).await;
-            Some(if served { ProbeOutcome::MaybeAggregated(server) } else { ProbeOutcome::NotServed })
+        Ok(response) if response.status == 403 => {
+            let maybe = is_group_served(client, probe.group()).await;
+            Some(if maybe { ProbeOutcome::MaybeAggregated(server) } else { ProbeOutcome::NotServed })
+        }
+        Ok(response) => {
+            let message = plain(response.message());
+            Some(ProbeOutcome::Missing(format!("the apiserver does not show its APIServices: {message}")))
         }
         Err(error) => Some(no_answer(&error)),
     }
