@@ -3,8 +3,10 @@
 //! With `-o json` the last round of dry runs goes to standard output as
 //! `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`, where the status is
 //! `answered`, `guarded` (a policy of memgate's refuses before memgate is called, and is in `message`),
-//! `not-served` or `missing`; fields are only ever added.
+//! `not-served`, `aggregated` (an API server of the platform's own serves the kind, and was not asked),
+//! `unknown` (one may, and was not asked either) or `missing`; fields are only ever added.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -21,13 +23,15 @@ use crate::cluster::probe::probes;
 use crate::cluster::probe_outcome::ProbeOutcome;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
 use crate::deploy::metadata::NAME;
+use crate::model::family::AggregatedServer;
 
 /// Wait until the webhook answers in a cluster
 ///
 /// Asks the apiserver to create, as a dry run, a pod that memgate has to refuse, and a memory
 /// resource of each platform that is installed, until memgate refuses all of them. So the whole way
 /// is tried: registration, certificate, Service, replicas. Nothing is stored. What is still missing
-/// goes to standard error.
+/// goes to standard error. Kinds that an API server of the platform's own serves are named and not
+/// waited for, since that may call no webhook and store what it is asked as a dry run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +39,8 @@ Examples:
   memgate wait --timeout 5m -n team-a
   memgate wait -o json --context staging
 
-It takes the right to create pods, and the memory resources of the platforms, in the namespace.
+It takes the right to create pods, and the memory resources of the platforms, in the namespace; for
+ark also the right to get the APIService v1alpha1.ark.mckinsey.com.
 
 Exit codes: 0 memgate answers, 1 it does not in time, 2 wrong usage or a fault.")]
 pub struct Args {
@@ -101,12 +106,29 @@ fn text(results: &[ProbeResult]) -> String {
         ProbeOutcome::Guarded { policy } => {
             Some(format!("{}: left to the policy {policy} ({})\n", result.name, result.code))
         }
+        ProbeOutcome::Aggregated(server) => {
+            Some(format!("{}: not waited for: {}\n", result.name, aggregated(server)))
+        }
+        ProbeOutcome::MaybeAggregated(server) => {
+            Some(format!("{}: not waited for: {}\n", result.name, maybe_aggregated(server)))
+        }
         ProbeOutcome::NotServed
         | ProbeOutcome::NotAsked
         | ProbeOutcome::Forbidden(_)
         | ProbeOutcome::Missing(_) => None,
     };
     results.iter().filter_map(line).collect()
+}
+
+fn aggregated(server: &AggregatedServer) -> String {
+    format!(
+        "an API server of the platform's own serves it (APIService {}), and may call no webhook",
+        server.api_service
+    )
+}
+
+fn maybe_aggregated(server: &AggregatedServer) -> String {
+    format!("you may not get the APIService {}, which shows whether a dry run is safe", server.api_service)
 }
 
 #[derive(Serialize)]
@@ -123,7 +145,7 @@ struct ProbeOutput<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<&'r str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'r str>,
+    message: Option<Cow<'r, str>>,
 }
 
 fn json(results: &[ProbeResult]) -> anyhow::Result<Vec<u8>> {
@@ -137,10 +159,12 @@ fn json(results: &[ProbeResult]) -> anyhow::Result<Vec<u8>> {
 fn probe_output(result: &ProbeResult) -> ProbeOutput<'_> {
     let (status, webhook, message) = match &result.outcome {
         ProbeOutcome::Answered { webhook } => ("answered", webhook.as_deref(), None),
-        ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.as_str())),
+        ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.into())),
         ProbeOutcome::NotServed => ("not-served", None, None),
+        ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(aggregated(server).into())),
+        ProbeOutcome::MaybeAggregated(server) => ("unknown", None, Some(maybe_aggregated(server).into())),
         ProbeOutcome::NotAsked => ("missing", None, None),
-        ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.as_str())),
+        ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.into())),
     };
     ProbeOutput { name: &result.name, status, code: result.code, webhook, message }
 }

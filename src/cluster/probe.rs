@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::decide::decide;
 use crate::family::inject::INJECT_LABEL;
-use crate::model::family::Family;
+use crate::model::family::{AggregatedServer, Family};
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
 use crate::model::request::{Operation, Request};
@@ -19,6 +19,8 @@ pub struct Probe {
     pub name: String,
     /// Whether a cluster may lack the kind, since it comes with a platform.
     pub optional: bool,
+    /// The API server of the platform's own that may serve the kind.
+    pub aggregated_server: Option<AggregatedServer>,
     api_version: String,
     plural: &'static str,
     /// The object.
@@ -31,11 +33,17 @@ impl Probe {
     /// Where to send the dry run.
     #[must_use]
     pub fn path(&self, namespace: &str) -> String {
-        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+        let root = if self.group().is_empty() { "api" } else { "apis" };
         format!(
             "/{root}/{}/namespaces/{namespace}/{}?dryRun=All&fieldManager=memgate-wait",
             self.api_version, self.plural
         )
+    }
+
+    /// The API group of the object; empty for the core.
+    #[must_use]
+    pub(super) fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
     /// Whether memgate refuses the object; it warns otherwise.
@@ -59,7 +67,8 @@ pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
                 "spec": serde_json::from_str::<Value>(spec).unwrap_or_default(),
             });
             let name = format!("{} {}.{}", family.name, kind.plural, kind.group);
-            Some(Probe { optional: true, ..probe(name, &[*family], names, object)? })
+            let aggregated_server = family.aggregated_server;
+            Some(Probe { optional: true, aggregated_server, ..probe(name, &[*family], names, object)? })
         };
         family.wait_probes.iter().filter_map(probe)
     });
@@ -90,7 +99,7 @@ fn probe(
     findings.sort_by_key(|finding| finding.severity == Severity::Warn);
     let finding = findings.into_iter().next()?;
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Some(Probe { name, optional: false, api_version, plural, object, finding })
+    Some(Probe { name, optional: false, aggregated_server: None, api_version, plural, object, finding })
 }
 
 /// A pod that only memgate objects to.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::cluster::probe::Probe;
 use crate::cluster::request::Response;
+use crate::model::family::AggregatedServer;
 use crate::report::plain;
 
 /// The outcome of one dry run.
@@ -23,6 +24,10 @@ pub enum ProbeOutcome {
     NotAsked,
     /// The cluster does not serve the kind.
     NotServed,
+    /// An API server of the platform's own serves the kind. It was not asked.
+    Aggregated(AggregatedServer),
+    /// Such a server may serve the kind, and the user may not look. It was not asked.
+    MaybeAggregated(AggregatedServer),
     /// The user lacks the right to create the object.
     Forbidden(String),
     /// Whether memgate answers cannot be seen, and why.

@@ -13,6 +13,7 @@ use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
+use crate::model::family::AggregatedServer;
 use crate::report::plain;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.
@@ -112,12 +113,19 @@ fn missing(results: &[ProbeResult]) -> Vec<String> {
         ProbeOutcome::Answered { .. }
         | ProbeOutcome::Guarded { .. }
         | ProbeOutcome::NotServed
+        | ProbeOutcome::Aggregated(_)
+        | ProbeOutcome::MaybeAggregated(_)
         | ProbeOutcome::NotAsked => None,
     };
     results.iter().filter_map(line).collect()
 }
 
 async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> ProbeOutcome {
+    if let Some(server) = probe.aggregated_server
+        && let Some(outcome) = reason_not_to_send(client, probe, server).await
+    {
+        return outcome;
+    }
     let response = send(client, Method::POST, &probe.path(target.namespace), Some(&probe.object)).await;
     match response.map(|response| interpret(probe, &response)) {
         Ok(ProbeOutcome::NotAsked) => ProbeOutcome::Missing(why_not_asked(client, probe, target).await),
@@ -126,10 +134,48 @@ async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> 
             ProbeOutcome::Missing("the apiserver does not serve pods: is it one?".to_owned())
         }
         Ok(outcome) => outcome,
-        Err(error) => {
-            ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(&error))))
-        }
+        Err(error) => no_answer(&error),
     }
+}
+
+/// The outcome of a probe that must not be sent. An API server of the platform's own need not know dry runs: that
+/// of ark stores what it is sent. So who may not see whether there is one sends nothing either.
+async fn reason_not_to_send(
+    client: &Client,
+    probe: &Probe,
+    server: AggregatedServer,
+) -> Option<ProbeOutcome> {
+    let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{}", server.api_service);
+    match send(client, Method::GET, &path, None).await {
+        Ok(response) if response.status == 200 => {
+            let names_a_service = response.body.pointer("/spec/service").is_some_and(Value::is_object);
+            names_a_service.then_some(ProbeOutcome::Aggregated(server))
+        }
+        Ok(response) if response.status == 404 => None,
+        Ok(response) if response.status == 403 => {
+            let maybe = is_group_served(client, probe.group()).await;
+            Some(if maybe { ProbeOutcome::MaybeAggregated(server) } else { ProbeOutcome::NotServed })
+        }
+        Ok(response) => {
+            let message = plain(response.message());
+            Some(ProbeOutcome::Missing(format!("the apiserver does not show its APIServices: {message}")))
+        }
+        Err(error) => Some(no_answer(&error)),
+    }
+}
+
+/// Whether the apiserver knows a group, by its own list: it would pass on a request about the group itself. True
+/// where it does not say.
+async fn is_group_served(client: &Client, group: &str) -> bool {
+    let groups = send(client, Method::GET, "/apis", None).await.unwrap_or_default();
+    let names = groups.body.get("groups").and_then(Value::as_array);
+    names.is_none_or(|groups| {
+        groups.iter().any(|known| known.get("name").and_then(Value::as_str) == Some(group))
+    })
+}
+
+fn no_answer(error: &kube::Error) -> ProbeOutcome {
+    ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(error))))
 }
 
 /// Why the apiserver may have accepted an object without calling memgate.

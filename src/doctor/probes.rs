@@ -23,6 +23,21 @@ pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
                 format!("the policy {policy} refuses it before memgate is asked ({code})"),
             )),
             ProbeOutcome::NotServed => None,
+            ProbeOutcome::Aggregated(server) => Some(
+                Check::warn(
+                    ID,
+                    name,
+                    format!(
+                        "an API server of the platform's own serves it (APIService {}), and may not ask memgate",
+                        server.api_service
+                    ),
+                )
+                .help(server.help),
+            ),
+            ProbeOutcome::MaybeAggregated(server) => {
+                let why = format!("you may not get the APIService {}: it takes that right", server.api_service);
+                Some(Check::unknown(ID, name, why))
+            }
             ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
             ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
             ProbeOutcome::Missing(why) => {
@@ -37,6 +52,9 @@ pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
+    use crate::model::family::AggregatedServer;
+
+    const SERVER: AggregatedServer = AggregatedServer { api_service: "v1.example.org", help: "a setting" };
 
     #[test]
     fn has_a_status_for_each_outcome() {
@@ -45,6 +63,8 @@ mod tests {
             (ProbeOutcome::Answered { webhook: None }, Some(CheckStatus::Ok)),
             (ProbeOutcome::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(CheckStatus::Ok)),
             (ProbeOutcome::NotServed, None),
+            (ProbeOutcome::Aggregated(SERVER), Some(CheckStatus::Warn)),
+            (ProbeOutcome::MaybeAggregated(SERVER), Some(CheckStatus::Unknown)),
             (ProbeOutcome::Forbidden("no".to_owned()), Some(CheckStatus::Unknown)),
             (ProbeOutcome::NotAsked, Some(CheckStatus::Fail)),
             (ProbeOutcome::Missing("no".to_owned()), Some(CheckStatus::Fail)),

@@ -14,7 +14,7 @@
 //! cel_rules                                          what policies do where no memgate runs
 //! schema_parity                                      that a check of files judges as a cluster does
 //! certs                                              certificates of memgate's own making
-//! wait, doctor                                       the commands that look at a cluster
+//! wait, doctor, aggregated                           the commands that look at a cluster
 //! faults                                             what happens around memgate and must cost nothing
 //! request, scene                                     what they are written with
 //! ```
@@ -35,6 +35,7 @@
 mod support;
 
 mod access;
+mod aggregated;
 mod assets;
 mod cases;
 mod cel_rules;
@@ -105,6 +106,7 @@ fn trials() -> Result<Vec<Trial>> {
         access::trials(),
         deploy::trials(),
         wait::trials(),
+        aggregated::trials(),
         doctor::trials(),
         resources::trials(),
         kubectl_output::trials(),

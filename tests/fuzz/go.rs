@@ -1,5 +1,6 @@
 //! The same texts and the same patches through the libraries of a kube-apiserver: memgate must decide
-//! on a text as on what the apiserver reads in it, and patches must do there what they do here.
+//! on a text as on what the apiserver reads in it, and patches must do there what they do here. So must it
+//! take the URLs that Go's clients take.
 //!
 //! `tools/compare` is the program on the other side.
 
@@ -16,6 +17,7 @@ use memgate::{
     admission::{self, Malformed},
     casefile::{self, Case},
     decide::decide,
+    family::ark::address::Address,
     model::{decision::Decision, reason::Reason, snapshot::Snapshot},
     patch::{Patch, apply::apply},
 };
@@ -28,6 +30,9 @@ use crate::support::{cases, tools};
 /// How many times each case's object is written in another way.
 const REWRITES_PER_OBJECT: usize = 3;
 
+/// How many URLs are compared.
+const URLS: usize = 20_000;
+
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, run: fn(&mut Go) -> Result<()>| {
         Trial::test(format!("go::{name}"), move || {
@@ -38,6 +43,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("reads_odd_texts_alike", reads_odd_texts_alike),
         trial("reads_repeated_and_escaped_keys_alike", reads_repeated_keys_alike),
         trial("applies_patches_alike", applies_patches_alike),
+        trial("takes_the_same_urls", takes_the_same_urls),
     ]
 }
 
@@ -70,6 +76,11 @@ impl Go {
 
     fn patched(&mut self, text: &str, patch: &str) -> Result<Result<String, String>> {
         self.ask(&json!({"text": BASE64_STANDARD.encode(text), "patch": BASE64_STANDARD.encode(patch)}))
+    }
+
+    /// The scheme, host and port that Go reads in a URL; an error when Go refuses it.
+    fn parsed_url(&mut self, text: &str) -> Result<Result<String, String>> {
+        self.ask(&json!({"url": BASE64_STANDARD.encode(text)}))
     }
 
     fn ask(&mut self, task: &Value) -> Result<Result<String, String>> {
@@ -173,6 +184,71 @@ fn applies_patches_alike(go: &mut Go) -> Result<()> {
     }
     ensure!(applied > 200, "only {applied} patches were applied");
     Ok(())
+}
+
+/// Addresses of memory services put together from good and bad parts, and with a character more.
+fn takes_the_same_urls(go: &mut Go) -> Result<()> {
+    const SCHEMES: [&str; 4] = ["http://", "HTTPS://", "http:", "ftp://"];
+    const USERINFO: [&str; 8] = ["", "@", "u@", "u:p@", "u:p@q@", "u%40:%2f@", "u%@", "u v@"];
+    const HOSTS: [&str; 26] = [
+        "h",
+        "",
+        "a.b",
+        "10.0.0.1",
+        "a_b",
+        "a%2Db",
+        "a%25b",
+        "b%C3%BC",
+        "b\u{fc}",
+        "a%",
+        "a b",
+        "a\\b",
+        "{a}",
+        "a]",
+        "a[b]",
+        "[::1]",
+        "[]",
+        "[a]",
+        "[10.0.0.1]",
+        "[::ffff:10.0.0.1]",
+        "[::ffff:10.0.0.1%25a]",
+        "[fe80::1%25eth0]",
+        "[fe80::1%eth0]",
+        "[fe80::1%25]",
+        "[::1]]",
+        "fd00::1",
+    ];
+    const PORTS: [&str; 10] = ["", ":", ":80", ":0080", ":0", ":65535", ":65536", ":http", ":80:80", ":-1"];
+    const RESTS: [&str; 12] =
+        ["", "/", "?", "#", "/a b", "/a%20b", "/a%2", "/%zz", "/?%", "/#%", "/#%23", "\\a"];
+    const MORE: &str = "%/?#@:[]\\ \"'<>{}^`|+2aF\u{fc}\n\u{7f}";
+    let mut runner = TestRunner::deterministic();
+    let mut random_below = |limit: usize| runner.rng().next_u32() as usize % limit;
+    let mut taken = 0;
+    for _ in 0..URLS {
+        let parts: [&[&str]; 5] = [&SCHEMES, &USERINFO, &HOSTS, &PORTS, &RESTS];
+        let mut url: String = parts.iter().map(|parts| parts[random_below(parts.len())]).collect();
+        if random_below(2) == 0 {
+            let places: Vec<usize> = url.char_indices().map(|(place, _)| place).collect();
+            let more = MORE.chars().nth(random_below(MORE.chars().count())).context("a character")?;
+            url.insert(places[random_below(places.len())], more);
+        }
+        let ours = Address::parse(&url).is_some();
+        let theirs = go.parsed_url(&url)?;
+        // Go lets control characters pass in a fragment; memgate nowhere.
+        let usable = theirs.as_ref().is_ok_and(|read| is_usable(read)) && !url.contains(char::is_control);
+        ensure!(ours == usable, "{url:?}: {ours}, Go {theirs:?}");
+        taken += usize::from(ours);
+    }
+    ensure!((URLS / 50..URLS / 2).contains(&taken), "{taken} of {URLS} URLs were taken");
+    Ok(())
+}
+
+/// Whether what Go has read leads anywhere.
+fn is_usable(read: &str) -> bool {
+    let Ok([scheme, host, port]) = serde_json::from_str::<[String; 3]>(read) else { return false };
+    let port = port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
+    matches!(scheme.as_str(), "http" | "https") && !host.is_empty() && port
 }
 
 /// A case whose object is written in other ways.

@@ -43,6 +43,7 @@ pub(crate) static FAMILY: Family = Family {
         message: Violation::message,
         tolerates: |_, _, _| false,
     },
+    aggregated_server: None,
     wait_probes: &[(&api::NOTEBOOK, "{}")],
 
     validate: validate::validate,

@@ -1,10 +1,11 @@
 // Command compare reads JSON texts and applies JSON patches with the libraries that a
-// kube-apiserver uses, for tests that compare memgate with them.
+// kube-apiserver uses, and reads URLs as all clients in Go do, for tests that compare memgate with them.
 //
 // Each line of standard input is one task, each line of standard output its result, in order:
 //
 //	{"text":"<base64>"}                      read it
 //	{"text":"<base64>","patch":"<base64>"}   read it, then apply an RFC 6902 patch
+//	{"url":"<base64>"}                       its scheme, host and port
 //
 //	{"value":<what it is>}                   or {"error":"why not"}
 package main
@@ -13,6 +14,7 @@ import (
 	"bufio"
 	stdjson "encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -22,6 +24,7 @@ import (
 type task struct {
 	Text  []byte `json:"text"`
 	Patch []byte `json:"patch"`
+	URL   []byte `json:"url"`
 }
 
 type result struct {
@@ -55,6 +58,9 @@ func run(line []byte) result {
 	if err := stdjson.Unmarshal(line, &task); err != nil {
 		return result{Error: "no task: " + err.Error()}
 	}
+	if task.URL != nil {
+		return parse(string(task.URL))
+	}
 	text := task.Text
 	if task.Patch != nil {
 		patch, err := jsonpatch.DecodePatch(task.Patch)
@@ -70,4 +76,12 @@ func run(line []byte) result {
 		return result{Error: "read: " + err.Error()}
 	}
 	return result{Value: value}
+}
+
+func parse(text string) result {
+	address, err := url.Parse(text)
+	if err != nil {
+		return result{Error: err.Error()}
+	}
+	return result{Value: []string{address.Scheme, address.Hostname(), address.Port()}}
 }

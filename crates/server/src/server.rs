@@ -43,6 +43,7 @@
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state they make | `jitter`, `log_rate_limiter`, `options` |
+//! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` | `certs`, `clock`, `jitter`, `metrics`, `options`, `tls` |
@@ -80,6 +81,7 @@ mod drain;
 mod connection;
 mod listener;
 
+mod aggregation;
 mod events;
 mod lookup;
 mod store;
@@ -308,6 +310,10 @@ impl Server {
             tasks.spawn(event_writer.run());
         }
         spawn_cert_manager(&mut tasks, &self.health, self.client.clone(), &self.options);
+        if let Some(client) = self.client.clone() {
+            let families = self.health.app.handler.store.snapshot().settings.families.clone();
+            tokio::spawn(aggregation::report(client, families));
+        }
         spawn_watches(&mut tasks, &self.health, self.client, &timers);
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {

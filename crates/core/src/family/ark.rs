@@ -11,6 +11,7 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod service;
+mod url_syntax;
 pub mod validate;
 pub mod value;
 
@@ -48,6 +49,7 @@ pub static FAMILY: Family = Family {
         message: validate::schema_message,
         tolerates: validate::tolerates,
     },
+    aggregated_server: Some(api::AGGREGATED_SERVER),
     wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
 
     validate: validate::validate,

@@ -50,6 +50,7 @@ pub static FAMILY: Family = Family {
         message: Violation::message,
         tolerates: |_, _, _| false,
     },
+    aggregated_server: None,
     wait_probes: &[
         (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),
         (&api::ARKONIS_OLD.memory, r#"{"backend":"redis"}"#),

@@ -56,6 +56,7 @@ pub static FAMILY: Family = Family {
         message: Violation::message,
         tolerates: |_, _, _| false,
     },
+    aggregated_server: None,
     wait_probes: &[(
         &api::TASK,
         r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,

@@ -52,6 +52,7 @@ pub static FAMILY: Family = Family {
         message: Violation::message,
         tolerates: |_, _, _| false,
     },
+    aggregated_server: None,
     wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
 
     validate: validate::validate,

@@ -51,6 +51,7 @@ pub static FAMILY: Family = Family {
         message: Violation::message,
         tolerates: validate::tolerates,
     },
+    aggregated_server: None,
     wait_probes: &[(
         &api::ENSEMBLE,
         r#"{"agentConfigs":[{"name":"one","systemPrompt":"None."}],"sharedMemory":{"enabled":true,"storageSize":"none"}}"#,

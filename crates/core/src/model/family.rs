@@ -72,6 +72,8 @@ pub struct Family {
     pub crds: &'static [&'static str],
     /// How those definitions stand in for an apiserver where there is none.
     pub stand_in: SchemaStandIn,
+    /// An API server of the platform's own that can take the place of these definitions.
+    pub aggregated_server: Option<AggregatedServer>,
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
     /// reports on. It is sent as a dry run.
     pub wait_probes: &'static [(&'static Kind, &'static str)],
@@ -113,6 +115,16 @@ pub struct SchemaStandIn {
     pub message: fn(&Violation) -> String,
     /// Whether the family lets an object of this kind, as it was written, pass with a violation on purpose.
     pub tolerates: fn(&Kind, &Value, &Violation) -> bool,
+}
+
+/// An API server of a platform's own. The apiserver of the cluster passes on requests for the kinds that it
+/// serves, and calls no webhook and asks no policy about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AggregatedServer {
+    /// The name of its `APIService`. There is one for definitions too, but that names no Service.
+    pub api_service: &'static str,
+    /// What of memgate works with it, and what has to be set for the rest.
+    pub help: &'static str,
 }
 
 /// One object of a family's own kind, to be validated or defaulted.

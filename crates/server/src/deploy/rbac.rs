@@ -53,11 +53,16 @@ pub(super) fn role(plan: &InstallPlan) -> Role {
     Role { metadata: metadata(plan), rules: Some(vec![rule("", &["secrets"], &["create"]), named]) }
 }
 
-/// Read access to the kinds that a family's decisions look up, and no more than they need of each.
+/// Read access to the kinds that a family's decisions look up, and no more than they need of each; and to
+/// what shows whether an API server of the platform's own serves them.
 pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
     let fetched = family.fetched.iter().filter(|kind| !family.watched.contains(kind));
     let mut rules = rules(family.watched.iter().copied(), &["get", "list", "watch"]);
     rules.extend(self::rules(fetched.copied(), &["get"]));
+    rules.extend(family.aggregated_server.map(|server| PolicyRule {
+        resource_names: Some(vec![server.api_service.to_owned()]),
+        ..rule("apiregistration.k8s.io", &["apiservices"], &["get"])
+    }));
     rules
 }
 

@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::family::url::ipv4;
 
+use super::url_syntax::{is_host, is_userinfo, is_well_escaped};
+
 /// The parts of an absolute `http` or `https` URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address<'u> {
@@ -19,25 +21,26 @@ pub struct Address<'u> {
 
 impl<'u> Address<'u> {
     /// Parses a URL. `None` if the client could not use it: another scheme, a missing host, an invalid port,
-    /// a control character anywhere, or a blank before the path.
+    /// a control character, or anything else that Go's `net/url` refuses.
     #[must_use]
     pub fn parse(text: &'u str) -> Option<Self> {
         let (scheme, behind) = text.split_once("://")?;
         let encrypted = scheme.eq_ignore_ascii_case("https");
-        if !encrypted && !scheme.eq_ignore_ascii_case("http") {
+        if !encrypted && !scheme.eq_ignore_ascii_case("http") || text.bytes().any(|b| b.is_ascii_control()) {
             return None;
         }
         let (authority, rest) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
-        if authority.contains(' ') || text.bytes().any(|byte| byte.is_ascii_control()) {
-            return None;
-        }
         let (userinfo, host_and_port) = match authority.rsplit_once('@') {
-            Some((_, host_and_port)) => (true, host_and_port),
-            None => (false, authority),
+            Some((userinfo, host_and_port)) => (Some(userinfo), host_and_port),
+            None => (None, authority),
         };
         let (host, port) = split_port(host_and_port)?;
-        let usable = !host.is_empty() && (port.is_empty() || is_port(port));
-        usable.then_some(Self { encrypted, userinfo, host, rest })
+        let usable = userinfo.is_none_or(is_userinfo)
+            && is_host(host)
+            && (port.is_empty() || is_port(port))
+            && is_rest(rest);
+        let host = host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(host);
+        usable.then_some(Self { encrypted, userinfo: userinfo.is_some(), host, rest })
     }
 
     /// Whether the URL has a query string or a fragment. The client appends paths to the URL, so they would
@@ -45,6 +48,13 @@ impl<'u> Address<'u> {
     #[must_use]
     pub fn has_suffix(&self) -> bool {
         self.rest.contains(['?', '#'])
+    }
+
+    /// Whether the URL holds nothing that may be a secret: no userinfo, and no query string.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        let before_fragment = self.rest.split('#').next().unwrap_or_default();
+        !self.userinfo && !before_fragment.contains('?')
     }
 
     /// Whether the host is the caller itself or link-local.
@@ -100,15 +110,23 @@ pub fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// The host and the port of an authority; the port may be empty.
+/// The host, with its brackets if it has some, and the port, which may be empty.
 fn split_port(host_and_port: &str) -> Option<(&str, &str)> {
-    if let Some(bracketed) = host_and_port.strip_prefix('[') {
-        let (host, behind) = bracketed.split_once(']')?;
-        let port = if behind.is_empty() { "" } else { behind.strip_prefix(':')? };
-        return Some((host, port));
-    }
-    let (host, port) = host_and_port.split_once(':').unwrap_or((host_and_port, ""));
+    let end_of_brackets = host_and_port.starts_with('[').then(|| host_and_port.rfind(']'));
+    let end = match end_of_brackets {
+        Some(bracket) => bracket? + 1,
+        None => host_and_port.find(':').unwrap_or(host_and_port.len()),
+    };
+    let (host, behind) = host_and_port.split_at(end);
+    let port = if behind.is_empty() { behind } else { behind.strip_prefix(':')? };
     Some((host, port))
+}
+
+/// Whether path and fragment have no broken escapes. Go takes any query string.
+fn is_rest(rest: &str) -> bool {
+    let (path_and_query, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    is_well_escaped(path) && is_well_escaped(fragment)
 }
 
 #[cfg(test)]
@@ -125,6 +143,16 @@ mod tests {
             "http://[::1]:8080/",
             "http://[fe80::1%25eth0]",
             "http://h/a b",
+            "http://h/%20%c3%a9?%#%23",
+            "http://h?",
+            "http://b%C3%BC",
+            "http://b\u{fc}",
+            "http://a%25b",
+            "http://h_1.~!$&'()*+,;=<>\"]:80",
+            "http://us%20er:p@ss@h",
+            "http://@h",
+            "http://[::ffff:10.0.0.1]",
+            "http://[fe80::1%25a%20b]",
         ] {
             assert!(Address::parse(good).is_some(), "{good}");
         }
@@ -148,8 +176,52 @@ mod tests {
             "http://[::1",
             "http://[::1]x",
             "http://::1:80",
+            "http://h/%",
+            "http://h/%2",
+            "http://h/%2x",
+            "http://h/\u{20}%g0",
+            "http://h#%",
+            "http://a%41",
+            "http://a%",
+            "http://a\\b",
+            "http://a\\@b",
+            "http://a^b",
+            "http://a`b",
+            "http://{a}",
+            "http://a|b",
+            "http://user%@h",
+            "http://u ser@h",
+            "http://\u{fc}ser@h",
+            "http://user@",
+            "http://h:80:80",
+            "http://h:8\u{664}",
+            "http://h[1]",
+            "http://[]",
+            "http://[h]",
+            "http://[10.0.0.1]",
+            "http://[::1]]",
+            "http://[[::1]]",
+            "http://[fe80::1%eth0]",
+            "http://[fe80::1%25]",
+            "http://[fe80::1%25%0a]",
+            "http://[fe80::1%25a b]",
+            "http://[::1%20]",
         ] {
             assert!(Address::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tells_public_urls_from_those_with_secrets() {
+        for (url, public) in [
+            ("http://h", true),
+            ("http://h/a#b?c", true),
+            ("http://h?a", false),
+            ("http://h/a?", false),
+            ("http://u@h", false),
+            ("http://@h", false),
+        ] {
+            assert_eq!(Address::parse(url).expect(url).is_public(), public, "{url}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
+use crate::model::family::AggregatedServer;
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, METADATA, Schema};
 use crate::model::selector::PodSelector;
@@ -18,6 +19,10 @@ pub const ADDRESS_SOURCES: [&str; 4] = ["secretKeyRef", "configMapKeyRef", "serv
 /// Where the value of a header can come from, in the order in which the platform looks. The first
 /// one also overrides a literal.
 pub const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
+
+/// Headers whose value is a credential.
+const CREDENTIAL_HEADERS: [&str; 5] =
+    ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"];
 
 /// The annotation by which a pod opts in; its value names the Memory.
 pub const MEMORY_ANNOTATION: &str = "memgate.dev/ark-memory";
@@ -202,6 +207,14 @@ pub static MEMORIES: [&Kind; 1] = [&MEMORY];
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
 
+/// The platform's API server on Postgres, of its chart `ark-apiserver`.
+pub const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
+    api_service: "v1alpha1.ark.mckinsey.com",
+    help: "pods and `memgate check` work; the component vap works with an ark newer than 0.1.67 (in its chart \
+           ark-apiserver policy.cel.enabled, and policy.cel.required to be sure of it); the webhook and the \
+           default Memory of a Query only with policy.thirdPartyWebhooks.enabled",
+};
+
 /// The status of a Memory; `None` if the platform has not processed it yet.
 #[must_use]
 pub fn status(memory: &Tree) -> Option<&Tree> {
@@ -210,6 +223,12 @@ pub fn status(memory: &Tree) -> Option<&Tree> {
         known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
     };
     memory.get("status").filter(says)
+}
+
+/// Whether the value of the header of this name is a credential.
+#[must_use]
+pub fn is_credential_header(name: &str) -> bool {
+    CREDENTIAL_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name))
 }
 
 /// The address that the platform has found.

@@ -90,11 +90,16 @@ const MEMORY_RULES: [CelRule; 11] = [
     },
     CelRule {
         code: &MEMORY_ADDRESS_URL,
+        // What Go's net/url takes, but that any digits and colons in brackets pass for an IPv6 address.
         faults: "$literal != '' && size($literal) <= 4096 && ($literal.matches('[[:cntrl:]]') || \
-                 !$literal.matches('^(?i:https?)://([^/?# ]*@)?\
-                 ([[][^]/?#@ ]+[]]|[^:[/?#@ ][^:/?#@ ]*)\
+                 !$literal.matches('^(?i:https?)://\
+                 (([-A-Za-z0-9._:~!$&()*+,;=@\\\\x27]|%[[:xdigit:]]{2})*@)?\
+                 ([[][[:xdigit:].]*:[[:xdigit:].]*:[[:xdigit:]:.]*(%25\
+                 ([]A-Za-z0-9._~!$&()*+,;=:<>\"\\\\x27-]|[^[:ascii:]]|%[2-7][[:xdigit:]])+)?[]]\
+                 |([]A-Za-z0-9._~!$&()*+,;=<>\"\\\\x27-]|[^[:ascii:]]|%25|%[89A-Fa-f][[:xdigit:]])+)\
                  (:(0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?)?\
-                 ([/?#]|$)')) ? [self.spec.address] : []",
+                 (/([^%?#]|%[[:xdigit:]]{2})*)?([?][^#]*)?(#([^%]|%[[:xdigit:]]{2})*)?$')) \
+                 ? [self.spec.address] : []",
         message: "spec.address.value: address value must be an absolute http or https URL",
     },
     CelRule {

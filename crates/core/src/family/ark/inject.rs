@@ -174,7 +174,7 @@ fn variables(
     let (headers, skipped) = found.headers();
     if injection.unmet.is_empty() {
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
-            let message = format!("header {} cannot be injected: {}", skipped.name, skipped.reason);
+            let message = format!("header {} {}", skipped.name, skipped.reason);
             Finding::warn(&POD_HEADER_SKIPPED, annotation_pointer(MEMORY_ANNOTATION), message)
         }));
     }

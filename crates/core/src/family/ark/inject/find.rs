@@ -1,7 +1,7 @@
 //! What a pod gets from a Memory: the address of its service, and the headers to send there.
 //!
-//! A value from a Secret stays a reference. A pod of another namespace gets the address only: otherwise
-//! everyone who can create pods could read the headers of all namespaces.
+//! A value from a Secret stays a reference, and a literal credential is not copied. A pod of another namespace
+//! gets the address only: otherwise everyone who can create pods could read the headers of all namespaces.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::address::{Address, is_port};
-use super::super::api::resolved_address;
+use super::super::api::{is_credential_header, resolved_address};
 use super::super::service::{ServiceRef, port_by_name, port_by_number, ports};
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::family::inject::env::escape_references;
@@ -27,6 +27,12 @@ pub(super) struct Found<'s> {
     pub(super) cross_namespace: bool,
 }
 
+const NO_VALUE: &str = "cannot be injected: no value";
+const QUERY_PARAMETER: &str = "cannot be injected: value comes from a query parameter";
+const OTHER_NAMESPACE: &str = "cannot be injected: Memory of another namespace";
+const SAME_VARIABLE: &str = "cannot be injected: same variable as a later header";
+const CREDENTIAL: &str = "holds a literal credential and is not copied into the pod; use secretKeyRef";
+
 /// A header that is injected as a variable.
 #[derive(Debug)]
 pub(super) struct HeaderVariable<'s> {
@@ -40,6 +46,7 @@ pub(super) struct HeaderVariable<'s> {
 #[derive(Debug)]
 pub(super) struct SkippedHeader<'s> {
     pub(super) name: &'s str,
+    /// Why, to be read behind the name.
     pub(super) reason: &'static str,
     index: usize,
 }
@@ -61,10 +68,9 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// A literal address, without one trailing slash.
+    /// A literal address, without one trailing slash. One of another namespace must not hold secrets.
     fn literal(&self, text: &str) -> Option<EnvSource> {
-        let shared = || Address::parse(text).is_some_and(|address| !address.userinfo);
-        let usable = !self.cross_namespace || shared();
+        let usable = !self.cross_namespace || Address::parse(text).is_some_and(|address| address.is_public());
         usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
     }
 
@@ -94,7 +100,7 @@ impl<'s> Found<'s> {
             let Some(name) = header.get("name").and_then(Tree::text).filter(|name| !name.is_empty()) else {
                 continue;
             };
-            match self.header_value(header) {
+            match self.header_value(name, header) {
                 Ok(source) => {
                     usable.push(HeaderVariable { name, variable: header_variable_name(name), source, index });
                 }
@@ -105,29 +111,32 @@ impl<'s> Found<'s> {
             usable.iter().map(|header| (header.variable.clone(), header.index)).collect();
         let (last, earlier): (Vec<_>, Vec<_>) =
             usable.into_iter().partition(|header| last.get(&header.variable) == Some(&header.index));
-        let reason = "same variable as a later header";
-        let to_skipped =
-            |header: HeaderVariable<'s>| SkippedHeader { name: header.name, reason, index: header.index };
+        let to_skipped = |header: HeaderVariable<'s>| SkippedHeader {
+            name: header.name,
+            reason: SAME_VARIABLE,
+            index: header.index,
+        };
         skipped.extend(earlier.into_iter().map(to_skipped));
         skipped.sort_by_key(|skipped| skipped.index);
         (last, skipped)
     }
 
-    fn header_value(&self, header: &'s Tree) -> Result<EnvSource, &'static str> {
-        let no_value = "no value";
+    fn header_value(&self, name: &str, header: &'s Tree) -> Result<EnvSource, &'static str> {
         if self.cross_namespace {
-            return Err("Memory of another namespace");
+            return Err(OTHER_NAMESPACE);
         }
-        match ValueOrSource::read_header(header.get("value").ok_or(no_value)?).effective() {
-            EffectiveValue::Literal(literal) => {
-                literal.text().map(|text| EnvSource::Value(escape_references(text))).ok_or(no_value)
-            }
-            EffectiveValue::Source(source) => match source.field {
-                "secretKeyRef" => secret(&source).ok_or(no_value),
-                "configMapKeyRef" => config_map(&source).ok_or(no_value),
-                _ => Err("value comes from a query parameter"),
+        match ValueOrSource::read_header(header.get("value").ok_or(NO_VALUE)?).effective() {
+            EffectiveValue::Literal(literal) => match literal.text() {
+                Some(_) if is_credential_header(name) => Err(CREDENTIAL),
+                Some(text) => Ok(EnvSource::Value(escape_references(text))),
+                None => Err(NO_VALUE),
             },
-            EffectiveValue::Nothing => Err(no_value),
+            EffectiveValue::Source(source) => match source.field {
+                "secretKeyRef" => secret(&source).ok_or(NO_VALUE),
+                "configMapKeyRef" => config_map(&source).ok_or(NO_VALUE),
+                _ => Err(QUERY_PARAMETER),
+            },
+            EffectiveValue::Nothing => Err(NO_VALUE),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
+use super::super::api::is_credential_header;
 use super::super::codes::{
     HEADER_DUPLICATE, HEADER_IGNORED, HEADER_INLINE_SECRET, HEADER_NAME, HEADER_SOURCE, HEADER_SOURCES,
     HEADER_VALUE_CHARS, HEADER_VALUE_EXCLUSIVE, HEADER_VALUE_REQUIRED,
@@ -15,10 +16,6 @@ use super::super::codes::{
 use super::super::value::{EffectiveValue, ValueOrSource};
 use super::denial;
 use super::reference::{self, ReferenceLocation, without_quotes};
-
-/// Headers whose value is a credential.
-const CREDENTIAL_HEADERS: [&str; 5] =
-    ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"];
 
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
 const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
@@ -70,7 +67,8 @@ fn name(header: CheckedHeader<'_>) -> Option<Finding> {
         return Some(denial(&HEADER_NAME, pointer, &format!("{prefix}invalid header name")));
     }
     let message = format!("{prefix}{name} is ignored by the client");
-    is_one_of(name, &CLIENT_HEADERS).then(|| Finding::warn(&HEADER_IGNORED, pointer, message))
+    let set_by_client = CLIENT_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
+    set_by_client.then(|| Finding::warn(&HEADER_IGNORED, pointer, message))
 }
 
 fn value(header: CheckedHeader<'_>, namespace: &str, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -133,13 +131,9 @@ fn literal(header: CheckedHeader<'_>, literal: &Tree) -> Vec<Finding> {
         let message = format!("{}invalid header value", header.prefix);
         findings.push(denial(&HEADER_VALUE_CHARS, pointer.clone(), &message).sensitive());
     }
-    if is_one_of(header.name, &CREDENTIAL_HEADERS) {
+    if is_credential_header(header.name) {
         let message = format!("{}literal credential; use secretKeyRef", header.prefix);
         findings.push(Finding::warn(&HEADER_INLINE_SECRET, pointer, message).sensitive());
     }
     findings
-}
-
-fn is_one_of(name: &str, names: &[&str]) -> bool {
-    names.iter().any(|other| other.eq_ignore_ascii_case(name))
 }

@@ -1,0 +1,122 @@
+//! Says at the start which platforms are served by an API server of their own, for whose objects the apiserver
+//! calls no webhook.
+
+use std::time::Duration;
+
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::{Api, Client};
+use tokio::time::timeout;
+
+use crate::model::family::{AggregatedServer, Family};
+
+/// The timeout of one request; it takes milliseconds.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Logs a line for each platform with such a server. What cannot be read is none: memgate works without
+/// knowing.
+pub(super) async fn report(client: Client, families: Vec<&'static Family>) {
+    for family in families {
+        let Some(server) = family.aggregated_server else { continue };
+        let AggregatedServer { api_service, help } = server;
+        let found = Api::<APIService>::all(client.clone());
+        match timeout(REQUEST_TIMEOUT, found.get_opt(api_service)).await {
+            Ok(Ok(Some(found))) if is_aggregated(&found) => tracing::info!(
+                family = family.name,
+                api_service,
+                help,
+                "the platform's own API server serves its kinds, so memgate may not be called for them"
+            ),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, api_service, "the APIService could not be read"),
+            Err(_) => tracing::debug!(api_service, "the APIService was not read in time"),
+        }
+    }
+}
+
+/// Whether another server than the apiserver itself serves the group: the APIService names its Service.
+fn is_aggregated(found: &APIService) -> bool {
+    found.spec.as_ref().is_some_and(|spec| spec.service.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::body::Body;
+    use axum::http::{Request, Response};
+    use serde_json::{Value, json};
+    use tracing::subscriber;
+    use tracing_subscriber::fmt;
+
+    use super::*;
+    use crate::family;
+
+    /// What is logged at the start, and which paths were asked for, when the apiserver answers so.
+    async fn logged(families: &[&'static Family], status: u16, answer: Value) -> (String, Vec<String>) {
+        let paths: Arc<Mutex<Vec<String>>> = Arc::default();
+        let asked = Arc::clone(&paths);
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            asked.lock().expect("no panic").push(request.uri().path().to_owned());
+            let response = Response::builder().status(status).body(Body::from(answer.to_string()));
+            async move { Ok::<_, String>(response.expect("a response")) }
+        });
+        let lines: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let writer = Arc::clone(&lines);
+        let log = fmt().with_ansi(false).with_writer(move || Shared(Arc::clone(&writer))).finish();
+        let guard = subscriber::set_default(log);
+        report(Client::new(service, "default"), families.to_vec()).await;
+        drop(guard);
+        let lines = String::from_utf8(lines.lock().expect("no panic").clone()).expect("UTF-8");
+        (lines, paths.lock().expect("no panic").clone())
+    }
+
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn api_service(service: &Value) -> Value {
+        json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": "v1alpha1.ark.mckinsey.com"},
+            "spec": {
+                "group": "ark.mckinsey.com", "version": "v1alpha1", "service": service,
+                "groupPriorityMinimum": 1000, "versionPriority": 15,
+            },
+        })
+    }
+
+    fn failure(code: u16) -> Value {
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": code,
+               "reason": if code == 404 { "NotFound" } else { "Forbidden" }})
+    }
+
+    #[tokio::test]
+    async fn says_that_a_server_of_the_platform_serves_its_kinds() {
+        let service = json!({"name": "ark-apiserver", "namespace": "ark-system"});
+        let (lines, paths) = logged(&family::ALL, 200, api_service(&service)).await;
+        assert_eq!(paths, ["/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.ark.mckinsey.com"]);
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        for words in ["INFO", "family=\"ark\"", "policy.thirdPartyWebhooks.enabled"] {
+            assert!(lines.contains(words), "{lines}");
+        }
+    }
+
+    #[tokio::test]
+    async fn says_nothing_where_definitions_serve_the_kinds_or_nobody_may_look() {
+        let ark = &family::ark::FAMILY;
+        for (status, answer) in [(200, api_service(&Value::Null)), (404, failure(404)), (403, failure(403))] {
+            let (lines, paths) = logged(&[ark], status, answer).await;
+            assert!(lines.is_empty() && paths.len() == 1, "{status}: {lines}");
+        }
+        let (lines, paths) = logged(&[&family::orloj::FAMILY], 500, failure(500)).await;
+        assert!(lines.is_empty() && paths.is_empty(), "{lines}");
+    }
+}
