@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::manifest::document::Document;
 use crate::manifest::error::{Error, SyntaxError};
+use crate::manifest::mask;
 use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::pointer::Pointer;
@@ -36,11 +37,11 @@ pub fn input_error(error: &Error) -> InputError<'_> {
     InputError { line: with_causes(error), diagnostic }
 }
 
-/// A stretch of a source as a report has it.
-pub(super) fn location(source: &Source, span: Span) -> FileLocation<'_> {
+/// A stretch of a source as a report has it: its credentials masked.
+pub(super) fn location(source: &Arc<Source>, span: Span) -> FileLocation<'_> {
     FileLocation {
         file: source.name(),
-        text: source.text(),
+        text: mask::shown(source),
         start: span.start,
         end: span.end,
         line: span.line,

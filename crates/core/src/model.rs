@@ -12,6 +12,7 @@
 pub mod causes;
 pub mod cel;
 pub mod change;
+pub mod credential;
 pub mod decision;
 pub mod edit;
 pub mod event;
