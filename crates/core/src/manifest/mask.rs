@@ -90,8 +90,8 @@ impl Masker<'_> {
 
     fn map(&mut self, entries: &[(NodeId, NodeId)]) {
         let secret = self.is_secret(entries);
-        let named = self.entry(entries, "name").and_then(|name| self.scalar_text(name));
-        let named = named.is_some_and(is_credential_name);
+        let is_name = |name| self.scalar_text(name).is_some_and(is_credential_name);
+        let named = self.entries(entries, "name").any(is_name);
         for (key, value) in entries {
             let Some(name) = key_name(self.outline, *key, self.text) else { continue };
             match name.as_str() {
@@ -108,8 +108,8 @@ impl Masker<'_> {
     /// Whether `data` holds secrets: in an object of that kind, and in an item of a list of them, which
     /// leaves out its kind.
     fn is_secret(&self, entries: &[(NodeId, NodeId)]) -> bool {
-        let kind = self.entry(entries, "kind");
-        kind.is_none_or(|kind| self.scalar_text(kind).is_none_or(|kind| kind == "Secret"))
+        let mut kinds = self.entries(entries, "kind").filter_map(|kind| self.scalar_text(kind)).peekable();
+        kinds.peek().is_none() || kinds.any(|kind| kind == "Secret")
     }
 
     /// The value behind a flag that stands in an element of its own, such as `[--token, …]`.
@@ -142,7 +142,7 @@ impl Masker<'_> {
                 continue;
             }
             match &self.outline.node(id).kind {
-                NodeKind::Map(_, entries) => open.extend(self.entry(entries, "value")),
+                NodeKind::Map(_, entries) => open.extend(self.entries(entries, "value")),
                 NodeKind::List(_, items) => open.extend(items),
                 NodeKind::Scalar(..) | NodeKind::Alias(_) => self.hide(id),
             }
@@ -176,10 +176,14 @@ impl Masker<'_> {
         }
     }
 
-    /// The value that counts under a key: the last one.
-    fn entry(&self, entries: &[(NodeId, NodeId)], name: &str) -> Option<NodeId> {
-        let named = |key| key_name(self.outline, key, self.text).as_deref() == Some(name);
-        entries.iter().rev().find(|(key, _)| named(*key)).map(|(_, value)| *value)
+    /// The values under a key: several in a text that is refused for it, and shown.
+    fn entries<'e>(
+        &'e self,
+        entries: &'e [(NodeId, NodeId)],
+        name: &'e str,
+    ) -> impl Iterator<Item = NodeId> + 'e {
+        let named = move |key| key_name(self.outline, key, self.text).as_deref() == Some(name);
+        entries.iter().filter(move |(key, _)| named(*key)).map(|(_, value)| *value)
     }
 
     fn scalar_text(&self, id: NodeId) -> Option<&str> {
@@ -202,5 +206,40 @@ fn body(node: &Node, source: &str) -> Range<usize> {
         NodeKind::Scalar(Style::Quoted, _) => node.content + 1..node.end.saturating_sub(1),
         NodeKind::Scalar(Style::Block, _) => node.content + text.find('\n').unwrap_or(text.len())..node.end,
         _ => node.content..node.end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn masks_by_the_fields_around() {
+        for (text, expected) in [
+            ("{name: A_TOKEN, value: x}", "{name: A_TOKEN, value: *}"),
+            ("value: x\nname: A_TOKEN\nport: 80\n", "value: *\nname: A_TOKEN\nport: 80\n"),
+            ("a: &t x\nb: {name: TOKEN, value: *t}\n", "a: &t *\nb: {name: TOKEN, value: *t}\n"),
+            ("kind: Secret\ndata:\n  a: x\n", "kind: Secret\ndata:\n  a: *\n"),
+            ("kind: ConfigMap\ndata:\n  a: x\n", "kind: ConfigMap\ndata:\n  a: x\n"),
+            ("headers: [{name: A, value: {value: x}}]", "headers: [{name: A, value: {value: *}}]"),
+            ("headers: {A: x}", "headers: {A: *}"),
+            ("password: |\n  x\n  y\nb: 1\n", "password: |\n  *\n  *\nb: 1\n"),
+            ("password: \"x\n  y\"\n", "password: \"*\n  *\"\n"),
+            ("endpoint: \"https:\\/\\/u:p@h\"\n", "endpoint: \"***************\"\n"),
+            ("args: [--token, x, y]", "args: [--token, *, y]"),
+            ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
+            ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
+        ] {
+            let source = Arc::new(Source::new("x", text));
+            assert_eq!(shown(&source), expected);
+        }
+    }
+
+    #[test]
+    fn masks_values() {
+        let value = json!({"name": "A_TOKEN", "value": "x", "y": ["z"]});
+        assert_eq!(shown_value(&value), json!({"name": "A_TOKEN", "value": "*", "y": ["z"]}));
     }
 }

@@ -67,7 +67,8 @@ const MAX_NAME_BYTES: usize = 128;
 pub fn is_credential_name(name: &str) -> bool {
     let plain = plain_name(name);
     let counts = || plain.contains("token") && COUNT_WORDS.iter().any(|word| plain.contains(word));
-    let named = name.ends_with("_KEY") || CREDENTIAL_WORDS.iter().any(|word| plain.contains(word));
+    let variable = name.ends_with("_KEY") || name.contains("_HEADER_");
+    let named = variable || CREDENTIAL_WORDS.iter().any(|word| plain.contains(word));
     named && !REFERENCE_ENDS.iter().any(|end| plain.ends_with(end)) && !counts()
 }
 
@@ -275,13 +276,14 @@ fn assigned(text: &str, from: usize) -> Range<usize> {
     start..start + end.unwrap_or(rest.len())
 }
 
-/// Where a quote is closed; one that is doubled or behind a backslash closes nothing.
+/// Where a quote is closed; one that is doubled, behind a backslash or within a word closes nothing.
 fn closing(text: &str, quote: &str) -> usize {
     let mut at = 0;
     while let Some(next) = text.get(at..).and_then(|rest| rest.find(quote)) {
         let (here, behind) = (at + next, at + next + quote.len());
         let rest = text.get(behind..).unwrap_or_default();
-        if text.get(..here).is_some_and(|before| before.ends_with('\\')) {
+        let within = rest.starts_with(|c: char| c.is_alphanumeric());
+        if within || text.get(..here).is_some_and(|before| before.ends_with('\\')) {
             at = behind;
         } else if rest.starts_with(quote) {
             at = behind + quote.len();
@@ -374,6 +376,7 @@ mod tests {
             "Authorization",
             "Cookie",
             "MY_TOKEN_2",
+            "ARK_MEMORY_HEADER_X_TENANT",
         ] {
             assert!(is_credential_name(name), "{name}");
         }
