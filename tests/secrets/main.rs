@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use fields::{FIELDS, Field};
+use fields::FIELDS;
 use styles::STYLES;
 
 /// What stands in the place of each credential. The first part alone is looked for, and the second in base64.

@@ -125,7 +125,7 @@ pub(crate) fn expect_clean_answer(field: &Field, answer: &str) -> Result<(), Fai
 /// The review of an object that is made.
 pub(crate) fn admission_review(object: &Value) -> Value {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
+    let (group, version) = text("/apiVersion").split_once('/').unwrap_or_else(|| ("", text("/apiVersion")));
     json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

@@ -20,7 +20,7 @@ pub(crate) struct Style {
 
 pub(crate) const STYLES: &[Style] = &[
     Style { name: "block", file: "input.yaml", write: str::to_owned },
-    Style { name: "flow", file: "input.yaml", write: |text| joined(text, |value| flow(value)) },
+    Style { name: "flow", file: "input.yaml", write: |text| joined(text, flow) },
     Style { name: "json", file: "input.json", write: |text| joined(text, |value| format!("{value:#}")) },
     Style { name: "json line", file: "input.json", write: |text| joined(text, Value::to_string) },
 ];
