@@ -19,7 +19,7 @@ use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
-use crate::offline::collect::collect;
+use crate::offline::collect::{Unread, collect};
 use crate::report::ObjectRef;
 use crate::state;
 
@@ -47,8 +47,8 @@ pub struct Inputs {
     pub passed_over: BTreeMap<String, usize>,
     /// What could not be read.
     pub errors: Vec<manifest::error::Error>,
-    /// Directories and globs without a manifest.
-    pub empty: Vec<String>,
+    /// What was passed by in directories and globs.
+    pub unread: Unread,
 }
 
 /// One object to decide about.
@@ -132,7 +132,8 @@ fn reads_stdin_once<'a>(paths: impl Iterator<Item = &'a String>) -> Result<(), E
 fn read(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<Source>> {
     let collected = collect(paths, stdin);
     inputs.errors.extend(collected.errors);
-    inputs.empty.extend(collected.empty);
+    inputs.unread.empty.extend(collected.unread.empty);
+    inputs.unread.files.extend(collected.unread.files);
     collected.sources.into_iter().map(Arc::new).collect()
 }
 

@@ -41,11 +41,7 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
 /// Moves a finding about a pod to the template at `template_pointer`.
 fn in_template(finding: Finding, template_pointer: &Pointer) -> Finding {
     let pointer = template_pointer.join(&finding.pointer);
-    // Some messages begin with the field.
-    let message = match finding.message.strip_prefix(&finding.pointer.field()) {
-        Some(rest) if rest.starts_with(':') => format!("{}{rest}", pointer.field()),
-        _ => finding.message,
-    };
+    let message = finding.message_in(template_pointer);
     let message = match finding.severity {
         Severity::Warn => message,
         Severity::Deny => format!("its pods will be refused: {message}"),
