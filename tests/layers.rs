@@ -69,7 +69,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("deploy", &["manifest", "family", "model"]),
     ("state", &["manifest", "crd", "family", "model"]),
     ("offline", &["report", "casefile", "state", "manifest", "admission", "decide", "family", "model"]),
-    ("casefile", &["state", "family", "model"]),
+    ("casefile", &["state", "manifest", "family", "model"]),
     ("server", &["admission", "decide", "family", "model"]),
     ("cluster", &["server", "state", "report", "deploy", "admission", "decide", "family", "model"]),
     ("doctor", &["cluster", "state", "manifest", "report", "deploy", "family", "model"]),

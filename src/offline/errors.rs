@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::manifest::document::Document;
 use crate::manifest::error::{Error, SyntaxError};
+use crate::manifest::mask;
 use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
+use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
 use crate::report::{Diagnostic, FileLocation, InputError, Related};
 
@@ -25,22 +27,22 @@ pub fn error_at(document: &Document, pointer: &Pointer, message: String) -> Erro
 #[must_use]
 pub fn input_error(error: &Error) -> InputError<'_> {
     let diagnostic = error.syntax_error().map(|syntax| Diagnostic {
-        message: syntax.message.clone(),
-        help: syntax.help.clone(),
+        message: masked(&syntax.message).into_owned(),
+        help: syntax.help.as_deref().map(|help| masked(help).into_owned()),
         location: location(&syntax.source_text, syntax.span),
         related: syntax.related.map(|(span, label)| Related {
             location: location(&syntax.source_text, span),
             label: label.to_owned(),
         }),
     });
-    InputError { line: with_causes(error), diagnostic }
+    InputError { line: masked(&with_causes(error)).into_owned(), diagnostic }
 }
 
-/// A stretch of a source as a report has it.
-pub(super) fn location(source: &Source, span: Span) -> FileLocation<'_> {
+/// A stretch of a source as a report has it: its credentials masked.
+pub(super) fn location(source: &Arc<Source>, span: Span) -> FileLocation<'_> {
     FileLocation {
         file: source.name(),
-        text: source.text(),
+        text: mask::shown(source),
         start: span.start,
         end: span.end,
         line: span.line,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use crate::manifest::document::{Document, parse};
 use crate::manifest::error::Error;
+use crate::manifest::mask;
 use crate::model::pointer::Pointer;
 use crate::offline::classify::{Class, classify, object_ref};
 use crate::offline::collect::collect;
@@ -36,7 +37,8 @@ fn describe(document: &Document) -> Option<String> {
         Class::Workload { template } => template,
         Class::Object | Class::PassedOver => return None,
     };
-    let pod = document.value().pointer(template)?;
+    let shown = mask::shown_value(document.value());
+    let pod = shown.pointer(template)?;
     let title = object_ref(document, document.namespace().unwrap_or_default()).title();
     let title = plain(&title);
     let annotation = Pointer::root().key("metadata").key("annotations").key(INJECTED_ANNOTATION);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use annotate_snippets::{
-    Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
+    Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 
 use crate::model::finding::Severity;
@@ -52,23 +52,12 @@ fn group<'r>(located: &'r LocatedFinding<'_>) -> Group<'r> {
     let mut group = level
         .primary_title(finding.message.as_str())
         .id(finding.code.name)
-        .elements(source(located))
+        .elements(snippets(&located.location, located.related.as_ref()))
         .element(Level::NOTE.with_name("in").message(normalize_untrusted_str(&located.object_ref.title())));
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
     group
-}
-
-/// The source of a finding, or only its line and column where the source may hold a secret.
-fn source<'r>(located: &'r LocatedFinding<'_>) -> Vec<Element<'r>> {
-    let location = &located.location;
-    if located.finding.sensitive {
-        return vec![
-            Origin::path(plain(location.file)).line(location.line).char_column(location.column).into(),
-        ];
-    }
-    snippets(location, located.related.as_ref()).into_iter().map(Element::from).collect()
 }
 
 /// The source with its carets: one snippet, or two when the second location is in another file.

@@ -16,6 +16,7 @@
 //! source ─ error ─ outline ─ scalar ─ value ─ locate        what a text is made of, and what it means
 //! json, yaml::explain ─ yaml                                texts to outlines
 //! document                                                  outlines to objects
+//! mask: unread                                              the text without its credentials
 //! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits to changes of the text
 //! ```
 
@@ -23,6 +24,7 @@ pub mod document;
 pub mod error;
 mod json;
 mod locate;
+pub mod mask;
 mod outline;
 pub mod rewrite;
 mod scalar;

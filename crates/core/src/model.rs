@@ -14,6 +14,7 @@ pub mod cel;
 pub mod change;
 pub mod claim_volumes;
 pub mod crd;
+pub mod credential;
 pub mod decision;
 pub mod duration;
 pub mod edit;

@@ -1,6 +1,7 @@
 //! What came out of a case, compared with what was expected: in go the two, out come the differences as
 //! lines of text.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
@@ -8,6 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::casefile::expect::Expect;
+use crate::manifest::mask::shown_value;
+use crate::model::credential::{is_credential_name, masked};
+
+/// What stands for a value that is a credential as a whole.
+const MASKED: &str = "\"***\"";
 
 /// What came out of a case. What the answer does not show is `None`, and is not compared.
 #[derive(Debug, Clone, Default)]
@@ -63,8 +69,8 @@ fn codes(annotation: &str) -> Vec<String> {
     annotation.split([',', ' ']).filter(|code| !code.is_empty()).map(str::to_owned).collect()
 }
 
-/// Everything in which the outcome differs from what was expected, a line each; empty when all is
-/// as it should be.
+/// Everything in which the outcome differs from what was expected, a line each, credentials masked; empty
+/// when all is as it should be.
 #[must_use]
 pub fn failures(expect: &Expect, outcome: &CaseOutcome) -> Vec<String> {
     let mut failures = Vec::new();
@@ -92,13 +98,14 @@ fn compare_allowed(expect: &Expect, outcome: &CaseOutcome, failures: &mut Vec<St
 
 fn compare_texts(expect: &Expect, outcome: &CaseOutcome, failures: &mut Vec<String>) {
     for text in expect.message_contains.iter().filter(|text| !outcome.message.contains(text.as_str())) {
+        let text = masked(text);
         failures.push(format!("expected a message with \"{text}\", got \"{}\"", outcome.message));
     }
     for text in &expect.warnings_contain {
         if !outcome.warnings.iter().any(|warning| warning.contains(text)) {
             let got =
                 if outcome.warnings.is_empty() { "none".to_owned() } else { outcome.warnings.join(" | ") };
-            failures.push(format!("expected a warning with \"{text}\", got {got}"));
+            failures.push(format!("expected a warning with \"{}\", got {got}", masked(text)));
         }
     }
     if let (Some(expected), Some(got)) = (&expect.codes, &outcome.codes) {
@@ -116,7 +123,8 @@ fn or_none(codes: &[String]) -> String {
 fn compare_changed(expect: &Expect, changed: bool, outcome: &CaseOutcome, failures: &mut Vec<String>) {
     match expect.unchanged {
         Some(true) if changed => {
-            let after = outcome.after.as_ref().map(Value::to_string).unwrap_or_default();
+            let after =
+                outcome.after.as_ref().map(|after| shown_value(after).to_string()).unwrap_or_default();
             failures.push(format!("expected no patch, got {after}"));
         }
         Some(false) if !changed => failures.push("expected a patch, got none".to_owned()),
@@ -125,15 +133,24 @@ fn compare_changed(expect: &Expect, changed: bool, outcome: &CaseOutcome, failur
 }
 
 fn compare_object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
+    let shown = LazyCell::new(|| shown_value(after));
     for (pointer, expected) in &expect.after {
-        match after.pointer(pointer) {
-            Some(got) if got == expected => {}
-            Some(got) => failures.push(format!("expected {pointer} to be {expected}, got {got}")),
-            None => failures.push(format!("expected {pointer} to be {expected}, got nothing")),
+        let got = after.pointer(pointer);
+        if got == Some(expected) {
+            continue;
         }
+        // What stands where a credential does, or would, is one as well.
+        let here = shown.pointer(pointer);
+        let expected = if here != got || pointer.rsplit('/').next().is_some_and(is_credential_name) {
+            MASKED.to_owned()
+        } else {
+            shown_value(expected).to_string()
+        };
+        let got = here.map_or_else(|| "nothing".to_owned(), Value::to_string);
+        failures.push(format!("expected {pointer} to be {expected}, got {got}"));
     }
     for pointer in &expect.absent {
-        if let Some(got) = after.pointer(pointer) {
+        if let Some(got) = shown.pointer(pointer) {
             failures.push(format!("expected nothing at {pointer}, got {got}"));
         }
     }
@@ -165,12 +182,18 @@ fn compare_containers(expect: &Expect, after: &Value, failures: &mut Vec<String>
 }
 
 fn wrong_variable(container: &Value, name: &str, variable: &str, expected: &Value) -> Option<String> {
+    let shown = |value: &Value| match value {
+        Value::String(_) if is_credential_name(variable) => MASKED.to_owned(),
+        _ => shown_value(value).to_string(),
+    };
     let Some(entry) = effective(container, variable) else {
-        return Some(format!("expected {variable}={expected} in container {name}, got nothing"));
+        return Some(format!("expected {variable}={} in container {name}, got nothing", shown(expected)));
     };
     let literal = Value::String(String::new());
     let got = entry.get("valueFrom").or_else(|| entry.get("value")).unwrap_or(&literal);
-    (got != expected).then(|| format!("expected {variable}={expected} in container {name}, got {got}"))
+    let message =
+        || format!("expected {variable}={} in container {name}, got {}", shown(expected), shown(got));
+    (got != expected).then(message)
 }
 
 /// The container of this name, init containers included.

@@ -96,7 +96,8 @@ pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
     (Arc::new(syntax.outline), roots)
 }
 
-fn syntax(source: &Arc<Source>) -> Syntax {
+/// The outline of a source, before values are read.
+pub(super) fn syntax(source: &Arc<Source>) -> Syntax {
     if let Some(error) = control_character(source) {
         return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
     }

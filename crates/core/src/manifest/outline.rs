@@ -123,6 +123,12 @@ impl Outline {
         self.nodes.get(id.0 as usize).unwrap_or(&EMPTY_NODE)
     }
 
+    /// All nodes, also those of documents that end in an error.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let count = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        (0..count).map(NodeId)
+    }
+
     /// The node itself, or what it is an alias for.
     pub(super) fn resolve(&self, id: NodeId) -> NodeId {
         match self.node(id).kind {
@@ -142,6 +148,13 @@ impl Outline {
     /// The node of that number, to complete it.
     pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.0 as usize)
+    }
+}
+
+impl NodeId {
+    /// The number as an index, for what is kept about each node.
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
     }
 }
 

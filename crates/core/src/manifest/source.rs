@@ -1,8 +1,10 @@
 //! Sources: the text of one input, and places in it as bytes, lines and columns. What the text says is
 //! not looked at.
 
+use std::sync::OnceLock;
+
 /// The text of one input, as it was read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Source {
     name: String,
     text: String,
@@ -11,6 +13,8 @@ pub struct Source {
     /// How many characters stand before each block of [`COUNT_BLOCK_BYTES`]: minified JSON has lines of
     /// megabytes, and a column there must not mean counting them all.
     characters: Vec<usize>,
+    /// The text with its credentials masked, once it was asked for.
+    masked: OnceLock<String>,
 }
 
 /// How many bytes lie between two counts of characters: few to count, and few counts to keep.
@@ -64,7 +68,7 @@ impl Source {
             count += count_characters(block);
             characters.push(count);
         }
-        Self { name: name.into(), text, lines, characters }
+        Self { name: name.into(), text, lines, characters, masked: OnceLock::new() }
     }
 
     /// The name: the path as the user gave it, or `<stdin>`.
@@ -77,6 +81,11 @@ impl Source {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The text with its credentials masked, from `mask` when it was not asked for before.
+    pub(super) fn masked(&self, mask: impl FnOnce() -> String) -> &str {
+        self.masked.get_or_init(mask)
     }
 
     /// The stretch from byte `start` to before byte `end`, both brought within the text.

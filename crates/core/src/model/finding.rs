@@ -1,5 +1,8 @@
 //! Findings: what is wrong with an object, where, and what to do about it.
 
+use std::borrow::Cow;
+
+use crate::model::credential;
 use crate::model::pointer::Pointer;
 
 /// How bad a finding is.
@@ -83,7 +86,6 @@ pub enum Phase {
 }
 
 /// One thing that is wrong.
-#[expect(clippy::struct_excessive_bools, reason = "each says one thing of its own, and any may be true")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule that is broken.
@@ -111,15 +113,13 @@ pub struct Finding {
     /// Whether this is about what an edit corrects. The mutating call reports it, since the validating one
     /// no longer sees it.
     pub on_rewrite: bool,
-    /// Whether what stands there may be a secret: reports name the place and do not show it.
-    pub sensitive: bool,
 }
 
 impl Finding {
     /// A finding that refuses the request.
     #[must_use]
     pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
-        let message = without_controls(message.into());
+        let message = shown(message.into());
         Self {
             code,
             severity: Severity::Deny,
@@ -132,7 +132,6 @@ impl Finding {
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
-            sensitive: false,
         }
     }
 
@@ -156,7 +155,7 @@ impl Finding {
     /// The same finding with advice.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(without_controls(help.into())), ..self }
+        Self { help: Some(shown(help.into())), ..self }
     }
 
     /// The same finding with the values it rests on.
@@ -181,12 +180,6 @@ impl Finding {
     #[must_use]
     pub fn when_allowed(self) -> Self {
         Self { when_allowed: true, ..self }
-    }
-
-    /// The same finding, whose place is not shown.
-    #[must_use]
-    pub fn sensitive(self) -> Self {
-        Self { sensitive: true, ..self }
     }
 
     /// The same finding, reported by the call that makes the edit.
@@ -231,12 +224,22 @@ pub(crate) fn without_controls(text: String) -> String {
     text
 }
 
-/// A value from user input as messages show it: in double quotes, control characters as spaces,
-/// cut after 256 characters.
+/// A message as people see it: without control characters and credentials.
+fn shown(message: String) -> String {
+    let message = without_controls(message);
+    match credential::masked(&message) {
+        Cow::Borrowed(_) => message,
+        Cow::Owned(masked) => masked,
+    }
+}
+
+/// A value from user input as messages show it: in double quotes, credentials masked, control characters
+/// as spaces, cut after 256 characters.
 #[must_use]
 pub fn quoted(value: &str) -> String {
     /// Room for the longest name that Kubernetes accepts, 253 characters.
     const MAX_QUOTED_CHARS: usize = 256;
+    let value = credential::masked_value(value);
     let mut shown: String =
         value.chars().take(MAX_QUOTED_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if value.chars().nth(MAX_QUOTED_CHARS).is_some() {

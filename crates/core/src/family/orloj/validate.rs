@@ -22,7 +22,6 @@ use crate::model::violation;
 
 use super::api::{self, AGENT, MEMORY, text};
 use super::codes::{NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD};
-use super::endpoint::contains_password;
 use super::message::fit_names;
 use super::namespace;
 
@@ -58,27 +57,12 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         findings.extend(model_endpoint::findings(subject.object));
     }
     let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
-    hide_passwords(&mut findings, subject.object);
     if let Some(old) = subject.old {
         findings.retain(|finding| {
             finding.severity == Severity::Deny || concerns_change(finding, subject.object, old)
         });
     }
     findings
-}
-
-/// Keeps reports from showing a field in which there is a password, whatever is wrong with the field.
-fn hide_passwords(findings: &mut [Finding], object: &Tree) {
-    for field in ["endpoint", "base_url"] {
-        if text(object, &["spec", field]).is_some_and(contains_password) {
-            let field = Pointer::new("/spec").key(field);
-            let shows = |finding: &Finding| {
-                finding.pointer == field
-                    || finding.related.as_ref().is_some_and(|(related, _)| *related == field)
-            };
-            findings.iter_mut().filter(|finding| shows(finding)).for_each(|finding| finding.sensitive = true);
-        }
-    }
 }
 
 /// Whether a warning concerns what an UPDATE changes. The operator updates each object right after its

@@ -123,10 +123,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
         ),
     ];
     let value = advice.into_iter().filter(|(applies, ..)| *applies);
-    let finding = |(_, code, message)| {
-        let finding = Finding::warn(code, pointer.clone(), message);
-        if address.userinfo { finding.sensitive() } else { finding }
-    };
+    let finding = |(_, code, message)| Finding::warn(code, pointer.clone(), message);
     value.map(finding).collect()
 }
 

@@ -129,11 +129,11 @@ fn literal(header: CheckedHeader<'_>, literal: &Tree) -> Vec<Finding> {
     let Some(text) = literal.text() else { return findings };
     if text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
         let message = format!("{}invalid header value", header.prefix);
-        findings.push(denial(&HEADER_VALUE_CHARS, pointer.clone(), &message).sensitive());
+        findings.push(denial(&HEADER_VALUE_CHARS, pointer.clone(), &message));
     }
     if is_credential_header(header.name) {
         let message = format!("{}literal credential; use secretKeyRef", header.prefix);
-        findings.push(Finding::warn(&HEADER_INLINE_SECRET, pointer, message).sensitive());
+        findings.push(Finding::warn(&HEADER_INLINE_SECRET, pointer, message));
     }
     findings
 }

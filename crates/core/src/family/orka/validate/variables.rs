@@ -136,5 +136,5 @@ fn set_by_controller(
 fn literal_token(variable: &TaskVariable<'_>) -> Option<Finding> {
     let literal = variable.literal().filter(|_| variable.name == TOKEN)?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    (!literal.is_empty()).then(|| variable.warn_at_value(&ENV_LITERAL_TOKEN, message).sensitive())
+    (!literal.is_empty()).then(|| variable.warn_at_value(&ENV_LITERAL_TOKEN, message))
 }

@@ -1,0 +1,245 @@
+//! The text of a source as reports show it: each credential masked, everything else in its place.
+//!
+//! What a single text gives away by itself is for `model::credential`; here it is the fields around a value
+//! that say what it is: `{name: API_TOKEN, value: …}`, `stringData`, `headers`. Every mapping of the source is
+//! looked at, Kubernetes object or not, and also those of a document that ends in an error.
+
+mod unread;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::manifest::document::syntax;
+use crate::manifest::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
+use crate::manifest::scalar::{Scalar, plain};
+use crate::manifest::source::Source;
+use crate::manifest::value::key_name;
+use crate::model::credential::{hide, is_credential_name, spans, value_spans};
+
+/// Where kubectl keeps the whole object as JSON.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
+#[must_use]
+pub fn shown(source: &Arc<Source>) -> &str {
+    source.masked(|| mask(source))
+}
+
+/// The value with each credential in it masked.
+#[must_use]
+pub fn shown_value(value: &Value) -> Value {
+    let source = Arc::new(Source::new("", value.to_string()));
+    // A number that was masked is no JSON any more, and stands for a credential alone.
+    serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
+}
+
+fn mask(source: &Arc<Source>) -> String {
+    let text = source.text();
+    let syntax = syntax(source);
+    let mut masker = Masker { text, outline: &syntax.outline, seen: Vec::new(), spans: spans(text) };
+    masker.seen.resize(syntax.outline.nodes().count(), Seen::default());
+    for id in syntax.outline.nodes() {
+        masker.look_at(id);
+    }
+    let mut spans = masker.spans;
+    if syntax.roots.iter().any(Result::is_err) {
+        spans.extend(unread::spans(text));
+    }
+    hide(text, spans)
+}
+
+/// Which of its values of a node are hidden already, so that aliases of aliases cost no more than their text.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    literal: bool,
+    everything: bool,
+}
+
+struct Masker<'s> {
+    text: &'s str,
+    outline: &'s Outline,
+    seen: Vec<Seen>,
+    spans: Vec<Range<usize>>,
+}
+
+impl Masker<'_> {
+    fn look_at(&mut self, id: NodeId) {
+        let outline = self.outline;
+        let node = outline.node(id);
+        match &node.kind {
+            NodeKind::Scalar(_, text) => self.scalar(node, text),
+            NodeKind::Map(_, entries) => self.map(entries),
+            NodeKind::List(_, items) => self.list(items),
+            NodeKind::Alias(_) => {}
+        }
+    }
+
+    /// What the text of a scalar says by itself, escapes and folds undone.
+    fn scalar(&mut self, node: &Node, text: &ScalarText) {
+        let found = value_spans(text.get(self.text));
+        match text {
+            _ if found.is_empty() => {}
+            ScalarText::Slice(start, _) => {
+                self.spans.extend(found.into_iter().map(|span| start + span.start..start + span.end));
+            }
+            ScalarText::Owned(_) => self.spans.push(body(node, self.text)),
+        }
+    }
+
+    fn map(&mut self, entries: &[(NodeId, NodeId)]) {
+        let secret = self.is_secret(entries);
+        let is_name = |name| self.scalar_text(name).is_some_and(is_credential_name);
+        let named = self.entries(entries, "name").any(is_name);
+        for (key, value) in entries {
+            let Some(name) = key_name(self.outline, *key, self.text) else { continue };
+            match name.as_str() {
+                "stringData" | LAST_APPLIED => self.hide_everything(*value),
+                "data" if secret => self.hide_everything(*value),
+                "value" if named => self.hide_literals(*value),
+                name if is_headers(name) => self.hide_headers(*value),
+                name if is_credential_name(name) => self.hide_literals(*value),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether `data` holds secrets: in an object of that kind, and in an item of a list of them, which
+    /// leaves out its kind.
+    fn is_secret(&self, entries: &[(NodeId, NodeId)]) -> bool {
+        let mut kinds = self.entries(entries, "kind").filter_map(|kind| self.scalar_text(kind)).peekable();
+        kinds.peek().is_none() || kinds.any(|kind| kind == "Secret")
+    }
+
+    /// The value behind a flag that stands in an element of its own, such as `[--token, …]`.
+    fn list(&mut self, items: &[NodeId]) {
+        for pair in items.windows(2) {
+            let [flag, value] = pair else { continue };
+            let flag = self.scalar_text(*flag).and_then(|text| text.strip_prefix('-'));
+            if flag.is_some_and(is_credential_name) {
+                self.hide_literals(*value);
+            }
+        }
+    }
+
+    /// The values of headers, which are a list of `{name, value}` or a mapping.
+    fn hide_headers(&mut self, headers: NodeId) {
+        let outline = self.outline;
+        match &outline.node(outline.resolve(headers)).kind {
+            NodeKind::Map(_, entries) => entries.iter().for_each(|(_, value)| self.hide_literals(*value)),
+            _ => self.hide_literals(headers),
+        }
+    }
+
+    /// Hides a scalar, each of a list, and what a mapping has as its `value`; references stay.
+    fn hide_literals(&mut self, id: NodeId) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let id = self.outline.resolve(id);
+            let Some(seen) = self.seen.get_mut(id.index()) else { continue };
+            if std::mem::replace(&mut seen.literal, true) {
+                continue;
+            }
+            match &self.outline.node(id).kind {
+                NodeKind::Map(_, entries) => open.extend(self.entries(entries, "value")),
+                NodeKind::List(_, items) => open.extend(items),
+                NodeKind::Scalar(..) | NodeKind::Alias(_) => self.hide(id),
+            }
+        }
+    }
+
+    /// Hides all scalars at and below a node, keys aside.
+    fn hide_everything(&mut self, id: NodeId) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let id = self.outline.resolve(id);
+            let Some(seen) = self.seen.get_mut(id.index()) else { continue };
+            if std::mem::replace(&mut seen.everything, true) {
+                continue;
+            }
+            match &self.outline.node(id).kind {
+                NodeKind::Map(_, entries) => open.extend(entries.iter().map(|(_, value)| *value)),
+                NodeKind::List(_, items) => open.extend(items),
+                NodeKind::Scalar(..) | NodeKind::Alias(_) => self.hide(id),
+            }
+        }
+    }
+
+    /// Hides a scalar, unless it is a boolean or null, such as `automountServiceAccountToken: true`.
+    fn hide(&mut self, id: NodeId) {
+        let node = self.outline.node(id);
+        let NodeKind::Scalar(style, text) = &node.kind else { return };
+        let word = || matches!(plain(text.get(self.text)), Scalar::Bool(_) | Scalar::Null);
+        if *style != Style::Plain || !word() {
+            self.spans.push(body(node, self.text));
+        }
+    }
+
+    /// The values under a key: several in a text that is refused for it, and shown.
+    fn entries<'e>(
+        &'e self,
+        entries: &'e [(NodeId, NodeId)],
+        name: &'e str,
+    ) -> impl Iterator<Item = NodeId> + 'e {
+        let named = move |key| key_name(self.outline, key, self.text).as_deref() == Some(name);
+        entries.iter().filter(move |(key, _)| named(*key)).map(|(_, value)| *value)
+    }
+
+    fn scalar_text(&self, id: NodeId) -> Option<&str> {
+        match &self.outline.node(self.outline.resolve(id)).kind {
+            NodeKind::Scalar(_, text) => Some(text.get(self.text)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a field holds HTTP headers.
+fn is_headers(name: &str) -> bool {
+    name.eq_ignore_ascii_case("headers") || name.ends_with("Headers") || name.ends_with("_headers")
+}
+
+/// What of a scalar is its text: what is within its quotes, or below the header of a block.
+fn body(node: &Node, source: &str) -> Range<usize> {
+    let text = source.get(node.content..node.end).unwrap_or_default();
+    match &node.kind {
+        NodeKind::Scalar(Style::Quoted, _) => node.content + 1..node.end.saturating_sub(1),
+        NodeKind::Scalar(Style::Block, _) => node.content + text.find('\n').unwrap_or(text.len())..node.end,
+        _ => node.content..node.end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn masks_by_the_fields_around() {
+        for (text, expected) in [
+            ("{name: A_TOKEN, value: x}", "{name: A_TOKEN, value: *}"),
+            ("value: x\nname: A_TOKEN\nport: 80\n", "value: *\nname: A_TOKEN\nport: 80\n"),
+            ("a: &t x\nb: {name: TOKEN, value: *t}\n", "a: &t *\nb: {name: TOKEN, value: *t}\n"),
+            ("kind: Secret\ndata:\n  a: x\n", "kind: Secret\ndata:\n  a: *\n"),
+            ("kind: ConfigMap\ndata:\n  a: x\n", "kind: ConfigMap\ndata:\n  a: x\n"),
+            ("headers: [{name: A, value: {value: x}}]", "headers: [{name: A, value: {value: *}}]"),
+            ("headers: {A: x}", "headers: {A: *}"),
+            ("password: |\n  x\n  y\nb: 1\n", "password: |\n  *\n  *\nb: 1\n"),
+            ("password: \"x\n  y\"\n", "password: \"*\n  *\"\n"),
+            ("endpoint: \"https:\\/\\/u:p@h\"\n", "endpoint: \"***************\"\n"),
+            ("args: [--token, x, y]", "args: [--token, *, y]"),
+            ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
+            ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
+        ] {
+            let source = Arc::new(Source::new("x", text));
+            assert_eq!(shown(&source), expected);
+        }
+    }
+
+    #[test]
+    fn masks_values() {
+        let value = json!({"name": "A_TOKEN", "value": "x", "y": ["z"]});
+        assert_eq!(shown_value(&value), json!({"name": "A_TOKEN", "value": "*", "y": ["z"]}));
+    }
+}

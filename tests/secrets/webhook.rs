@@ -1,0 +1,113 @@
+//! What the server answers, logs and counts, and the Events that it writes.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use libtest_mimic::Failed;
+use memgate::decide::decide;
+use memgate::model::settings::Settings;
+use memgate::model::snapshot::Snapshot;
+use memgate::server::options::Options;
+use memgate::server::tls::CertSource;
+use memgate::server::{State, counted_router};
+use memgate::{admission, state};
+use tower::ServiceExt as _;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::expect_no_marker;
+use crate::fields::Field;
+use crate::outputs::{admission_review, expect_clean_answer};
+use crate::styles::objects;
+
+/// Sends the review of each object of a field to both paths, with the other objects as state and without.
+pub(crate) fn check(field: &Field) -> Result<(), Failed> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(check_all(field))
+}
+
+async fn check_all(field: &Field) -> Result<(), Failed> {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
+    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let objects = objects(&field.text());
+    let mut snapshot = state::empty(Settings::default());
+    for object in &objects {
+        state::add(&mut snapshot, object)?;
+    }
+    for snapshot in [snapshot, state::empty(Settings::default())] {
+        for object in &objects {
+            let review = admission_review(object).to_string();
+            expect_clean_event(&review, &snapshot)?;
+            // What is no AdmissionReview is told in the answer, too.
+            for body in [
+                review.clone(),
+                object.to_string(),
+                review.replacen("CREATE", "ZAP", 1),
+                review.replace("}}", ""),
+            ] {
+                ask(field, &snapshot, &body).await?;
+            }
+        }
+    }
+    let log = String::from_utf8_lossy(&log.0.lock().expect("no panic")).into_owned();
+    if !log.contains("decided") {
+        return Err("nothing was logged".into());
+    }
+    expect_no_marker("the log", &log)
+}
+
+async fn ask(field: &Field, snapshot: &Snapshot, body: &str) -> Result<(), Failed> {
+    let ca = std::env::temp_dir().join("unused");
+    let options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca });
+    let (router, metrics) = counted_router(&options, State::Fixed(snapshot.clone()));
+    for path in ["/mutate?timeout=10s", "/validate?timeout=10s"] {
+        let request = Request::post(path).header("content-type", "application/json");
+        let response = router.clone().oneshot(request.body(Body::from(body.to_owned()))?).await?;
+        let good = response.status() == 200;
+        let answer = String::from_utf8(to_bytes(response.into_body(), 1 << 24).await?.to_vec())?;
+        if good {
+            expect_clean_answer(field, &answer)?;
+        } else {
+            expect_no_marker(path, &answer)?;
+        }
+    }
+    expect_no_marker("the metrics", &metrics())
+}
+
+/// The Event, and everything that a finding says.
+fn expect_clean_event(review: &str, snapshot: &Snapshot) -> Result<(), Failed> {
+    let review = admission::parse(review)?;
+    let decision = decide(&review.request, snapshot);
+    for event in &decision.events {
+        expect_no_marker("the Event", &event.finding.message)?;
+        expect_no_marker("the Event", &format!("{:?}", event.regarding))?;
+    }
+    for finding in &decision.findings {
+        let told = (&finding.message, &finding.help, finding.pointer.as_str());
+        expect_no_marker("a finding", &format!("{told:?}"))?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
