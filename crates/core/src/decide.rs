@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
+use crate::family::inject::{INJECT_LABEL, controller_of, label_pointer, marker};
 use crate::family::{self, common};
 use crate::model::change::is_metadata_only_update;
 use crate::model::decision::Decision;
@@ -164,8 +164,23 @@ fn decide_injection(
     }
     findings.extend(namespace_mode.map(|value| namespace_label_unknown(family, namespace, value)));
     findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
-    let family = Some(family);
-    Decision { findings, edits, required, event, family, ..Decision::pass(injection.reason) }
+    let (family, missing) = (Some(family), injection.missing);
+    let from_controller = !missing.is_empty() && is_from_controller(pod, namespace);
+    let pass = Decision::pass(injection.reason);
+    Decision { findings, edits, missing, from_controller, required, event, family, ..pass }
+}
+
+/// The built-in controllers that try again when a pod of theirs is refused. What others do is not known.
+const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =
+    [("apps", &["ReplicaSet", "StatefulSet", "DaemonSet"]), ("batch", &["Job"])];
+
+/// Whether one of these made the pod.
+fn is_from_controller(pod: &Pod<'_>, namespace: &str) -> bool {
+    controller_of(pod, namespace).is_some_and(|controller| {
+        let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
+        let is = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&controller.kind.as_ref());
+        RETRYING_CONTROLLERS.iter().any(is)
+    })
 }
 
 /// The object on whose behalf the pod runs. One of another namespace is dropped: an Event about it would

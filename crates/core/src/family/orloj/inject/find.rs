@@ -1,8 +1,9 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
-use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
+use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -66,7 +67,7 @@ impl Finder<'_> {
         }
         match namespace::find(&AGENT, home, name, state) {
             Lookup::Found(agent) => Ok(agent),
-            Lookup::Absent => Err(self.not_found(&POD_AGENT_MISSING, "Agent", name)),
+            Lookup::Absent => Err(self.not_found(&POD_AGENT_MISSING, &AGENT, name)),
             Lookup::Unknown => Err(self.lookup_failed("Agent", name)),
         }
     }
@@ -125,7 +126,7 @@ impl Finder<'_> {
     fn find_memory<'s>(&self, name: &str, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
         match namespace::find(&MEMORY, &self.identity.namespace, name, state) {
             Lookup::Found(memory) => Ok(memory),
-            Lookup::Absent => Err(self.not_found(&POD_MEMORY_MISSING, "Memory", name)),
+            Lookup::Absent => Err(self.not_found(&POD_MEMORY_MISSING, &MEMORY, name)),
             Lookup::Unknown => Err(self.lookup_failed("Memory", name)),
         }
     }
@@ -150,9 +151,11 @@ impl Finder<'_> {
         no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message)
     }
 
-    fn not_found(&self, code: &'static Code, kind: &str, name: &str) -> Unmet {
-        let message = self.message_about(name, |name| format!("{kind} {name} not found"));
-        unmet(Reason::ReferenceMissing, code, self.pointer.clone(), message)
+    fn not_found(&self, code: &'static Code, kind: &'static Kind, name: &str) -> Unmet {
+        let message = self.message_about(name, |name| format!("{} {name} not found", kind.kind));
+        let mut unmet = unmet(Reason::ReferenceMissing, code, self.pointer.clone(), message);
+        unmet.missing = references([kind], &self.identity.namespace, name);
+        unmet
     }
 
     fn lookup_failed(&self, kind: &str, name: &str) -> Unmet {
