@@ -6,7 +6,7 @@
 //!   ```text
 //!   main → cli → {doctor, cluster, server, offline, deploy}; doctor → cluster → {server, deploy, report};
 //!   offline → {report, casefile, manifest, admission}; server → admission;
-//!   admission → {decide, patch} → family → model; deploy → manifest; report → model
+//!   admission → decide → {patch, family} → model; deploy → manifest; report → model
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
@@ -60,8 +60,8 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
 const LAYERS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("family", &["model"]),
-    ("decide", &["family", "model"]),
     ("patch", &["model"]),
+    ("decide", &["patch", "family", "model"]),
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),

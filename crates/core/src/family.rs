@@ -24,7 +24,7 @@ use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::settings::Settings;
 
-/// Every platform. The first one that recognises a pod decides about it.
+/// Every platform, in the order in which several that know one pod add to it.
 pub static ALL: [&Family; 5] =
     [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY];
 

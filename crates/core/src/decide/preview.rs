@@ -13,7 +13,8 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::workload::Workload;
 
-use super::{decide_new_pod, first_non_empty};
+use super::first_non_empty;
+use super::pod::decide_new;
 
 pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
@@ -28,7 +29,7 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     }
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
     let namespace = first_non_empty([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
-    let pod = decide_new_pod(template.get(), namespace, snapshot);
+    let pod = decide_new(template.get(), namespace, snapshot);
     let template_pointer = Pointer::new(workload.template);
     Decision {
         findings: pod.findings.into_iter().map(|finding| in_template(finding, &template_pointer)).collect(),

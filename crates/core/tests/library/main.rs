@@ -7,6 +7,7 @@
 //! missing     what a pod's memory lacks, and who made the pod
 //! pod_events  which object the event of a missing memory regards
 //! properties  what must hold for any input
+//! several_families  pods that two families know
 //! ```
 //!
 //! Its cases are in `cases.rs` beside it.
@@ -20,3 +21,4 @@ mod missing;
 mod pod_events;
 mod properties;
 mod rewrite;
+mod several_families;

@@ -149,6 +149,17 @@ fn only_controllers_that_try_again_count() {
 }
 
 #[test]
+fn several_families_lack_what_each_of_them_lacks() {
+    let mut pod = arkonis_pod();
+    pod["metadata"]["annotations"]["memgate.dev/ark-memory"] = json!("gone");
+    let other_memory = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
+    let decision = decided(&pod, &state(&[other_memory]));
+    let expected = ["ArkAgent team/scout", "ArkonisDeployment team/scout", "Memory team/gone"];
+    assert_eq!(missing(&decision), expected);
+    assert!(decision.from_controller);
+}
+
+#[test]
 fn a_workload_waits_for_nothing() {
     let mut workload = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": {},

@@ -34,7 +34,7 @@ fn handler(grace: Duration) -> ReviewHandler {
     }
 }
 
-fn put(handler: &ReviewHandler, kind: &'static Kind, name: &str, spec: Value) {
+fn put(handler: &ReviewHandler, kind: &'static Kind, name: &str, spec: &Value) {
     let object = json!({"metadata": {"name": name, "namespace": "team"}, "spec": spec});
     let object = Object::read(kind, object).expect("an object").expect("has a name");
     handler.store.apply(kind, StoreChange::Insert(object));
@@ -102,11 +102,11 @@ async fn a_pod_waits_for_its_agent_and_then_for_its_memory() {
         })
     );
     advance(Duration::from_secs(20)).await;
-    put(&handler, kind("ArkAgent"), "scout", json!({"memoryRef": {"name": "notes"}}));
+    put(&handler, kind("ArkAgent"), "scout", &json!({"memoryRef": {"name": "notes"}}));
     let refused = asked_about(&handler, &pod()).await;
     let message = "waits for ArkMemory \"team/notes\"; it will be admitted without in 30 s";
     assert_eq!(refused["status"]["message"], message);
-    put(&handler, kind("ArkMemory"), "notes", json!({"backend": "in-context"}));
+    put(&handler, kind("ArkMemory"), "notes", &json!({"backend": "in-context"}));
     let admitted = asked_about(&handler, &pod()).await;
     assert_eq!(admitted["auditAnnotations"]["reason"], "injected");
     assert_eq!(held(&handler), 2);
@@ -115,7 +115,7 @@ async fn a_pod_waits_for_its_agent_and_then_for_its_memory() {
 #[tokio::test(start_paused = true)]
 async fn after_the_grace_time_pods_are_admitted_without() {
     let handler = handler(GRACE);
-    put(&handler, kind("ArkAgent"), "scout", json!({"memoryRef": {"name": "notes"}}));
+    put(&handler, kind("ArkAgent"), "scout", &json!({"memoryRef": {"name": "notes"}}));
     for seconds in [30, 10] {
         let message = asked_about(&handler, &pod()).await["status"]["message"].take();
         assert!(message.as_str().is_some_and(|text| text.ends_with(&format!("in {seconds} s"))), "{message}");
@@ -128,7 +128,7 @@ async fn after_the_grace_time_pods_are_admitted_without() {
         assert_eq!(admitted["warnings"].as_array().map(Vec::len), Some(1), "{admitted}");
         advance(Duration::from_hours(24)).await;
     }
-    put(&handler, kind("ArkMemory"), "notes", json!({"backend": "in-context"}));
+    put(&handler, kind("ArkMemory"), "notes", &json!({"backend": "in-context"}));
     let (namespace, name) = ("team".to_owned(), "notes".to_owned());
     handler.store.apply(kind("ArkMemory"), StoreChange::Remove { namespace, name });
     assert_eq!(asked_about(&handler, &pod()).await["status"]["code"], 403, "it was there in between");
