@@ -55,7 +55,7 @@ pub struct LimitArgs {
     timeout_idle: Duration,
 
     /// How long pods of controllers wait for an agent or a memory that does not exist yet, from when it
-    /// was found missing; 0 for not at all. With --state nothing can come, and they do not wait
+    /// was found missing; 0 for not at all. With --state they never wait
     #[arg(long, value_name = "DURATION", value_parser = parse_grace, default_value = "30s")]
     reference_grace: Duration,
 }
