@@ -11,6 +11,7 @@
 //! pods, resources, crds, events                      scenarios of several steps
 //! kubectl_output                                     what a user of kubectl reads
 //! families                                           scenarios of each platform
+//! order, order_cluster                               pods that come before their memory
 //! cel_rules                                          what policies do where no memgate runs
 //! certs                                              certificates of memgate's own making
 //! wait, doctor                                       the commands that look at a cluster
@@ -49,6 +50,8 @@ mod fixture;
 mod installed;
 mod kubectl_output;
 mod manifests;
+mod order;
+mod order_cluster;
 mod pods;
 mod processes;
 mod request;
@@ -97,6 +100,7 @@ fn trials() -> Result<Vec<Trial>> {
         manifests::trials(),
         pods::trials(),
         families::trials(),
+        order::trials(),
         crds::trials(),
         events::trials(),
         faults::trials(),
