@@ -30,11 +30,11 @@ pub struct Replayed<'a> {
     pub with_memory: Value,
 }
 
-/// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
+/// Decides about every pod that goes on running. A pod that cannot be read is left out: the apiserver would
 /// not have created it.
 #[must_use]
 pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
-    pods.iter().filter(|pod| !pod.has_ended()).filter_map(|pod| replay_one(pod, snapshot)).collect()
+    pods.iter().filter(|pod| !pod.ends()).filter_map(|pod| replay_one(pod, snapshot)).collect()
 }
 
 fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
@@ -122,8 +122,10 @@ impl AgentPod {
         self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
     }
 
-    fn has_ended(&self) -> bool {
+    /// Whether it has ended or is being deleted.
+    fn ends(&self) -> bool {
         matches!(self.text("/status/phase"), "Succeeded" | "Failed")
+            || self.json.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
     }
 
     /// When it was created, in seconds since 1970.

@@ -234,6 +234,10 @@ mod tests {
         for more in [
             json!({"/status/phase": "Succeeded"}),
             json!({"/metadata/labels": {"arkonis.dev/deployment": "scout", "memgate.dev/inject": "disabled"}}),
+            json!({"/metadata": {
+                "name": "scout-0", "namespace": "team-a", "creationTimestamp": LATER,
+                "labels": {"arkonis.dev/deployment": "scout"}, "deletionTimestamp": LATER,
+            }}),
         ] {
             let (status, text) = one(pod(LATER, &more), true);
             assert_eq!(status, CheckStatus::Ok, "{text}");

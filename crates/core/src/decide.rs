@@ -69,7 +69,8 @@ fn decide_resource(
         None if deleted => return Decision::pass(Reason::NotJudged),
         None => return Decision::pass(Reason::Malformed),
     };
-    if is_deleting(&object) && !deleted {
+    // On CREATE the apiserver takes the timestamp away, so there it means nothing.
+    if is_deleting(&object) && request.operation == Operation::Update {
         return Decision::pass(Reason::Deleting);
     }
     if family.validates_changes_only && is_metadata_only_update(request) {

@@ -71,9 +71,6 @@ pub(super) fn decide_new(text: &str, namespace: &str, snapshot: &Snapshot) -> De
     if inject_mode(&pod) == InjectMode::Disabled {
         return Decision::pass(Reason::OptedOut);
     }
-    if pod.deleting() {
-        return Decision::pass(Reason::Deleting);
-    }
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }

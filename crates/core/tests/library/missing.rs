@@ -99,6 +99,8 @@ fn names_what_each_family_lacks() {
 fn nothing_is_missing_where_waiting_would_not_help() {
     let mut opted_out = arkonis_pod();
     opted_out["metadata"]["labels"]["memgate.dev/inject"] = json!("disabled");
+    let mut sidecar_only = arkonis_pod();
+    sidecar_only["spec"]["containers"][0]["name"] = json!("proxy");
     let mut elsewhere = ark_pod("gone");
     elsewhere["metadata"]["annotations"]["memgate.dev/ark-containers"] = json!("other");
     let other_memory = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
@@ -111,7 +113,8 @@ fn nothing_is_missing_where_waiting_would_not_help() {
     let service = object("v1", "Service", "other", &json!({}));
     for (what, pod, objects) in [
         ("the pod opts out", opted_out, vec![]),
-        ("no container would have it", elsewhere, vec![other_memory]),
+        ("arkonis: no container would have it", sidecar_only, vec![]),
+        ("ark: no container would have it", elsewhere, vec![other_memory]),
         ("the agent claims none", arkonis_pod(), vec![without]),
         ("the memory is invalid", arkonis_pod(), vec![agent, invalid]),
         ("the address is incomplete", ark_pod("notes"), vec![no_address, service]),
