@@ -53,6 +53,11 @@ pub struct LimitArgs {
     /// is closed earlier
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2m")]
     timeout_idle: Duration,
+
+    /// How long pods of controllers wait for an agent or a memory that does not exist yet, from when it
+    /// was found missing; 0 for not at all. With --state they never wait
+    #[arg(long, value_name = "DURATION", value_parser = parse_grace, default_value = "30s")]
+    reference_grace: Duration,
 }
 
 impl LimitArgs {
@@ -71,6 +76,7 @@ impl LimitArgs {
         };
         self.check(&limits)?;
         options.limits = limits;
+        options.reference_grace = self.reference_grace;
         options.timers = Timers {
             handshake: self.timeout_handshake,
             head: self.timeout_head,
@@ -119,6 +125,13 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
+/// Whole seconds may go without a unit, so that 0 is nothing special.
+fn parse_grace(text: &str) -> Result<Duration, String> {
+    let seconds = || text.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
+    let grace = quantity::duration(text).or_else(seconds).filter(|grace| *grace <= MAX_TIMEOUT);
+    grace.ok_or_else(|| "give a duration such as 30s or 2m, at most 24h, or 0 for none".to_owned())
+}
+
 fn parse_size(text: &str) -> Result<usize, String> {
     let size = quantity::bytes(text).filter(|size| *size > 0);
     size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
@@ -157,6 +170,7 @@ mod tests {
         let options = options(&[]).expect("good");
         assert_eq!(format!("{:?}", options.limits), format!("{:?}", Limits::default()));
         assert_eq!(format!("{:?}", options.timers), format!("{:?}", Timers::default()));
+        assert_eq!(options.reference_grace, Duration::from_secs(30));
     }
 
     #[test]
@@ -173,6 +187,14 @@ mod tests {
     }
 
     #[test]
+    fn a_grace_time_of_zero_needs_no_unit() {
+        for (text, seconds) in [("0", 0), ("0s", 0), ("45", 45), ("45s", 45), ("2m", 120)] {
+            let options = options(&[&format!("--reference-grace={text}")]).expect("good");
+            assert_eq!(options.reference_grace, Duration::from_secs(seconds), "{text}");
+        }
+    }
+
+    #[test]
     fn refuses_contradictions() {
         for (flag, expected) in [
             ("--max-body-bytes=0", "above zero"),
@@ -186,6 +208,8 @@ mod tests {
             ("--timeout-body=0s", "above zero"),
             ("--timeout-idle=9s", "--timeout-head (10s)"),
             ("--timeout-idle=10000000000000000000s", "at most 24h"),
+            ("--reference-grace=-1", "such as 30s"),
+            ("--reference-grace=25h", "at most 24h"),
         ] {
             let error = options(&[flag]).expect_err(flag);
             assert!(error.contains(expected), "{flag}: {error}");

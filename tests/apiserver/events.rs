@@ -31,7 +31,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn tell(fixture: &Fixture) -> Result<()> {
-    let scene = Scene::new(fixture, "events", true, &[])?;
+    let scene = Scene::new(fixture, "events", true, &["--reference-grace", "0"])?;
     let Scene { cluster, namespace, memgate } = &scene;
     // An event about this one would be written first.
     let dry = scene.create(&pod("ranger", "ranger", &[]), "?dryRun=All")?;

@@ -6,11 +6,11 @@
 //! other_webhooks                two webhooks of others, around memgate
 //! ```
 
-mod ark;
+pub(crate) mod ark;
 mod orka;
-mod orloj;
+pub(crate) mod orloj;
 mod other_webhooks;
-mod sympozium;
+pub(crate) mod sympozium;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,21 +34,21 @@ const RESTRICTED: (&str, &str) = ("pod-security.kubernetes.io/enforce", "restric
 static NAMESPACES: AtomicUsize = AtomicUsize::new(0);
 
 /// What stands in a cluster where a platform runs one agent.
-struct Scene {
+pub(crate) struct Scene {
     /// Namespaces first, and then what the platform's users wrote.
-    objects: Vec<Value>,
+    pub(crate) objects: Vec<Value>,
     /// What the platform's controller makes of it.
-    workload: Value,
+    pub(crate) workload: Value,
     /// The container that gets the variables.
-    container: &'static str,
+    pub(crate) container: &'static str,
     /// The variables that are added, whole, before all others.
-    env: Vec<Value>,
+    pub(crate) env: Vec<Value>,
     /// The names of all init containers.
-    init_containers: Vec<&'static str>,
+    pub(crate) init_containers: Vec<&'static str>,
     /// The names of all volumes.
-    volumes: Vec<&'static str>,
+    pub(crate) volumes: Vec<&'static str>,
     /// The paths of all mounts of the container.
-    mounts: Vec<&'static str>,
+    pub(crate) mounts: Vec<&'static str>,
 }
 
 /// Makes a scene in a namespace that does not exist yet.
@@ -142,7 +142,7 @@ fn namespace(name: &str, labels: &[(&str, &str)], annotations: &Value) -> Value 
     namespace
 }
 
-fn literal(name: &str, value: &str) -> Value {
+pub(crate) fn literal(name: &str, value: &str) -> Value {
     json!({"name": name, "value": value})
 }
 
@@ -172,7 +172,7 @@ fn pod_of(cluster: &ControlPlane, scene: &Scene) -> Result<Value> {
 }
 
 /// What the pod has to be: everything that its template says, what memgate adds, and nothing more.
-fn check(scene: &Scene, pod: &Value) -> Result<()> {
+pub(crate) fn check(scene: &Scene, pod: &Value) -> Result<()> {
     let template = &scene.workload["spec"]["template"];
     holds(&pod["spec"], &template["spec"]).with_context(|| format!("the pod lost something: {pod}"))?;
     holds(&pod["metadata"]["labels"], &template["metadata"]["labels"]).context("the pod lost a label")?;

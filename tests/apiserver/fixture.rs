@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow};
 use crate::{
     cel_rules::PolicyCluster,
     installed::{GUARDED, Installed},
+    order_cluster::OrderCluster,
     support::control_plane::ControlPlane,
 };
 
@@ -16,6 +17,7 @@ pub(crate) struct Fixture {
     // Fields end in this order, and memgate is to end before what it talks to.
     memgate: OnceLock<Result<Installed, String>>,
     policies: OnceLock<Result<PolicyCluster, String>>,
+    order: OnceLock<Result<OrderCluster, String>>,
     cluster: OnceLock<Result<ControlPlane, String>>,
     undisturbed: RwLock<()>,
 }
@@ -90,6 +92,18 @@ impl Fixture {
         let start = || PolicyCluster::start().map_err(|error| format!("{error:#}"));
         let policies = self.policies.get_or_init(start).as_ref();
         policies.map_err(|error| anyhow!("there is no cluster with policies: {error}"))
+    }
+
+    /// A cluster of its own in which what refers to each other comes in any order; started by the first call.
+    /// What the examples bring is for all namespaces, and controllers that try again are slower where others
+    /// do so.
+    ///
+    /// # Errors
+    /// When it does not start, every time; it is not tried twice.
+    pub(crate) fn order(&self) -> Result<&OrderCluster> {
+        let start = || OrderCluster::start().map_err(|error| format!("{error:#}"));
+        let order = self.order.get_or_init(start).as_ref();
+        order.map_err(|error| anyhow!("there is no cluster for this: {error}"))
     }
 
     /// A namespace of the trial's own about which memgate is asked, with these labels.

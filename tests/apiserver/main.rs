@@ -11,6 +11,7 @@
 //! pods, resources, crds, events                      scenarios of several steps
 //! kubectl_output                                     what a user of kubectl reads
 //! families                                           scenarios of each platform
+//! order, order_cluster                               pods that come before their memory
 //! cel_rules                                          what policies do where no memgate runs
 //! schema_parity                                      that a check of files judges as a cluster does
 //! certs                                              certificates of memgate's own making
@@ -51,6 +52,8 @@ mod fixture;
 mod installed;
 mod kubectl_output;
 mod manifests;
+mod order;
+mod order_cluster;
 mod pods;
 mod processes;
 mod request;
@@ -100,6 +103,7 @@ fn trials() -> Result<Vec<Trial>> {
         manifests::trials(),
         pods::trials(),
         families::trials(),
+        order::trials(),
         crds::trials(),
         events::trials(),
         faults::trials(),

@@ -86,6 +86,8 @@ const REFUSED: &[&str] = &[
     "inject.orloj.sharedSecrets={Shared}",
     "replicaCount=0",
     "timeouts.idle=ten",
+    "referenceGrace=soon",
+    "referenceGrace=-1",
     "networkPolicy.apiServerCIDRs={10.0.0.1}",
     "commonLabels.app\\.kubernetes\\.io/name=other",
     "podLabels.app\\.kubernetes\\.io/name=other",
@@ -223,6 +225,7 @@ fn passes_on_what_is_set() {
         "limits.bodyBytes=4194304",
         "timeouts.handshake=3s",
         "timeouts.drain=50",
+        "referenceGrace=45s",
         "tracing.otlpEndpoint=http://collector:4318",
         "log.format=json",
         "extraArgs={--log=debug}",
@@ -245,6 +248,7 @@ fn passes_on_what_is_set() {
         "--max-body-bytes=4194304",
         "--timeout-handshake=3s",
         "--drain=50",
+        "--reference-grace=45s",
         "--otlp-endpoint=http://collector:4318",
         "--log-format=json",
         "--log=debug",
@@ -305,10 +309,12 @@ fn writes_whole_numbers_from_a_file_of_values() {
 
 #[test]
 fn takes_zero_for_a_value() {
-    let objects = rendered_with("tracing: {sampling: 0}\ntimeouts: {drain: 0}\n");
+    let objects = rendered_with("tracing: {sampling: 0}\ntimeouts: {drain: 0}\nreferenceGrace: 0\n");
     let pod = &objects["apps/v1 Deployment memgate"]["spec"]["template"]["spec"];
     let args = pod["containers"][0]["args"].to_string();
-    assert!(args.contains("\"--otlp-sampling=0\"") && args.contains("\"--drain=0\""), "{args}");
+    for flag in ["--otlp-sampling=0", "--drain=0", "--reference-grace=0"] {
+        assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
+    }
     assert_eq!(pod["terminationGracePeriodSeconds"], json!(20));
 }
 

@@ -25,6 +25,9 @@ mod fixture;
 #[path = "../apiserver/installed.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod installed;
+#[path = "../apiserver/order_cluster.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod order_cluster;
 #[path = "../apiserver/request.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod request;

@@ -14,13 +14,15 @@ use super::{
     scratch::Scratch,
 };
 
-/// The controllers that lead from a Deployment or a Job to its Pods, the one that fills the roles
+/// The controllers that lead from a workload to its Pods, the one that fills the roles
 /// `view`, `edit` and `admin`, and the one that checks the types in policies. Every other one would only cost time; without them nothing is
 /// garbage collected, and a deleted namespace stays.
-const CONTROLLERS: [&str; 5] = [
+const CONTROLLERS: [&str; 7] = [
     "deployment-controller",
     "replicaset-controller",
     "job-controller",
+    "statefulset-controller",
+    "daemonset-controller",
     "clusterrole-aggregation-controller",
     "validatingadmissionpolicy-status-controller",
 ];

@@ -183,8 +183,25 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         findings: &findings,
         edits,
         reason: decision.reason,
+        waits: None,
     }
     .to_bytes())
+}
+
+/// Refuses a pod for now, as a ResourceQuota does, because it waits for something; `message` says for what.
+/// Controllers try again soon.
+#[must_use]
+pub fn postpone(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
+    let findings: Vec<&Finding> = decision.findings.iter().collect();
+    ReviewResponse {
+        uid: &review.uid,
+        request: &review.request,
+        findings: &findings,
+        edits: &[],
+        reason: Reason::ReferencePending,
+        waits: Some(message),
+    }
+    .to_bytes()
 }
 
 /// Whether none of the findings of one call refuses the request.
@@ -206,6 +223,7 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
         findings: &findings,
         edits,
         reason: admitted.reason(),
+        waits: None,
     }
     .to_bytes())
 }

@@ -42,7 +42,7 @@
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
-//! | `store` | watches, and the state they make | `jitter`, `log_rate_limiter`, `options` |
+//! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
 //! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
@@ -361,7 +361,7 @@ fn app_state(
                 (event_recorder, event_writer) = (Some(to), Some(from));
             }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
-            (Store::watching(settings), Some(lookups))
+            (Store::watching(settings, options.reference_grace), Some(lookups))
         }
     };
     let decide = options.decide;

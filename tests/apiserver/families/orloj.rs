@@ -7,7 +7,7 @@ use super::{Scene, literal, namespace};
 use crate::installed::JOBS;
 
 /// Agents whose Jobs run beside them.
-pub(super) fn scene(home: &str) -> Scene {
+pub(crate) fn scene(home: &str) -> Scene {
     of(home, home)
 }
 

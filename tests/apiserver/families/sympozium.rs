@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{RESTRICTED, Scene, literal, namespace};
 
 /// Private memory as a service, shared memory with a membrane, and the old ConfigMap.
-pub(super) fn team(home: &str) -> Scene {
+pub(crate) fn team(home: &str) -> Scene {
     let labels = json!({"sympozium.ai/ensemble": "newsroom", "sympozium.ai/agent-config": "scout"});
     let objects = vec![
         namespace(home, &[RESTRICTED], &json!({})),

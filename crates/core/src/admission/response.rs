@@ -26,6 +26,8 @@ pub(super) struct ReviewResponse<'a> {
     pub(super) findings: &'a [&'a Finding],
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
+    /// Why the object is refused for now, whatever the findings say; they are told when it is admitted.
+    pub(super) waits: Option<&'a str>,
 }
 
 /// A `metav1.Status`.
@@ -46,6 +48,7 @@ struct StatusDetails<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
     kind: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<StatusCause>,
 }
 
@@ -71,7 +74,7 @@ impl ReviewResponse<'_> {
             }
         }
         self.patch(&mut out);
-        let warnings = self.warnings();
+        let warnings = if self.waits.is_some() { Vec::new() } else { self.warnings() };
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
             json(&mut out, &warnings);
@@ -86,15 +89,28 @@ impl ReviewResponse<'_> {
     }
 
     fn status(&self) -> Option<Status<'_>> {
+        if let Some(message) = self.waits {
+            let (code, reason, message) = (403, "Forbidden", message.to_owned());
+            return Some(Status {
+                code,
+                status: "Failure",
+                reason,
+                message,
+                details: self.details(Vec::new()),
+            });
+        }
         let causes: Vec<StatusCause> = self.denials().map(cause).collect();
         if causes.is_empty() {
             return None;
         }
-        let request = self.request;
-        let details =
-            StatusDetails { name: &request.name, group: &request.group, kind: &request.kind, causes };
+        let details = self.details(causes);
         let message = status_message(&details, self.denials());
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
+    }
+
+    fn details(&self, causes: Vec<StatusCause>) -> StatusDetails<'_> {
+        let request = self.request;
+        StatusDetails { name: &request.name, group: &request.group, kind: &request.kind, causes }
     }
 
     fn patch(&self, out: &mut Vec<u8>) {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
+use crate::family::inject::{INJECT_LABEL, controller_of, label_pointer, marker};
 use crate::family::{self, common};
 use crate::model::decision::{Decision, FamilyShare};
 use crate::model::event::{InvolvedObject, PodEvent};
@@ -186,6 +186,7 @@ fn join(
         let unknown = namespace_label.map(|value| namespace_label_unknown(family, namespace, value));
         joined.findings.extend(unknown);
         joined.edits.extend(injection.edits);
+        joined.missing.extend(injection.missing);
         added.push((family, (edits > 0).then_some(injection.added)));
     }
     if let Some(last) = joined.families.iter_mut().rfind(|share| share.edits > 0) {
@@ -193,11 +194,25 @@ fn join(
         joined.edits.push(marker::edit(pod, added));
     }
     joined.findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
+    joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {
         // Another family refuses the pod: nothing starts without its memory.
         joined.events.clear();
     }
     joined
+}
+
+/// The built-in controllers that try again when a pod of theirs is refused. What others do is not known.
+const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =
+    [("apps", &["ReplicaSet", "StatefulSet", "DaemonSet"]), ("batch", &["Job"])];
+
+/// Whether one of these made the pod.
+fn is_from_controller(pod: &Pod<'_>, namespace: &str) -> bool {
+    controller_of(pod, namespace).is_some_and(|controller| {
+        let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
+        let is = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&controller.kind.as_ref());
+        RETRYING_CONTROLLERS.iter().any(is)
+    })
 }
 
 /// Why several families decide as they do, in one word: that of the first one that refuses the pod, else

@@ -93,6 +93,7 @@ const fn preview_reason(pod_reason: Reason) -> Reason {
         | Reason::NoMemory
         | Reason::ReferenceMissing
         | Reason::ReferenceInvalid
+        | Reason::ReferencePending
         | Reason::ReferenceUnknown
         | Reason::NoContainer
         | Reason::Conflict

@@ -27,8 +27,9 @@ use crate::model::edit::{Edit, EnvSource, Op, Origin, Value};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
 use crate::model::injection::{Added, Injection};
+use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
-use crate::model::object::Object;
+use crate::model::object::{Object, Reference};
 use crate::model::pod::{self, Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -185,6 +186,17 @@ pub type Unmet = Box<Injection>;
 #[must_use]
 pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection::unmet(reason, Finding::warn(code, at, message)))
+}
+
+/// The references to an object that does not exist, under each kind that it could have.
+#[must_use]
+pub fn references(
+    kinds: impl IntoIterator<Item = &'static Kind>,
+    namespace: &str,
+    name: &str,
+) -> Vec<Reference> {
+    let reference = |kind| Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+    kinds.into_iter().map(reference).collect()
 }
 
 /// Changes nothing because the agent claims no memory. Only a pod that requires memory gets the finding.

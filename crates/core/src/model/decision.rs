@@ -21,6 +21,11 @@ pub struct Decision {
     /// What the decision asked for and the snapshot could not answer. The server looks these up, lays the
     /// answers over the snapshot and decides again.
     pub unknown: Vec<Reference>,
+    /// What the pod's memory depends on and does not exist, perhaps because it is still on its way. Where it
+    /// may turn up under several kinds, all of them.
+    pub missing: Vec<Reference>,
+    /// Whether a controller made the pod that will make it again if it is refused.
+    pub from_controller: bool,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
     /// The Events about a pod that is admitted without its memory: at most one for each family.
@@ -48,6 +53,8 @@ impl Decision {
             reason,
             phase: Phase::Mutate,
             unknown: Vec::new(),
+            missing: Vec::new(),
+            from_controller: false,
             required: false,
             events: Vec::new(),
             families: Vec::new(),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::model::edit::Edit;
 use crate::model::finding::Finding;
+use crate::model::object::Reference;
 use crate::model::reason::Reason;
 
 /// What a family does to an agent pod.
@@ -17,6 +18,9 @@ pub struct Injection {
     pub unmet: Vec<Finding>,
     /// Whether `unmet` is worth a word to a pod that does not require memory.
     pub quiet: bool,
+    /// What the memory depends on and does not exist; under each kind where it could be. Empty where the
+    /// platform can do without.
+    pub missing: Vec<Reference>,
     /// What is worth a warning, whether the pod has its memory or not.
     pub warnings: Vec<Finding>,
     /// The changes, in the order in which they apply.
@@ -75,6 +79,7 @@ impl Injection {
             reason,
             unmet: Vec::new(),
             quiet: false,
+            missing: Vec::new(),
             warnings: Vec::new(),
             edits: Vec::new(),
             added: Added::default(),

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use serde::de::Deserializer;
 
 use crate::model::kind::Kind;
+use crate::model::name::is_dns_subdomain;
 use crate::model::tree::Tree;
 
 /// One object of the state, pruned to what its kind's schema names.
@@ -85,6 +86,14 @@ pub struct Reference {
     pub namespace: String,
     /// The name; empty when the question was about all objects of the namespace.
     pub name: String,
+}
+
+impl Reference {
+    /// Whether an object can have this name and namespace.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        is_dns_subdomain(&self.name) && (self.namespace.is_empty() || is_dns_subdomain(&self.namespace))
+    }
 }
 
 /// What the absence of an object from the snapshot means.

@@ -25,6 +25,9 @@ pub enum Reason {
     ReferenceMissing,
     /// The memory resource that is referred to is invalid.
     ReferenceInvalid,
+    /// What is referred to does not exist yet, and the pod is refused for a moment to wait for it. Only a
+    /// server says so, never a decision.
+    ReferencePending,
     /// What is referred to could not be looked up.
     ReferenceUnknown,
     /// The container that would get the memory does not exist.
@@ -47,7 +50,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::NotOurs,
         Self::NotJudged,
         Self::OptedOut,
@@ -59,6 +62,7 @@ impl Reason {
         Self::NoMemory,
         Self::ReferenceMissing,
         Self::ReferenceInvalid,
+        Self::ReferencePending,
         Self::ReferenceUnknown,
         Self::NoContainer,
         Self::Conflict,
@@ -85,6 +89,7 @@ impl Reason {
             Self::NoMemory => "no-memory",
             Self::ReferenceMissing => "reference-missing",
             Self::ReferenceInvalid => "reference-invalid",
+            Self::ReferencePending => "reference-pending",
             Self::ReferenceUnknown => "reference-unknown",
             Self::NoContainer => "no-container",
             Self::Conflict => "conflict",

@@ -4,6 +4,7 @@
 //! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
 //! fields      wrong values in every field that is read
+//! missing     what a pod's memory lacks, and who made the pod
 //! orloj_settings  what an installation of Orloj shares
 //! pod_events  which object the event of a missing memory regards
 //! properties  what must hold for any input
@@ -18,6 +19,7 @@ mod cases;
 
 mod fields;
 mod manifest;
+mod missing;
 mod orloj_settings;
 mod pod_events;
 mod properties;

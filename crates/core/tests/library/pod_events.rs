@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::cases::cases;
 
-fn state(objects: &[Value]) -> Snapshot {
+pub(crate) fn state(objects: &[Value]) -> Snapshot {
     let mut snapshot = state::empty(Settings::default());
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
@@ -20,13 +20,15 @@ fn state(objects: &[Value]) -> Snapshot {
     snapshot
 }
 
-/// The decision about a pod that is created in the namespace `team`.
-fn decided(pod: &Value, state: &Snapshot) -> Decision {
+/// The decision about a pod, or another object, that is created in the namespace `team`.
+pub(crate) fn decided(object: &Value, state: &Snapshot) -> Decision {
+    let api_version = object["apiVersion"].as_str().expect("a version");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
-            "uid": "u", "operation": "CREATE", "namespace": "team", "object": pod,
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "uid": "u", "operation": "CREATE", "namespace": "team", "object": object,
+            "kind": {"group": group, "version": version, "kind": object["kind"]},
         },
     });
     let body = review.to_string();
@@ -40,7 +42,7 @@ fn involved_object(pod: &Value, objects: &[Value]) -> Option<String> {
     Some(format!("{} {}/{} {}", regarding.api_version, regarding.kind, regarding.name, regarding.uid))
 }
 
-fn object(api_version: &str, kind: &str, name: &str, spec: &Value) -> Value {
+pub(crate) fn object(api_version: &str, kind: &str, name: &str, spec: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": "team", "uid": "u-1"});
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
 }

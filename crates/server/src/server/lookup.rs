@@ -22,7 +22,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::model::causes::with_causes;
 use crate::model::kind::SECRET;
-use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Object, Reference};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
@@ -104,7 +103,7 @@ impl Lookups {
     }
 
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupResult {
-        if !is_possible(reference) {
+        if !reference.is_possible() {
             return Ok(None);
         }
         let answer = timeout_at(until, self.lookup(reference)).await;
@@ -183,12 +182,6 @@ async fn get(client: &Client, reference: &Reference) -> Result<Option<Object>, E
     };
     let object = Object::read(reference.kind, &mut serde_json::Deserializer::from_str(&text));
     object.map_err(Error::Read)?.ok_or(Error::NoObject).map(Some)
-}
-
-/// Whether an object can have this name and namespace.
-fn is_possible(reference: &Reference) -> bool {
-    let Reference { namespace, name, .. } = reference;
-    is_dns_subdomain(name) && (namespace.is_empty() || is_dns_subdomain(namespace))
 }
 
 impl fmt::Debug for Lookups {

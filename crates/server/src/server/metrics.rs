@@ -62,6 +62,7 @@ pub(super) struct Metrics {
     trace_spans: Labelled<ByResult, Counter>,
     ready: Gauge,
     patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
+    pods_held: Labelled<ByFamily, Counter>,
 }
 
 impl Metrics {
@@ -87,6 +88,7 @@ impl Metrics {
             cabundle_repairs: Labelled::default(),
             trace_spans: Labelled::default(),
             ready: Gauge::default(),
+            pods_held: Labelled::default(),
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
         };
         metrics.register_admission();
@@ -120,6 +122,11 @@ impl Metrics {
             "patch_operations",
             "Operations of one family in one patch",
             self.patch_operations.clone(),
+        );
+        registry.register(
+            "pods_held",
+            "Pods refused for now, to wait for what they refer to",
+            self.pods_held.clone(),
         );
     }
 
@@ -173,6 +180,11 @@ impl Metrics {
     pub(super) fn observe_patch(&self, family: &'static Family, operations: usize) {
         let family = ByFamily { family: family.name };
         self.patch_operations.get_or_create(&family).observe(operations as f64);
+    }
+
+    /// Counts a pod that is refused for now; it waits for an object of this family.
+    pub(super) fn count_held(&self, family: &'static Family) {
+        self.pods_held.get_or_create(&ByFamily { family: family.name }).inc();
     }
 
     /// Counts a TLS handshake.

@@ -43,6 +43,9 @@ pub struct Options {
     pub decide: Decide,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
+    /// For how long pods wait for what they refer to and does not exist, from when that was found missing.
+    /// Default: 30 s, in which people and tools apply what belongs together; zero for not at all.
+    pub reference_grace: Duration,
     /// Where traces go. Default: there are none.
     pub traces: Option<traces::TraceOptions>,
 }
@@ -61,6 +64,7 @@ impl Options {
             timers: Timers::default(),
             decide,
             events: true,
+            reference_grace: Duration::from_secs(30),
             traces: None,
         }
     }

@@ -25,6 +25,7 @@ use crate::server::metrics::labels::RequestLabels;
 use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
+use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
 
 /// How often a review is decided at most. An object that was looked up can refer to another one: a Query
@@ -58,12 +59,14 @@ pub(super) struct HandledReview {
     pub(super) reason: &'static str,
     /// Whether the object belongs to a family.
     is_ours: bool,
+    /// What a pod that is refused for now waits for.
+    waits_for: Option<String>,
 }
 
 impl HandledReview {
     /// The labels to count it under.
     pub(super) const fn labels(&self, webhook: &'static str) -> RequestLabels {
-        let Self { operation, verdict, reason, .. } = *self;
+        let &Self { operation, verdict, reason, .. } = self;
         RequestLabels { webhook, operation, verdict, reason }
     }
 }
@@ -83,6 +86,13 @@ impl ReviewHandler {
         trace.set_review(&review);
         let decision = self.decide_with_lookups(&review, deadline, trace).await?;
         let span = trace.child_span("answer");
+        if let Some(wait) = self.wait_for(phase, &review, &decision, Instant::now()) {
+            let answer = self.postpone(&review, &decision, &wait);
+            drop(span);
+            let findings = decision.findings_for(phase);
+            log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
+            return Ok(answer);
+        }
         let body = admission::respond(phase, &review, &decision)?;
         let findings = decision.findings_for(phase);
         let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
@@ -98,6 +108,7 @@ impl ReviewHandler {
             verdict: if allowed { "allowed" } else { "denied" },
             reason: decision.reason.name(),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
+            waits_for: None,
         };
         log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
@@ -106,6 +117,33 @@ impl ReviewHandler {
             }
         }
         Ok(answer)
+    }
+
+    /// What the pod has to wait for: a controller made it, which will make it again, and it would be admitted
+    /// without its memory because of something that may be on its way. A dry run leaves no trace, so it neither
+    /// waits nor lets the time of others begin.
+    fn wait_for(&self, phase: Phase, review: &Review<'_>, decision: &Decision, now: Instant) -> Option<Wait> {
+        let may_wait = phase == Phase::Mutate
+            && decision.from_controller
+            && !decision.missing.is_empty()
+            && decision.allowed()
+            && !review.dry_run;
+        may_wait.then(|| self.store.wait_for(&decision.missing, now))?
+    }
+
+    /// Refuses the pod for now.
+    fn postpone(&self, review: &Review<'_>, decision: &Decision, wait: &Wait) -> HandledReview {
+        if let Some(family) = self.store.family_of(wait.reference.kind) {
+            self.metrics.count_held(family);
+        }
+        HandledReview {
+            body: admission::postpone(review, decision, &wait.message()).into(),
+            operation: review.request.operation.name(),
+            verdict: "denied",
+            reason: Reason::ReferencePending.name(),
+            is_ours: true,
+            waits_for: Some(wait.name()),
+        }
     }
 
     /// Decides until every reference is known that a lookup can find.
@@ -130,6 +168,7 @@ impl ReviewHandler {
                     looked_up.extend(new.iter().cloned());
                     let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
                     let answers = lookups.get_all(new, deadline.lookups).await;
+                    self.store.record_found(&answers);
                     snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
                     decisions += 1;
                 }
@@ -178,6 +217,7 @@ fn log(
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
+                waits_for = answer.waits_for.as_deref(),
                 codes = codes(findings),
                 micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
                 dry_run = review.dry_run,
@@ -192,3 +232,6 @@ fn log(
         line!(info, (suppressed > 0).then_some(suppressed));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 //!                  discovery ──▲
 //! ```
 //!
-//! `idle_timeout` ends watches whose connection has died, `discovery` says which API groups there are.
+//! `idle_timeout` ends watches whose connection has died, `discovery` says which API groups there are, `missing`
+//! remembers since when something is known not to exist.
 //!
 //! Readers take the current snapshot and keep it for as long as they like, without a lock. Only the kinds that
 //! families use are watched. None of them is a Secret.
@@ -13,6 +14,7 @@
 pub(super) mod apply_event;
 pub(super) mod discovery;
 mod idle_timeout;
+pub(super) mod missing;
 pub(super) mod watch;
 
 use std::collections::BTreeMap;
@@ -23,10 +25,12 @@ use arc_swap::ArcSwap;
 
 use crate::model::family::Family;
 use crate::model::kind::Kind;
-use crate::model::object::{Coverage, KindState};
+use crate::model::object::{Coverage, KindState, Object, Reference};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
 use crate::server::store::apply_event::StoreChange;
+use crate::server::store::missing::{MissingReferences, Wait};
 
 /// After this time without activity a watch is stale: two bookmarks are missing, and another connection did
 /// not help.
@@ -39,6 +43,7 @@ pub(super) struct Store {
     latest: Mutex<Snapshot>,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
     families: Vec<&'static Family>,
+    missing: MissingReferences,
     /// Whether there is no cluster to watch.
     fixed: bool,
 }
@@ -53,23 +58,24 @@ struct Watch {
 }
 
 impl Store {
-    /// A state that never changes.
+    /// A state that never changes. What it lacks will never come, so no pod waits for anything.
     pub(super) fn fixed(snapshot: Snapshot) -> Self {
-        Self::new(snapshot, true)
+        Self::new(snapshot, true, Duration::ZERO)
     }
 
-    /// A state without any objects yet, for the kinds of the families in `settings`.
-    pub(super) fn watching(settings: Settings) -> Self {
+    /// A state without any objects yet, for the kinds of the families in `settings`. Pods wait up to
+    /// `reference_grace` for what does not exist.
+    pub(super) fn watching(settings: Settings, reference_grace: Duration) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
         for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.fetched) {
             // Not watched but fetched: such an object is looked up whenever a decision needs it.
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }
-        Self::new(snapshot, false)
+        Self::new(snapshot, false, reference_grace)
     }
 
-    fn new(snapshot: Snapshot, synced: bool) -> Self {
+    fn new(snapshot: Snapshot, synced: bool, reference_grace: Duration) -> Self {
         let families = snapshot.settings.families.clone();
         let kinds = families.iter().flat_map(|family| family.watched);
         let last_activity = Instant::now();
@@ -79,6 +85,7 @@ impl Store {
             latest: Mutex::new(snapshot),
             watches: Mutex::new(watches),
             families,
+            missing: MissingReferences::new(reference_grace),
             fixed: synced,
         }
     }
@@ -110,6 +117,7 @@ impl Store {
 
     /// Applies a change from a watch.
     pub(super) fn apply(&self, kind: &'static Kind, change: StoreChange) {
+        let appeared = Appeared::of(kind, &change);
         let mut latest = lock(&self.latest);
         match change {
             StoreChange::Replace(state) => latest.set(kind, state),
@@ -119,6 +127,43 @@ impl Store {
         self.published.store(Arc::new(latest.clone()));
         drop(latest);
         self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
+        // Only now: whoever remembers it as missing from here on sees in the state that it is not.
+        self.forget_missing(appeared);
+    }
+
+    fn forget_missing(&self, appeared: Appeared) {
+        match appeared {
+            Appeared::Nothing => {}
+            _ if self.missing.is_empty() => {}
+            Appeared::One(reference) => self.missing.forget([&reference], |_| true),
+            Appeared::Any(kind) => {
+                let snapshot = self.snapshot();
+                self.missing.forget_all(|reference| reference.kind == kind && holds(&snapshot, reference));
+            }
+        }
+    }
+
+    /// What a pod has to wait for that depends on these, which were found missing.
+    pub(super) fn wait_for(&self, missing: &[Reference], now: tokio::time::Instant) -> Option<Wait> {
+        let wait = self.missing.wait_for(missing, now)?;
+        // A watch may have delivered one of them since it was looked up.
+        let snapshot = self.snapshot();
+        self.missing.forget(missing, |reference| holds(&snapshot, reference));
+        Some(wait)
+    }
+
+    /// Takes note of what a lookup found: watches deliver only some of the kinds.
+    pub(super) fn record_found(&self, answers: &[(Reference, Option<Object>)]) {
+        if !self.missing.is_empty() {
+            let found = answers.iter().filter(|(_, object)| object.is_some());
+            self.missing.forget(found.map(|(reference, _)| reference), |_| true);
+        }
+    }
+
+    /// The family whose decisions depend on the kind.
+    pub(super) fn family_of(&self, kind: &Kind) -> Option<&'static Family> {
+        let uses = |family: &&&Family| family.watched.contains(&kind) || family.fetched.contains(&kind);
+        self.families.iter().find(uses).copied()
     }
 
     /// Records that the watch of a kind is alive: what the state holds of it is current.
@@ -157,6 +202,32 @@ impl Store {
     }
 }
 
+/// What a change may bring into the state.
+enum Appeared {
+    Nothing,
+    One(Reference),
+    /// Any object of a kind.
+    Any(&'static Kind),
+}
+
+impl Appeared {
+    fn of(kind: &'static Kind, change: &StoreChange) -> Self {
+        match change {
+            StoreChange::Replace(_) => Self::Any(kind),
+            StoreChange::Insert(object) => {
+                let (namespace, name) = (object.namespace.clone(), object.name.clone());
+                Self::One(Reference { kind, namespace, name })
+            }
+            StoreChange::Remove { .. } => Self::Nothing,
+        }
+    }
+}
+
+fn holds(snapshot: &Snapshot, reference: &Reference) -> bool {
+    let Reference { kind, namespace, name } = reference;
+    StateReader::new(snapshot).peek(kind, namespace, name).is_some()
+}
+
 /// The lock, also after a panic elsewhere: every change under it is a single step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -169,7 +240,7 @@ mod tests {
 
     #[test]
     fn is_not_synced_until_every_kind_is() {
-        let store = Store::watching(Settings::default());
+        let store = Store::watching(Settings::default(), Duration::ZERO);
         let kinds = store.kinds();
         assert_eq!(store.not_synced(), kinds);
         for kind in &kinds {
@@ -181,7 +252,7 @@ mod tests {
 
     #[test]
     fn activity_alone_does_not_sync() {
-        let store = Store::watching(Settings::default());
+        let store = Store::watching(Settings::default(), Duration::ZERO);
         let kind = store.kinds()[0];
         store.record_activity(kind);
         assert!(!store.is_synced(kind));
@@ -189,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
-        let store = Store::watching(Settings::default());
+        let store = Store::watching(Settings::default(), Duration::ZERO);
         let (family, kinds) =
             store.families.iter().map(|family| (*family, family.watched)).next_back().unwrap();
         let age = |store: &Store| store.stats().iter().find(|(other, ..)| *other == family).unwrap().2;
@@ -202,6 +273,53 @@ mod tests {
         store.record_activity(kinds[0]);
         assert!(age(&store) < STALE_AFTER);
         assert!(store.stale().is_empty());
+    }
+
+    fn object(kind: &Kind, name: &str) -> Object {
+        let value = serde_json::json!({"metadata": {"name": name, "namespace": "team"}});
+        Object::read(kind, value).unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_a_watch_or_a_lookup_shows_is_no_longer_missing() {
+        let grace = Duration::from_secs(30);
+        let store = Store::watching(Settings::default(), grace);
+        let kind = store.kinds()[0];
+        let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
+        let missing = std::slice::from_ref(&reference);
+        let start = tokio::time::Instant::now();
+        let (later, waits) = (start + grace, |at| store.wait_for(missing, at).is_some());
+        let appear: [&dyn Fn(); 3] = [
+            &|| store.apply(kind, StoreChange::Insert(object(kind, "a"))),
+            &|| {
+                let mut listed = KindState::new(Coverage::Watched);
+                listed.insert(object(kind, "a"));
+                store.apply(kind, StoreChange::Replace(listed));
+            },
+            &|| store.record_found(&[(reference.clone(), Some(object(kind, "a")))]),
+        ];
+        for appear in appear {
+            assert!(waits(start));
+            assert!(!waits(later));
+            store.apply(kind, StoreChange::Insert(object(kind, "b")));
+            store.record_found(&[(reference.clone(), None)]);
+            assert!(!waits(later), "it still does not exist");
+            appear();
+            let (namespace, name) = ("team".to_owned(), "a".to_owned());
+            store.apply(kind, StoreChange::Remove { namespace, name });
+            assert!(waits(later), "it existed in between");
+            store.missing.forget_all(|_| true);
+        }
+    }
+
+    #[test]
+    fn what_came_while_it_was_looked_up_is_not_remembered_as_missing() {
+        let store = Store::watching(Settings::default(), Duration::from_secs(30));
+        let kind = store.kinds()[0];
+        store.apply(kind, StoreChange::Insert(object(kind, "a")));
+        let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
+        assert!(store.wait_for(&[reference], tokio::time::Instant::now()).is_some());
+        assert!(store.missing.is_empty());
     }
 
     #[test]

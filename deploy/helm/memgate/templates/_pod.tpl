@@ -195,6 +195,7 @@ volumes:
 {{- if not .Values.events.enabled }}
 - --no-events
 {{- end }}
+{{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
 {{- with .Values.limits }}
 {{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue) }}
 {{- end }}

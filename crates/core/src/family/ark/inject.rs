@@ -10,7 +10,9 @@ mod want;
 use std::sync::Arc;
 
 use crate::family::inject::env::{ExistingEnv, Variable};
-use crate::family::inject::{Conflict, Wanted, WantedInContainer, annotation_pointer, controller_of, merge};
+use crate::family::inject::{
+    Conflict, Wanted, WantedInContainer, annotation_pointer, controller_of, merge, references,
+};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
@@ -134,6 +136,10 @@ fn find<'s>(
             Some(Found { memory, namespace: home.to_owned(), cross_namespace })
         }
         Lookup::Absent => {
+            // A pod without a container for it would not have it when it comes.
+            if injection.unmet.is_empty() {
+                injection.missing = references([&MEMORY], home, name);
+            }
             add_unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
             None
         }
@@ -168,6 +174,9 @@ fn variables(
     let Some(address) = found.address(state) else {
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
+        if injection.unmet.is_empty() {
+            injection.missing = found.missing_service(state);
+        }
         add_unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
         return Vec::new();
     };

@@ -45,8 +45,13 @@ fn try_inject(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Result<Injection, Unmet> {
-    let found = find::find(agent_label, namespace, state)?;
-    let agent = container_named(pod, AGENT_CONTAINER).ok_or_else(|| {
+    let agent = container_named(pod, AGENT_CONTAINER);
+    let found = find::find(agent_label, namespace, state).map_err(|mut unmet| {
+        // A pod without the container would not have its memory when that comes.
+        unmet.missing.retain(|_| agent.is_some());
+        unmet
+    })?;
+    let agent = agent.ok_or_else(|| {
         let message = format!("no container named \"{AGENT_CONTAINER}\"");
         unmet(Reason::NoContainer, &POD_NO_AGENT_CONTAINER, Pointer::new("/spec/containers"), message)
     })?;

@@ -88,10 +88,11 @@ fn try_inject<'p>(
             return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
         }
         let nothing = Injection::nothing(Reason::ReferenceMissing);
-        return Err(Box::new(Injection { unmet: found.unmet, ..nothing }));
+        return Err(Box::new(Injection { unmet: found.unmet, missing: found.missing, ..nothing }));
     }
-    let pod = PodContext { pod, parts, index, container, mounts, namespace };
-    Ok(merge(want::want(pod, found, state)?, |conflict: &Conflict<'_>| {
+    let (pod, missing) =
+        (PodContext { pod, parts, index, container, mounts, namespace }, found.missing.clone());
+    let injection = merge(want::want(pod, found, state)?, |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
@@ -99,5 +100,6 @@ fn try_inject<'p>(
             format!("{} is already set and differs from {kind} {}", variable.name, quoted(name))
         });
         Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
-    }))
+    });
+    Ok(Injection { missing, ..injection })
 }

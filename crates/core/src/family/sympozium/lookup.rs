@@ -7,14 +7,20 @@ use crate::model::state_reader::StateReader;
 use super::api::ensemble::{AgentConfig, Ensemble};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
+/// The kinds of an Agent, the new one first.
+pub(super) const AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];
+
+/// The kinds of an Ensemble, the new one first.
+pub(super) const ENSEMBLES: [&Kind; 2] = [&ENSEMBLE, &ENSEMBLE_OLD];
+
 /// The Agent of this name.
 pub(super) fn agent<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
-    get_renamed([&AGENT, &AGENT_OLD], namespace, name, state)
+    get_renamed(AGENTS, namespace, name, state)
 }
 
 /// The Ensemble of this name.
 pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
-    get_renamed([&ENSEMBLE, &ENSEMBLE_OLD], namespace, name, state)
+    get_renamed(ENSEMBLES, namespace, name, state)
 }
 
 /// Where files stand for a cluster: the Ensemble among them whose controller makes the Agent of this name, and

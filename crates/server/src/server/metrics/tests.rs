@@ -52,6 +52,7 @@ fn all() -> Metrics {
     }
     for family in family::ALL {
         metrics.observe_patch(family, 1);
+        metrics.count_held(family);
         metrics.set_store(family, 1, Duration::ZERO);
     }
     for outcome in SpanOutcome::ALL {

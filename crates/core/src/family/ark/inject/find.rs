@@ -7,15 +7,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
-use crate::model::object::{Lookup, Object};
+use crate::model::object::{Lookup, Object, Reference};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::address::{Address, is_port};
-use super::super::api::{is_credential_header, resolved_address};
+use super::super::api::{SERVICE, is_credential_header, resolved_address};
 use super::super::service::{ServiceRef, port_by_name, port_by_number, ports};
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::family::inject::env::escape_references;
+use crate::family::inject::references;
 
 /// The Memory of a pod.
 #[derive(Debug)]
@@ -90,6 +91,23 @@ impl<'s> Found<'s> {
         }
         let by_given_number = || self.literal(&reference.url(port_number(reference.port?)?));
         self.resolved().or_else(by_given_number)
+    }
+
+    /// The Service that its address comes from, if that does not exist.
+    pub(super) fn missing_service(&self, state: &mut StateReader<'_>) -> Vec<Reference> {
+        let service =
+            self.memory.tree.at(&["spec", "address"]).and_then(|address| match ValueOrSource::read_address(
+                address,
+            )
+            .effective()
+            {
+                EffectiveValue::Source(source) if source.field == "serviceRef" => {
+                    ServiceRef::read(&source, &self.namespace)
+                }
+                EffectiveValue::Source(_) | EffectiveValue::Literal(_) | EffectiveValue::Nothing => None,
+            });
+        let service = service.filter(|service| service.look_up(state) == Lookup::Absent);
+        service.map(|service| references([&SERVICE], service.namespace, service.name)).unwrap_or_default()
     }
 
     /// The headers that can be injected, and those that cannot.

@@ -1,6 +1,6 @@
 //! Finds the memory of a pod: its agent's.
 
-use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
+use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::model::finding::{Code, quoted};
 use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
@@ -44,7 +44,8 @@ pub(super) fn find<'s>(
     let memory = match state.get(&dialect.memory, namespace, name) {
         Lookup::Found(memory) => memory,
         Lookup::Absent => {
-            return Err(not_found(&POD_MEMORY_NOT_FOUND, &dialect.memory, name, namespace, agent_label));
+            let kinds = [&dialect.memory];
+            return Err(not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label));
         }
         Lookup::Unknown => return Err(lookup_failed(&dialect.memory, name, agent_label)),
     };
@@ -72,19 +73,23 @@ fn find_agent<'s>(
             Lookup::Absent => {}
         }
     }
-    let newest = dialects().next().map_or(&ARKONIS.agent, |dialect| &dialect.agent);
-    Err(not_found(&POD_AGENT_NOT_FOUND, newest, agent_label.agent, namespace, agent_label))
+    let kinds: Vec<&Kind> = dialects().map(|dialect| &dialect.agent).collect();
+    Err(not_found(&POD_AGENT_NOT_FOUND, &kinds, agent_label.agent, namespace, agent_label))
 }
 
+/// The result for an object of one of these kinds, the newest first, that does not exist.
 fn not_found(
     code: &'static Code,
-    kind: &Kind,
+    kinds: &[&'static Kind],
     name: &str,
     namespace: &str,
     agent_label: &AgentLabel<'_>,
 ) -> Unmet {
-    let message = format!("{} {} not found in namespace {}", kind.kind, quoted(name), quoted(namespace));
-    unmet(Reason::ReferenceMissing, code, label_pointer(agent_label.key), message)
+    let kind = kinds.first().map_or(ARKONIS.agent.kind, |kind| kind.kind);
+    let message = format!("{kind} {} not found in namespace {}", quoted(name), quoted(namespace));
+    let mut unmet = unmet(Reason::ReferenceMissing, code, label_pointer(agent_label.key), message);
+    unmet.missing = references(kinds.iter().copied(), namespace, name);
+    unmet
 }
 
 fn lookup_failed(kind: &Kind, name: &str, agent_label: &AgentLabel<'_>) -> Unmet {

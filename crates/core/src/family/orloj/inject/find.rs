@@ -1,6 +1,6 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
-use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
+use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::family::naming::and_more;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
@@ -130,7 +130,7 @@ impl Finder<'_> {
                 let finding = ambiguous(kind, home, name, &claims, self.pointer.clone());
                 Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
             }
-            Resolved::Absent => Err(self.not_found(missing, kind.kind, name)),
+            Resolved::Absent => Err(self.not_found(missing, kind, name)),
             Resolved::Unknown => Err(self.lookup_failed(kind.kind, name)),
         }
     }
@@ -155,9 +155,11 @@ impl Finder<'_> {
         no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message)
     }
 
-    fn not_found(&self, code: &'static Code, kind: &str, name: &str) -> Unmet {
-        let message = self.message_about(name, |name| format!("{kind} {name} not found"));
-        unmet(Reason::ReferenceMissing, code, self.pointer.clone(), message)
+    fn not_found(&self, code: &'static Code, kind: &'static Kind, name: &str) -> Unmet {
+        let message = self.message_about(name, |name| format!("{} {name} not found", kind.kind));
+        let mut unmet = unmet(Reason::ReferenceMissing, code, self.pointer.clone(), message);
+        unmet.missing = references([kind], &self.identity.namespace, name);
+        unmet
     }
 
     fn lookup_failed(&self, kind: &str, name: &str) -> Unmet {

@@ -1,10 +1,10 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
-use crate::family::inject::{Unmet, label_pointer, unmet};
+use crate::family::inject::{Unmet, label_pointer, references, unmet};
 use crate::family::message::fit_names;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
-use crate::model::object::{Lookup, Object};
+use crate::model::object::{Lookup, Object, Reference};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -40,6 +40,8 @@ pub(super) struct Found<'s> {
     pub(super) config: Option<&'s str>,
     /// What is missing.
     pub(super) unmet: Vec<Finding>,
+    /// The same as references, under each kind that it could have.
+    pub(super) missing: Vec<Reference>,
 }
 
 impl Found<'_> {
@@ -71,12 +73,13 @@ pub(super) fn find<'s>(
         shared: false,
         config: agent.and_then(|agent| config_name(&agent.tree)),
         unmet: Vec::new(),
+        missing: Vec::new(),
     };
     match agent {
         Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
         None => match lookup::maker(namespace, instance, state) {
             Some((ensemble, config)) => found.add_made_agent(ensemble, config, run),
-            None => found.add_missing_agent(),
+            None => found.add_missing_agent(namespace),
         },
     }
     Ok(found)
@@ -134,6 +137,7 @@ fn find_ensemble<'s>(
         Lookup::Absent => {
             let message = fit_names([name], |[name]| format!("Ensemble {} not found", quoted(name)));
             found.unmet.push(Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message));
+            found.missing = references(lookup::ENSEMBLES, namespace, name);
         }
         Lookup::Unknown => {
             let message = not_looked_up("Ensemble", name);
@@ -161,12 +165,13 @@ impl<'s> Found<'s> {
 
 impl Found<'_> {
     /// Reports the missing Agent. Private memory needs a valid name for its Service and claim.
-    fn add_missing_agent(&mut self) {
+    fn add_missing_agent(&mut self, namespace: &str) {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
         }
         let message = fit_names([&self.instance], |[agent]| format!("Agent {} not found", quoted(agent)));
         self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
+        self.missing = references(lookup::AGENTS, namespace, &self.instance);
     }
 }
 

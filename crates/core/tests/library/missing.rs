@@ -1,0 +1,174 @@
+//! What a decision about a pod says is missing, and who made the pod: by this a server may let the pod wait.
+
+use memgate_core::model::decision::Decision;
+use memgate_core::model::reason::Reason;
+use serde_json::{Value, json};
+
+use super::pod_events::{decided, object, state};
+
+/// A pod that a Job made.
+fn pod(labels: &Value, annotations: &Value, args: &Value) -> Value {
+    let owner = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u-job", "controller": true,
+    });
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "generateName": "p-", "labels": labels, "annotations": annotations, "ownerReferences": [owner],
+        },
+        "spec": {"containers": [{"name": "agent", "args": args}]},
+    })
+}
+
+fn arkonis_pod() -> Value {
+    pod(&json!({"arkonis.dev/deployment": "scout"}), &json!({}), &json!([]))
+}
+
+fn ark_pod(memory: &str) -> Value {
+    pod(&json!({}), &json!({"memgate.dev/ark-memory": memory}), &json!([]))
+}
+
+fn orloj_pod() -> Value {
+    let args = json!(["--task-id=team/t", "--agent-name=scribe"]);
+    pod(&json!({"orloj.dev/component": "agent-job"}), &json!({}), &args)
+}
+
+fn sympozium_pod() -> Value {
+    let labels = json!({"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "triage"});
+    pod(&labels, &json!({}), &json!([]))
+}
+
+/// `Kind namespace/name` of each.
+fn missing(decision: &Decision) -> Vec<String> {
+    let name = |reference: &memgate_core::model::object::Reference| {
+        format!("{} {}/{}", reference.kind.kind, reference.namespace, reference.name)
+    };
+    decision.missing.iter().map(name).collect()
+}
+
+fn ark_memory(spec: &Value) -> Value {
+    object("ark.mckinsey.com/v1alpha1", "Memory", "notes", spec)
+}
+
+#[test]
+fn names_what_each_family_lacks() {
+    let arkonis =
+        |memory| object("arkonis.dev/v1alpha1", "ArkAgent", "scout", &json!({"memoryRef": {"name": memory}}));
+    let orloj =
+        object("orloj.dev/v1", "Agent", "scribe", &json!({"memory": {"ref": "gone", "allow": ["read"]}}));
+    let mut teamed = object("sympozium.ai/v1alpha1", "Agent", "triage", &json!({}));
+    teamed["metadata"]["labels"] = json!({"sympozium.ai/ensemble": "newsroom"});
+    let by_service = ark_memory(&json!({"address": {"valueFrom": {"serviceRef": {"name": "broker"}}}}));
+    let other_service = object("v1", "Service", "other", &json!({}));
+    let other_memory = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
+    let rows: [(&str, Value, Vec<Value>, &[&str]); 9] = [
+        (
+            "arkonis, no agent",
+            arkonis_pod(),
+            vec![],
+            &["ArkAgent team/scout", "ArkonisDeployment team/scout"],
+        ),
+        ("arkonis, no memory", arkonis_pod(), vec![arkonis("gone")], &["ArkMemory team/gone"]),
+        ("ark, no memory", ark_pod("gone"), vec![other_memory.clone()], &["Memory team/gone"]),
+        ("ark, elsewhere", ark_pod("x/gone"), vec![other_memory], &["Memory x/gone"]),
+        ("ark, no Service", ark_pod("notes"), vec![by_service, other_service], &["Service team/broker"]),
+        ("orloj, no agent", orloj_pod(), vec![], &["Agent team/scribe"]),
+        ("orloj, no memory", orloj_pod(), vec![orloj], &["Memory team/gone"]),
+        (
+            "sympozium, no agent",
+            sympozium_pod(),
+            vec![],
+            &["Agent team/triage", "SympoziumInstance team/triage"],
+        ),
+        (
+            "sympozium, no ensemble",
+            sympozium_pod(),
+            vec![teamed],
+            &["Ensemble team/newsroom", "PersonaPack team/newsroom"],
+        ),
+    ];
+    for (what, pod, objects, expected) in rows {
+        let decision = decided(&pod, &state(&objects));
+        assert_eq!(missing(&decision), expected, "{what}");
+        assert!(decision.from_controller, "{what}");
+        assert!(decision.allowed() && decision.reason != Reason::ReferencePending, "{what}");
+    }
+}
+
+#[test]
+fn nothing_is_missing_where_waiting_would_not_help() {
+    let mut opted_out = arkonis_pod();
+    opted_out["metadata"]["labels"]["memgate.dev/inject"] = json!("disabled");
+    let mut sidecar_only = arkonis_pod();
+    sidecar_only["spec"]["containers"][0]["name"] = json!("proxy");
+    let mut elsewhere = ark_pod("gone");
+    elsewhere["metadata"]["annotations"]["memgate.dev/ark-containers"] = json!("other");
+    let other_memory = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
+    let without = object("arkonis.dev/v1alpha1", "ArkAgent", "scout", &json!({}));
+    let invalid = object("arkonis.dev/v1alpha1", "ArkMemory", "notes", &json!({"backend": "redis"}));
+    let claims = json!({"memoryRef": {"name": "notes"}});
+    let agent = object("arkonis.dev/v1alpha1", "ArkAgent", "scout", &claims);
+    let orka = pod(&json!({"orka.ai/task": "t", "orka.ai/task-type": "ai"}), &json!({}), &json!([]));
+    let no_address = ark_memory(&json!({"address": {"valueFrom": {"secretKeyRef": {"name": "s"}}}}));
+    let service = object("v1", "Service", "other", &json!({}));
+    for (what, pod, objects) in [
+        ("the pod opts out", opted_out, vec![]),
+        ("arkonis: no container would have it", sidecar_only, vec![]),
+        ("ark: no container would have it", elsewhere, vec![other_memory]),
+        ("the agent claims none", arkonis_pod(), vec![without]),
+        ("the memory is invalid", arkonis_pod(), vec![agent, invalid]),
+        ("the address is incomplete", ark_pod("notes"), vec![no_address, service]),
+        ("orka needs nothing", orka, vec![]),
+    ] {
+        assert_eq!(missing(&decided(&pod, &state(&objects))), [""; 0], "{what}");
+    }
+}
+
+#[test]
+fn only_controllers_that_try_again_count() {
+    let rows = [
+        ("apps/v1", "ReplicaSet", true, true),
+        ("apps/v1", "StatefulSet", true, true),
+        ("apps/v1", "DaemonSet", true, true),
+        ("batch/v1", "Job", true, true),
+        ("batch/v1", "Job", false, false),
+        ("v1", "ReplicationController", true, false),
+        ("batch.volcano.sh/v1alpha1", "Job", true, false),
+        ("agents.x-k8s.io/v1alpha1", "Sandbox", true, false),
+    ];
+    for (api_version, kind, controller, expected) in rows {
+        let mut pod = arkonis_pod();
+        pod["metadata"]["ownerReferences"] = json!([
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "u-0"},
+            {"apiVersion": api_version, "kind": kind, "name": "w", "uid": "u-1", "controller": controller},
+        ]);
+        let decision = decided(&pod, &state(&[]));
+        assert_eq!(decision.from_controller, expected, "{api_version} {kind}");
+        assert_eq!(missing(&decision).first().map(String::as_str), Some("ArkAgent team/scout"));
+    }
+    let mut bare = arkonis_pod();
+    bare["metadata"]["ownerReferences"] = Value::Null;
+    assert!(!decided(&bare, &state(&[])).from_controller);
+}
+
+#[test]
+fn several_families_lack_what_each_of_them_lacks() {
+    let mut pod = arkonis_pod();
+    pod["metadata"]["annotations"]["memgate.dev/ark-memory"] = json!("gone");
+    let other_memory = object("ark.mckinsey.com/v1alpha1", "Memory", "other", &json!({}));
+    let decision = decided(&pod, &state(&[other_memory]));
+    let expected = ["ArkAgent team/scout", "ArkonisDeployment team/scout", "Memory team/gone"];
+    assert_eq!(missing(&decision), expected);
+    assert!(decision.from_controller);
+}
+
+#[test]
+fn a_workload_waits_for_nothing() {
+    let mut workload = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": {},
+    });
+    workload["spec"]["template"] = arkonis_pod();
+    let decision = decided(&workload, &state(&[]));
+    assert_eq!((missing(&decision).len(), decision.from_controller), (0, false));
+    assert!(!decision.findings.is_empty());
+}

@@ -1,0 +1,204 @@
+//! Pods that wait for what they refer to, against a stub of an apiserver and a paused clock.
+
+use futures::FutureExt;
+use serde_json::{Value, json};
+use tokio::time::advance;
+
+use super::*;
+use crate::decide::decide;
+use crate::family::arkonis;
+use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::object::{Coverage, KindState, Object};
+use crate::model::settings::Settings;
+use crate::server::log_rate_limiter::LogRate;
+use crate::server::store::apply_event::StoreChange;
+use crate::server::stub::{client, not_found};
+
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A handler of a cluster without any objects.
+fn handler(grace: Duration) -> ReviewHandler {
+    let store = Store::watching(Settings::default(), grace);
+    for kind in store.kinds() {
+        store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+    }
+    let (client, _) = client(|_| async { not_found() }.boxed());
+    let metrics = Arc::new(Metrics::new());
+    ReviewHandler {
+        store: Arc::new(store),
+        lookups: Some(Lookups::new(client, 4, Arc::clone(&metrics))),
+        metrics,
+        decide,
+        event_recorder: None,
+        log_limiter: LogRateLimiter::new(LogRate { burst: 100, per_second: 100 }),
+    }
+}
+
+fn put(handler: &ReviewHandler, kind: &'static Kind, name: &str, spec: &Value) {
+    let object = json!({"metadata": {"name": name, "namespace": "team"}, "spec": spec});
+    let object = Object::read(kind, object).expect("an object").expect("has a name");
+    handler.store.apply(kind, StoreChange::Insert(object));
+}
+
+fn kind(name: &str) -> &'static Kind {
+    arkonis::FAMILY.watched.iter().find(|kind| kind.kind == name).expect("is watched")
+}
+
+/// A pod of the agent "scout" that a ReplicaSet made.
+fn pod() -> Value {
+    json!({
+        "metadata": {
+            "generateName": "p-", "labels": {"arkonis.dev/deployment": "scout"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-2", "controller": true,
+            }],
+        },
+        "spec": {"containers": [{"name": "agent"}]},
+    })
+}
+
+async fn asked(handler: &ReviewHandler, phase: Phase, pod: &Value, dry_run: bool) -> Value {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "operation": "CREATE", "namespace": "team", "object": pod, "dryRun": dry_run,
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        },
+    });
+    let now = Instant::now();
+    let deadline = Deadline::new(now, Duration::from_secs(10));
+    let answer = handler.answer(phase, review.to_string().as_bytes(), now, deadline, &Trace::off()).await;
+    let answer = answer.expect("an answer");
+    let mut body: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!(body["response"]["auditAnnotations"]["reason"], answer.reason);
+    assert_eq!(body["response"]["allowed"], answer.verdict == "allowed");
+    body["response"].take()
+}
+
+async fn asked_about(handler: &ReviewHandler, pod: &Value) -> Value {
+    asked(handler, Phase::Mutate, pod, false).await
+}
+
+fn held(handler: &ReviewHandler) -> u64 {
+    let text = handler.metrics.text().expect("metrics");
+    let series = "memgate_pods_held_total{family=\"arkonis\"} ";
+    text.lines().find_map(|line| line.strip_prefix(series)?.parse().ok()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_for_its_agent_and_then_for_its_memory() {
+    let handler = handler(GRACE);
+    let refused = asked_about(&handler, &pod()).await;
+    assert_eq!(
+        refused,
+        json!({
+            "uid": "u-1", "allowed": false,
+            "status": {
+                "code": 403, "status": "Failure", "reason": "Forbidden",
+                "message": "waits for ArkAgent \"team/scout\"; it will be admitted without in 30 s",
+                "details": {"kind": "Pod"},
+            },
+            "auditAnnotations": {"reason": "reference-pending", "codes": "arkonis/pod-agent-not-found"},
+        })
+    );
+    advance(Duration::from_secs(20)).await;
+    put(&handler, kind("ArkAgent"), "scout", &json!({"memoryRef": {"name": "notes"}}));
+    let refused = asked_about(&handler, &pod()).await;
+    let message = "waits for ArkMemory \"team/notes\"; it will be admitted without in 30 s";
+    assert_eq!(refused["status"]["message"], message);
+    put(&handler, kind("ArkMemory"), "notes", &json!({"backend": "in-context"}));
+    let admitted = asked_about(&handler, &pod()).await;
+    assert_eq!(admitted["auditAnnotations"]["reason"], "injected");
+    assert_eq!(held(&handler), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_grace_time_pods_are_admitted_without() {
+    let handler = handler(GRACE);
+    put(&handler, kind("ArkAgent"), "scout", &json!({"memoryRef": {"name": "notes"}}));
+    for seconds in [30, 10] {
+        let message = asked_about(&handler, &pod()).await["status"]["message"].take();
+        assert!(message.as_str().is_some_and(|text| text.ends_with(&format!("in {seconds} s"))), "{message}");
+        advance(Duration::from_secs(20)).await;
+    }
+    for _ in 0..2 {
+        let admitted = asked_about(&handler, &pod()).await;
+        assert_eq!(admitted["allowed"], true);
+        assert_eq!(admitted["auditAnnotations"]["reason"], "reference-missing");
+        assert_eq!(admitted["warnings"].as_array().map(Vec::len), Some(1), "{admitted}");
+        advance(Duration::from_hours(24)).await;
+    }
+    put(&handler, kind("ArkMemory"), "notes", &json!({"backend": "in-context"}));
+    let (namespace, name) = ("team".to_owned(), "notes".to_owned());
+    handler.store.apply(kind("ArkMemory"), StoreChange::Remove { namespace, name });
+    assert_eq!(asked_about(&handler, &pod()).await["status"]["code"], 403, "it was there in between");
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_do_not_wait_and_let_no_time_begin() {
+    let handler = handler(GRACE);
+    let mut bare = pod();
+    bare["metadata"]["ownerReferences"].take();
+    let mut required = pod();
+    required["metadata"]["labels"]["memgate.dev/inject"] = json!("required");
+    let mut disabled = pod();
+    disabled["metadata"]["labels"]["memgate.dev/inject"] = json!("disabled");
+    let missing = "reference-missing";
+    let rows = [
+        ("bare", Phase::Mutate, &bare, false, true, missing),
+        ("dry run", Phase::Mutate, &pod(), true, true, missing),
+        ("no call for pods", Phase::Validate, &pod(), false, true, missing),
+        ("opted out", Phase::Mutate, &disabled, false, true, "opted-out"),
+        // It is refused for good, and says what is wrong.
+        ("required", Phase::Mutate, &required, false, false, missing),
+    ];
+    for (what, phase, pod, dry_run, allowed, reason) in rows {
+        let answer = asked(&handler, phase, pod, dry_run).await;
+        assert_eq!(answer["allowed"], allowed, "{what}");
+        assert_eq!(answer["auditAnnotations"]["reason"], reason, "{what}");
+        assert!(answer["status"]["code"] != 403, "{what}");
+    }
+    advance(GRACE).await;
+    let refused = asked_about(&handler, &pod()).await;
+    let message = refused["status"]["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with("in 30 s"), "{message}");
+    assert_eq!(held(&handler), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_opts_out_lets_nothing_wait() {
+    let handler = handler(GRACE);
+    let namespace = json!({"metadata": {"name": "team", "labels": {"memgate.dev/inject": "disabled"}}});
+    let namespace = Object::read(&NAMESPACE, namespace).expect("an object").expect("has a name");
+    handler.store.apply(&NAMESPACE, StoreChange::Insert(namespace));
+    assert_eq!(asked_about(&handler, &pod()).await["auditAnnotations"]["reason"], "opted-out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_grace_time_can_be_switched_off() {
+    let handler = handler(Duration::ZERO);
+    let admitted = asked_about(&handler, &pod()).await;
+    assert_eq!(admitted["auditAnnotations"]["reason"], "reference-missing");
+    assert_eq!(held(&handler), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_cluster_nothing_waits() {
+    let mut snapshot = Snapshot::default();
+    for kind in arkonis::FAMILY.watched {
+        snapshot.set(kind, KindState::new(Coverage::Complete));
+    }
+    let handler = ReviewHandler { store: Arc::new(Store::fixed(snapshot)), lookups: None, ..handler(GRACE) };
+    let admitted = asked_about(&handler, &pod()).await;
+    assert_eq!(admitted["auditAnnotations"]["reason"], "reference-missing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lookup_that_fails_is_no_reason_to_wait() {
+    let (client, _) = client(|_| async { (500, "{}".to_owned()) }.boxed());
+    let handler = handler(GRACE);
+    let lookups = Some(Lookups::new(client, 4, Arc::clone(&handler.metrics)));
+    let handler = ReviewHandler { lookups, ..handler };
+    let admitted = asked_about(&handler, &pod()).await;
+    assert_eq!(admitted["auditAnnotations"]["reason"], "reference-unknown");
+}
