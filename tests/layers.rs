@@ -6,7 +6,7 @@
 //!   ```text
 //!   main → cli → {doctor, cluster, server, offline, deploy}; doctor → cluster → {server, deploy, report};
 //!   offline → {report, casefile, manifest, admission}; server → admission;
-//!   admission → {decide, patch} → family → model; deploy → manifest; report → model
+//!   admission → decide → {patch, family} → model; deploy → manifest; report → model
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
@@ -61,8 +61,8 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("model", &[]),
     ("family", &["model"]),
     ("crd", &["model"]),
-    ("decide", &["crd", "family", "model"]),
     ("patch", &["model"]),
+    ("decide", &["patch", "crd", "family", "model"]),
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),

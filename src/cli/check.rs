@@ -1,7 +1,7 @@
 //! `memgate check`: what would be denied, and what is doubtful.
 
 use crate::cli::ExitStatus;
-use crate::cli::input::{InputArgs, note_empty};
+use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
@@ -73,7 +73,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_empty(&checked.empty, terminal);
+    note_unread(&checked.unread, "manifest", terminal);
     for title in &report.malformed {
         let title = plain(title);
         terminal.note(&format!("note: {title}: a field has the wrong type for a pod, so it was not checked"));
@@ -108,7 +108,9 @@ fn unknown_note(names: &[String]) -> Option<String> {
     // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise.
     let names: Vec<String> = names.iter().filter(|name| !name.starts_with("Namespace ")).cloned().collect();
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
-    let note = format!("note: not among the inputs, so nothing is said of it: {shown} (add it with --with)");
+    let note = format!(
+        "note: not among the inputs, so whether it is there is not known: {shown} (add it with --with)"
+    );
     (!names.is_empty()).then_some(note)
 }
 

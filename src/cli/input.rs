@@ -4,11 +4,17 @@ use std::io;
 
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
+use crate::family::naming::and_more;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::check::{Checked, check};
+use crate::offline::collect::Unread;
 use crate::offline::errors::input_error;
 use crate::offline::load::{load, load_state};
+use crate::report::{counted, plain};
+
+/// The most files named in the note about those that were not read.
+const MAX_UNREAD_IN_NOTE: usize = 5;
 
 /// What is read, checked and changed.
 #[derive(Debug, clap::Args)]
@@ -72,16 +78,22 @@ pub fn state_from_files(
     terminal: Terminal,
 ) -> anyhow::Result<Option<Snapshot>> {
     let inputs = load_state(paths, settings, &mut io::stdin().lock())?;
-    note_empty(&inputs.empty, terminal);
+    note_unread(&inputs.unread, "manifest", terminal);
     for error in &inputs.errors {
         terminal.input_error(&input_error(error));
     }
     Ok(inputs.errors.is_empty().then_some(inputs.snapshot))
 }
 
-/// Notes which directories and globs hold no manifest.
-pub fn note_empty(paths: &[String], terminal: Terminal) {
-    for path in paths {
-        terminal.note(&format!("note: no manifest (*.yaml, *.yml, *.json) in {path}"));
+/// Notes which directories and globs hold nothing of what is looked for, and which files in them look like
+/// it and were not read.
+pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
+    for path in &unread.empty {
+        terminal.note(&format!("note: no {what} (*.yaml, *.yml, *.json) in {path}"));
+    }
+    if !unread.files.is_empty() {
+        let (count, shown) =
+            (counted(unread.files.len(), "file"), and_more(&unread.files, MAX_UNREAD_IN_NOTE));
+        terminal.note(&format!("note: {count} not read: {}", plain(&shown)));
     }
 }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
 use crate::family;
 use crate::manifest::document::values;
 use crate::model::family::Family;
-use crate::model::platform_settings::MemoryMode;
+use crate::model::platform_settings::{MemoryMode, Orloj};
 use crate::model::settings::Settings;
 use crate::offline::collect::collect;
 
@@ -19,8 +19,8 @@ use crate::offline::collect::collect;
 pub struct SettingsArgs {
     /// Take choices from this YAML or JSON file; flags win over it
     ///
-    /// Its keys are families (a list), orloj.jobNamespaces (a list), and sympozium.memoryMode,
-    /// .waitImage and .memoryImage; all of them are optional.
+    /// Its keys are families (a list), orloj.jobNamespaces, .sharedSecrets and .sourceNamespaces (lists), and
+    /// sympozium.memoryMode, .waitImage and .memoryImage; all of them are optional.
     #[arg(long, value_name = "FILE", help_heading = "Settings")]
     config: Option<PathBuf>,
 
@@ -30,6 +30,19 @@ pub struct SettingsArgs {
     /// A namespace in which Orloj runs the Jobs of agents; can be repeated [default: orloj]
     #[arg(long = "orloj-job-namespace", value_name = "NAME", help_heading = "Settings")]
     orloj_job_namespaces: Vec<String>,
+
+    /// A Secret of a job namespace that any Memory may hand to pods; can be repeated [default: none]
+    ///
+    /// The name may hold * for any text and ? for one character. Pods get a shared Secret together with the
+    /// endpoint of whichever Memory names it, so share only names that are made for it.
+    #[arg(long = "orloj-shared-secret", value_name = "NAME", help_heading = "Settings")]
+    orloj_shared_secrets: Vec<String>,
+
+    /// A namespace whose objects may carry orloj.dev/target-namespace; can be repeated [default: all]
+    ///
+    /// Objects of other namespaces that carry it are ignored. An empty name means that there is none.
+    #[arg(long = "orloj-source-namespace", value_name = "NAME", help_heading = "Settings")]
+    orloj_source_namespaces: Vec<String>,
 
     /// Where the private memory of a sympozium agent runs when nobody else says so [default: auto]
     #[arg(long, value_name = "MODE", value_enum, help_heading = "Settings")]
@@ -69,6 +82,8 @@ struct File {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct OrlojFile {
     job_namespaces: Option<Vec<String>>,
+    shared_secrets: Option<Vec<String>>,
+    source_namespaces: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,10 +103,7 @@ impl SettingsArgs {
         let file = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
         let families = self.families.chosen_or(parse_families(file.families)?);
         let mut settings = Settings { families, ..Settings::default() };
-        let from_flags = (!self.orloj_job_namespaces.is_empty()).then(|| self.orloj_job_namespaces.clone());
-        if let Some(namespaces) = from_flags.or(file.orloj.job_namespaces) {
-            settings.platforms.orloj.job_namespaces = namespaces;
-        }
+        self.set_orloj(&mut settings.platforms.orloj, file.orloj)?;
         let (sympozium, file) = (&mut settings.platforms.sympozium, file.sympozium);
         if let Some(mode) = self.sympozium_memory_mode.or(file.memory_mode) {
             sympozium.memory_mode = mode.into();
@@ -107,6 +119,45 @@ impl SettingsArgs {
         }
         Ok(settings)
     }
+
+    fn set_orloj(&self, orloj: &mut Orloj, file: OrlojFile) -> anyhow::Result<()> {
+        if let Some(namespaces) = chosen(&self.orloj_job_namespaces, file.job_namespaces) {
+            orloj.job_namespaces = namespaces;
+        }
+        if let Some(patterns) = chosen(&self.orloj_shared_secrets, file.shared_secrets) {
+            let wrong = patterns.iter().find(|pattern| !is_name_pattern(pattern));
+            if let Some(wrong) = wrong {
+                bail!(
+                    "orloj.sharedSecrets: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
+                );
+            }
+            orloj.shared_secrets = patterns;
+        }
+        orloj.source_namespaces = chosen(&self.orloj_source_namespaces, file.source_namespaces);
+        Ok(())
+    }
+}
+
+/// The values of a flag that can be repeated, or else those of the file. An empty value adds nothing to a list,
+/// so that a flag can say that the list is empty.
+fn chosen(flags: &[String], file: Option<Vec<String>>) -> Option<Vec<String>> {
+    let mut values = if flags.is_empty() { file? } else { flags.to_vec() };
+    values.retain(|value| !value.is_empty());
+    Some(values)
+}
+
+/// Whether a pattern can fit the name of an object.
+fn is_name_pattern(pattern: &str) -> bool {
+    let is_name_char = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.*?".contains(&b);
+    pattern.bytes().all(is_name_char)
+}
+
+/// A flag for each of these values; one without a value where there are none.
+fn repeated(flag: &str, values: &[String]) -> Vec<String> {
+    if values.is_empty() {
+        return vec![format!("--{flag}=")];
+    }
+    values.iter().map(|value| format!("--{flag}={value}")).collect()
 }
 
 /// The flags that turn the defaults into these settings, except those about families.
@@ -114,9 +165,15 @@ impl SettingsArgs {
 pub fn flags(settings: &Settings) -> Vec<String> {
     let defaults = Settings::default();
     let mut flags = Vec::new();
-    if settings.platforms.orloj != defaults.platforms.orloj {
-        let namespaces = settings.platforms.orloj.job_namespaces.iter();
-        flags.extend(namespaces.map(|namespace| format!("--orloj-job-namespace={namespace}")));
+    let (orloj, default) = (&settings.platforms.orloj, &defaults.platforms.orloj);
+    if orloj.job_namespaces != default.job_namespaces {
+        flags.extend(repeated("orloj-job-namespace", &orloj.job_namespaces));
+    }
+    if orloj.shared_secrets != default.shared_secrets {
+        flags.extend(repeated("orloj-shared-secret", &orloj.shared_secrets));
+    }
+    if let Some(namespaces) = &orloj.source_namespaces {
+        flags.extend(repeated("orloj-source-namespace", namespaces));
     }
     let (sympozium, defaults) = (&settings.platforms.sympozium, &defaults.platforms.sympozium);
     let mode = match sympozium.memory_mode {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use crate::cli::ExitStatus;
+use crate::cli::input::note_unread;
 use crate::cli::terminal::Terminal;
 use crate::offline::cases::{CaseResult, CaseRun, run as run_cases};
 use crate::offline::errors::input_error;
@@ -56,9 +57,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     for error in &run.errors {
         terminal.input_error(&input_error(error));
     }
-    for path in &run.empty {
-        terminal.note(&format!("note: no case file (*.yaml, *.yml, *.json) in {path}"));
-    }
+    note_unread(&run.unread, "case file", terminal);
     terminal.out(text(&run.results, args.verbose).as_bytes())?;
     terminal.note(&summary(&run, args.filter.as_deref()));
     Ok(if !run.errors.is_empty() {

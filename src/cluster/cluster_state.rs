@@ -165,6 +165,16 @@ impl Installation {
         mutating.into_iter().chain(validating).flatten().collect()
     }
 
+    /// Where memgate is called, if that is outside the cluster.
+    #[must_use]
+    pub fn own_url(&self) -> Option<String> {
+        let entries = self.own_entries();
+        let by_url = entries.iter().all(|entry| entry.client.service.is_none());
+        let url = entries.into_iter().next()?.client.url?;
+        let host = url.trim_end_matches("/mutate").trim_end_matches("/validate").to_owned();
+        by_url.then_some(host)
+    }
+
     /// The labels of a namespace, with the one that every namespace has.
     #[must_use]
     pub fn labels(&self, namespace: &str) -> BTreeMap<String, String> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::admission::admit;
 use crate::cluster::cluster_state::{AgentPod, Agents};
-use crate::family::inject::INJECTED_ANNOTATION;
+use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use crate::model::decision::Decision;
 use crate::model::family::Family;
 use crate::model::kind::SECRET;
@@ -30,11 +30,11 @@ pub struct Replayed<'a> {
     pub with_memory: Value,
 }
 
-/// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
+/// Decides about every pod that goes on running. A pod that cannot be read is left out: the apiserver would
 /// not have created it.
 #[must_use]
 pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
-    pods.iter().filter(|pod| !pod.has_ended()).filter_map(|pod| replay_one(pod, snapshot)).collect()
+    pods.iter().filter(|pod| !pod.ends()).filter_map(|pod| replay_one(pod, snapshot)).collect()
 }
 
 fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
@@ -71,14 +71,16 @@ pub fn unknown_references(agents: &Agents) -> Vec<Reference> {
 /// The containers of a pod that memgate added, by the marker.
 #[must_use]
 pub fn added_containers(pod: &Value) -> Vec<&Value> {
-    let marker = marker(pod);
-    let names = marker.get("initContainers").and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<&Value> = names.collect();
+    let annotation = marker(pod);
+    let lists =
+        marker::objects(&annotation).iter().filter_map(|added| added.get("initContainers")?.as_array());
+    let names: Vec<&Value> = lists.flatten().collect();
     let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
     containers.filter(|container| container.get("name").is_some_and(|name| names.contains(&name))).collect()
 }
 
-/// The annotation in which memgate says what it added; null without one.
+/// The annotation in which memgate says what it added: an object, or a list with one for each family; null
+/// without an annotation.
 #[must_use]
 pub fn marker(pod: &Value) -> Value {
     let text = pod.pointer("/metadata/annotations").and_then(|all| all.get(INJECTED_ANNOTATION)?.as_str());
@@ -120,8 +122,10 @@ impl AgentPod {
         self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
     }
 
-    fn has_ended(&self) -> bool {
+    /// Whether it has ended or is being deleted.
+    fn ends(&self) -> bool {
         matches!(self.text("/status/phase"), "Succeeded" | "Failed")
+            || self.json.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
     }
 
     /// When it was created, in seconds since 1970.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
 use crate::cluster::replay::{Replayed, marker};
 use crate::doctor::check::Check;
-use crate::family::inject::INJECTED_ANNOTATION;
+use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use crate::model::kind::SECRET;
 use crate::model::object::Reference;
 use crate::model::reason::Reason;
@@ -112,14 +112,14 @@ fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories
     "memgate did not answer when it was created, and its webhook entry lets pods pass".to_owned()
 }
 
-/// The memory resources that the marker names.
+/// The memory resources that the marker names, of all families.
 fn memories(pod: &Value) -> Vec<String> {
-    let marker = marker(pod);
-    match marker.get("memory") {
+    let of_family = |added: &Value| match added.get("memory") {
         Some(Value::String(one)) => vec![one.clone()],
         Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => Vec::new(),
-    }
+    };
+    marker::objects(&marker(pod)).iter().flat_map(of_family).collect()
 }
 
 #[cfg(test)]
@@ -234,6 +234,10 @@ mod tests {
         for more in [
             json!({"/status/phase": "Succeeded"}),
             json!({"/metadata/labels": {"arkonis.dev/deployment": "scout", "memgate.dev/inject": "disabled"}}),
+            json!({"/metadata": {
+                "name": "scout-0", "namespace": "team-a", "creationTimestamp": LATER,
+                "labels": {"arkonis.dev/deployment": "scout"}, "deletionTimestamp": LATER,
+            }}),
         ] {
             let (status, text) = one(pod(LATER, &more), true);
             assert_eq!(status, CheckStatus::Ok, "{text}");

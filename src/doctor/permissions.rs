@@ -7,6 +7,10 @@ use crate::doctor::check::{Check, abbreviated};
 #[must_use]
 pub fn check(found: &Installation) -> Check {
     const ID: &str = "rights";
+    if let Some(url) = found.own_url() {
+        let message = format!("memgate is called at {url}: its rights cannot be seen from here");
+        return Check::unknown(ID, "", message);
+    }
     let subject = format!("ServiceAccount {}/memgate", found.namespace);
     match &found.permissions {
         Fetched::Found(Permissions { checked, denied }) if denied.is_empty() => {
@@ -25,6 +29,7 @@ pub fn check(found: &Installation) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
 
     #[test]
@@ -38,5 +43,24 @@ mod tests {
             (CheckStatus::Fail, "it lacks 1 of 9 rights: list pods")
         );
         assert_eq!(checks_of(Fetched::Unknown("you may not ask".to_owned())).status, CheckStatus::Unknown);
+    }
+
+    #[test]
+    fn the_rights_of_a_memgate_outside_the_cluster_cannot_be_seen() {
+        let entry = serde_json::json!({
+            "name": "pods.memgate.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"url": "https://memgate.example:8443/mutate"},
+        });
+        let config = serde_json::json!({"metadata": {"name": "memgate"}, "webhooks": [entry]});
+        let config = serde_json::from_value(config).expect("a configuration");
+        let denied = Permissions { checked: 98, denied: vec!["list pods".to_owned(); 98] };
+        let check = check(&Installation {
+            name: "memgate".to_owned(),
+            mutating: Fetched::Found(Listing { items: vec![config], ..Listing::default() }),
+            permissions: Fetched::Found(denied),
+            ..Installation::default()
+        });
+        assert_eq!(check.status, CheckStatus::Unknown);
+        assert!(check.message.contains("https://memgate.example:8443: its rights"), "{}", check.message);
     }
 }

@@ -13,7 +13,7 @@ use crate::doctor::check::{Check, abbreviated, unreadable};
 /// Service, Deployment and versions. A memgate that is called at a URL cannot be seen.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
-    if let Some(url) = url(found) {
+    if let Some(url) = found.own_url() {
         let message = format!("memgate is called at {url}: what runs there cannot be seen from here");
         return vec![Check::ok("service", "", message)];
     }
@@ -21,15 +21,6 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     checks.extend(deployment(found));
     checks.extend(versions(found));
     checks
-}
-
-/// The host of the first entry, if all of them have a URL.
-fn url(found: &Installation) -> Option<String> {
-    let live = found.own_entries();
-    let by_url = !live.is_empty() && live.iter().all(|entry| entry.client.service.is_none());
-    let url = live.into_iter().next()?.client.url?;
-    let host = url.trim_end_matches("/mutate").trim_end_matches("/validate").to_owned();
-    by_url.then_some(host)
 }
 
 fn service(found: &Installation) -> Vec<Check> {

@@ -12,7 +12,7 @@ use crate::casefile::read::read;
 use crate::casefile::{Case, request};
 use crate::manifest;
 use crate::manifest::document::{Document, values};
-use crate::offline::collect::collect;
+use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
 use crate::state::AddError;
 
@@ -25,8 +25,8 @@ pub struct CaseRun {
     pub filtered: usize,
     /// Files that cannot be read or are not case files.
     pub errors: Vec<manifest::error::Error>,
-    /// Directories and globs without a case file.
-    pub empty: Vec<String>,
+    /// What was passed by in directories and globs.
+    pub unread: Unread,
 }
 
 /// What came of one case.
@@ -69,7 +69,7 @@ enum CaseError {
 #[must_use]
 pub fn run(paths: &[String], filter: Option<&str>, stdin: &mut dyn Read) -> CaseRun {
     let collected = collect(paths, stdin);
-    let mut run = CaseRun { errors: collected.errors, empty: collected.empty, ..CaseRun::default() };
+    let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
     for source in collected.sources {
         for document in values(&Arc::new(source), &mut run.errors) {
             run_document(&document, filter, &mut run);

@@ -3,6 +3,7 @@
 //! A `.gitignore` has no effect: every manifest in a directory is read.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -24,12 +25,21 @@ pub struct Collected {
     pub sources: Vec<Source>,
     /// What could not be read; all other inputs are read nevertheless.
     pub errors: Vec<Error>,
-    /// The directories and globs in which no manifest was found.
-    pub empty: Vec<String>,
+    /// What was passed by.
+    pub unread: Unread,
 }
 
-/// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, except
-/// hidden ones), globs, and `-` for `stdin`.
+/// What was passed by in directories and globs.
+#[derive(Debug, Default)]
+pub struct Unread {
+    /// The directories and globs in which no manifest was found.
+    pub empty: Vec<String>,
+    /// Files that somebody could believe to be read, each with the reason: `a/.b.yaml (hidden)`.
+    pub files: Vec<String>,
+}
+
+/// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
+/// does, except hidden ones), globs, and `-` for `stdin`.
 #[must_use]
 pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
     let mut collector = Collector { collected: Collected::default(), read_files: BTreeSet::new() };
@@ -83,15 +93,22 @@ impl Collector {
     /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
     fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let mut walk = WalkBuilder::new(root);
-        walk.standard_filters(false).hidden(true).sort_by_file_path(Path::cmp);
+        walk.standard_filters(false).sort_by_file_path(Path::cmp);
+        walk.filter_entry(|entry| entry.depth() == 0 || !is_directory(entry) || !is_hidden(entry.path()));
         let mut found = false;
         for entry in walk.build() {
             match entry {
-                Ok(entry) if wanted(entry.path()) && is_file(&entry) => {
-                    found = true;
-                    self.file(entry.path());
-                }
-                Ok(_) => {}
+                Ok(entry) => match judge(&entry, wanted) {
+                    Judged::Read => {
+                        found = true;
+                        self.file(entry.path());
+                    }
+                    Judged::Unread(reason) => {
+                        let file = format!("{} ({reason})", entry.path().display());
+                        self.collected.unread.files.push(file);
+                    }
+                    Judged::Other => {}
+                },
                 Err(error) => {
                     found = true;
                     let source =
@@ -101,7 +118,7 @@ impl Collector {
             }
         }
         if !found {
-            self.collected.empty.push(input.to_owned());
+            self.collected.unread.empty.push(input.to_owned());
         }
     }
 
@@ -154,12 +171,39 @@ fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
-fn is_file(entry: &DirEntry) -> bool {
-    match entry.file_type() {
-        Some(kind) if kind.is_symlink() => fs::metadata(entry.path()).is_ok_and(|target| target.is_file()),
-        Some(kind) => kind.is_file(),
-        None => false,
+/// What a walk does with an entry.
+enum Judged {
+    Read,
+    /// It looks like a manifest, and is not read for this reason.
+    Unread(&'static str),
+    Other,
+}
+
+fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
+    let path = entry.path();
+    if is_directory(entry) {
+        return Judged::Other;
     }
+    if !wanted(path) {
+        let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
+        let misnamed = wanted(&path.with_extension(extension));
+        return if misnamed { Judged::Unread("extension not in lower case") } else { Judged::Other };
+    }
+    let is_link = entry.path_is_symlink();
+    match fs::metadata(path) {
+        _ if is_hidden(path) => Judged::Unread("hidden"),
+        Ok(target) if target.is_file() => Judged::Read,
+        Err(_) if is_link => Judged::Unread("a link to nothing"),
+        Ok(_) | Err(_) => Judged::Other,
+    }
+}
+
+fn is_directory(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir())
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn is_glob(input: &str) -> bool {
@@ -204,7 +248,7 @@ mod tests {
         (
             collected.sources.iter().map(|source| short(source.name())).collect(),
             collected.errors.iter().map(|error| short(&error.to_string())).collect(),
-            collected.empty.len(),
+            collected.unread.empty.len(),
         )
     }
 
@@ -266,6 +310,30 @@ mod tests {
         std::os::unix::fs::symlink("..data/a.yaml", root.path().join("a.yaml")).expect("link");
         std::os::unix::fs::symlink(".", root.path().join("loop")).expect("link");
         assert_eq!(found(root.path(), &[""]).0.len(), 1);
+    }
+
+    #[test]
+    fn names_what_looks_like_a_manifest_and_is_not_read() {
+        let files = ["a.yaml", "b.YAML", "c.Yml", "d.JSON", ".e.yaml", ".git/f.yaml", "g.txt", "h.TXT", ".i"];
+        let root = directory(&files);
+        for (target, link) in
+            [("nothing", "k.yaml"), ("nothing", "l"), ("a.yaml", "m.yaml"), (".git", "n.yaml")]
+        {
+            std::os::unix::fs::symlink(target, root.path().join(link)).expect("link");
+        }
+        let path = root.path().display().to_string();
+        let unread = |input: &str| -> Vec<String> {
+            let collected = collect(&[input.to_owned()], &mut io::empty());
+            collected.unread.files.iter().map(|file| file.replace(&format!("{path}/"), "")).collect()
+        };
+        let lower = "extension not in lower case";
+        let misnamed = ["b.YAML", "c.Yml", "d.JSON"].map(|file| format!("{file} ({lower})"));
+        let mut all = vec![".e.yaml (hidden)".to_owned()];
+        all.extend(misnamed);
+        all.push("k.yaml (a link to nothing)".to_owned());
+        assert_eq!(unread(&path), all);
+        assert_eq!(unread(&format!("{path}/*.txt")), [format!("h.TXT ({lower})")]);
+        assert_eq!(unread(&format!("{path}/.e.yaml")), Vec::<String>::new());
     }
 
     #[test]

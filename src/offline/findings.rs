@@ -40,12 +40,12 @@ fn findings<'r>(object: &'r CheckedObject, admitted: &'r Admitted) -> Vec<Locate
 
 fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding) -> LocatedFinding<'r> {
     let document = &object.document;
-    let pointer = object.template.join(&finding.pointer);
+    let pointer = object.in_document(&finding.pointer);
     let place = document.locate(&pointer);
     let key = place.key.filter(|_| finding.at_key && place.exact);
     let location = location(document.source(), key.unwrap_or(place.caret));
     let related = finding.related.as_ref().and_then(|(pointer, label)| {
-        let place = document.locate(&object.template.join(pointer));
+        let place = document.locate(&object.in_document(pointer));
         let location = self::location(document.source(), place.caret);
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });

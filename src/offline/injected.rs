@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::family::inject::INJECTED_ANNOTATION;
+use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use crate::manifest::document::{Document, parse};
 use crate::manifest::error::Error;
 use crate::model::pointer::Pointer;
@@ -38,22 +38,29 @@ fn describe(document: &Document) -> Option<String> {
     };
     let pod = document.value().pointer(template)?;
     let title = object_ref(document, document.namespace().unwrap_or_default()).title();
-    let mut text = format!("{}: ", plain(&title));
+    let title = plain(&title);
     let annotation = Pointer::root().key("metadata").key("annotations").key(INJECTED_ANNOTATION);
     let annotation = pod.pointer(annotation.as_str()).and_then(Value::as_str);
-    match annotation.map(serde_json::from_str) {
-        None => text.push_str("memgate added nothing\n"),
-        Some(Ok(annotation)) => write_added(&annotation, pod, &mut text),
+    let mut text = String::new();
+    match annotation.map(serde_json::from_str::<Value>) {
+        None => text = format!("{title}: memgate added nothing\n"),
+        Some(Ok(annotation)) => {
+            for added in marker::objects(&annotation) {
+                let _infallible = write!(text, "{title}: ");
+                write_added(added, pod, &mut text);
+            }
+        }
         Some(Err(_)) => {
             let _infallible = writeln!(
                 text,
-                "the annotation {INJECTED_ANNOTATION} was not written by memgate: it is no JSON"
+                "{title}: the annotation {INJECTED_ANNOTATION} was not written by memgate: it is no JSON"
             );
         }
     }
     Some(text)
 }
 
+/// What one family added.
 fn write_added(annotation: &Value, pod: &Value, text: &mut String) {
     let known = |key| plain(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _infallible = writeln!(

@@ -1,7 +1,7 @@
 //! Paths to the objects that are checked, and to the state that they are checked against.
 //!
 //! Every object of the inputs is also state for all others. A workload stands for the pod that its
-//! controller would create.
+//! controller would create, that of a StatefulSet with its claims.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,13 +13,16 @@ use thiserror::Error;
 use crate::manifest;
 use crate::manifest::document::{Document, fill_type_meta, parse, values};
 use crate::manifest::source::Source;
+use crate::model::claim_volumes::{ClaimVolumes, add_to_pod};
+use crate::model::edit::Edit;
 use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::model::workload::{self, Workload};
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
-use crate::offline::collect::collect;
+use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
 use crate::report::ObjectRef;
 use crate::state::{self, AddError};
@@ -48,8 +51,8 @@ pub struct Inputs {
     pub passed_over: BTreeMap<String, usize>,
     /// What could not be read.
     pub errors: Vec<manifest::error::Error>,
-    /// Directories and globs without a manifest.
-    pub empty: Vec<String>,
+    /// What was passed by in directories and globs.
+    pub unread: Unread,
 }
 
 /// One object to decide about.
@@ -59,6 +62,8 @@ pub struct CheckedObject {
     pub document: Document,
     /// Where in the document it stands: empty, or the pod template of a workload.
     pub template: Pointer,
+    /// The volumes that a pod of a StatefulSet has for its claims.
+    claims: ClaimVolumes,
     /// How reports name it.
     pub object_ref: ObjectRef,
     group: String,
@@ -70,6 +75,18 @@ pub struct CheckedObject {
 }
 
 impl CheckedObject {
+    /// Where a place of the object that is decided about stands in the document.
+    #[must_use]
+    pub fn in_document(&self, place: &Pointer) -> Pointer {
+        self.claims.in_workload(&self.template, place)
+    }
+
+    /// Edits of the object that is decided about as edits of the document.
+    #[must_use]
+    pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
+        self.claims.edits_in_workload(&self.template, edits)
+    }
+
     /// The request to create the object.
     #[must_use]
     pub fn request(&self) -> Request<'_> {
@@ -133,7 +150,8 @@ fn reads_stdin_once<'a>(paths: impl Iterator<Item = &'a String>) -> Result<(), E
 fn read(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<Source>> {
     let collected = collect(paths, stdin);
     inputs.errors.extend(collected.errors);
-    inputs.empty.extend(collected.empty);
+    inputs.unread.empty.extend(collected.unread.empty);
+    inputs.unread.files.extend(collected.unread.files);
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
@@ -187,15 +205,22 @@ fn add_document(document: Document, inputs: &mut Inputs) -> Result<(), Error> {
     let chosen = inputs.snapshot.settings.namespace.as_deref();
     let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
     let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
+    let mut claims = ClaimVolumes::default();
     let (group, version, kind, json) = if template.as_str().is_empty() {
         (group, document.version().to_owned(), kind, serde_json::to_string(object))
     } else {
-        (String::new(), "v1".to_owned(), "Pod".to_owned(), serde_json::to_string(&pod(object)))
+        let mut pod = pod(object);
+        if workload::find(&group, &kind).is_some_and(Workload::has_claims) {
+            let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
+            claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
+        }
+        (String::new(), "v1".to_owned(), "Pod".to_owned(), serde_json::to_string(&pod))
     };
     let json = json.map_err(Error::Object)?;
     inputs.objects.push(CheckedObject {
         document,
         template,
+        claims,
         object_ref,
         group,
         version,

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::admission::Admitted;
 use crate::manifest::error::Error;
 use crate::manifest::rewrite::{Rewritten, rewrite};
 use crate::manifest::source::Source;
-use crate::model::edit::Edit;
 use crate::offline::check::Checked;
 use crate::offline::load::CheckedObject;
 
@@ -22,14 +20,9 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Source, Rewritten)>, Error
 fn rewrite_source(source: &Arc<Source>, checked: &Checked) -> Result<Rewritten, Error> {
     let in_source = |object: &CheckedObject| Arc::ptr_eq(object.document.source(), source);
     let allowed = checked.decided.iter().filter(|(object, admitted)| in_source(object) && admitted.allowed());
-    let edits: Vec<_> =
-        allowed.map(|(object, admitted)| (&object.document, edits(object, admitted))).collect();
+    let edits: Vec<_> = allowed
+        .map(|(object, admitted)| (&object.document, object.edits_in_document(&admitted.edits)))
+        .collect();
     let edits: Vec<_> = edits.iter().map(|(document, edits)| (*document, edits.as_slice())).collect();
     rewrite(source, &edits)
-}
-
-/// The edits of one object, with pointers into its document.
-fn edits(object: &CheckedObject, admitted: &Admitted) -> Vec<Edit> {
-    let in_document = |edit: &Edit| Edit { pointer: object.template.join(&edit.pointer), ..edit.clone() };
-    admitted.edits.iter().map(in_document).collect()
 }

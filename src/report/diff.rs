@@ -62,7 +62,10 @@ pub fn write(file: &FileDiff<'_>, out: &mut impl Write) -> io::Result<()> {
 
 struct DiffLine<'d> {
     tag: ChangeTag,
+    /// The line without its end.
     text: &'d str,
+    /// Whether the line ends as on Windows.
+    has_carriage_return: bool,
     /// Where an added line comes from; empty for all others.
     origin: String,
     has_newline: bool,
@@ -76,9 +79,12 @@ fn lines<'d>(
     let changes = group.iter().flat_map(|op| diff.iter_changes(op));
     let line = |change: similar::Change<&'d str>| {
         let added = change.new_index().filter(|_| change.tag() == ChangeTag::Insert);
+        let value = change.value();
+        let text = value.strip_suffix('\n').unwrap_or(value);
         DiffLine {
             tag: change.tag(),
-            text: change.value().trim_end_matches(['\r', '\n']),
+            text: text.trim_end_matches('\r'),
+            has_carriage_return: text.ends_with('\r'),
             origin: added.map(|index| origin(index + 1, origins)).unwrap_or_default(),
             has_newline: !change.missing_newline(),
         }
@@ -131,6 +137,9 @@ fn write_line(line: &DiffLine<'_>, width: usize, out: &mut impl Write) -> io::Re
     if !line.origin.is_empty() {
         let gap = width.saturating_sub(line.text.chars().count());
         write!(out, "{:gap$}  {ORIGIN}# ← {}{ORIGIN:#}", "", plain(&line.origin))?;
+    } else if line.has_carriage_return {
+        // Without it `patch` and `git apply` do not find the line.
+        write!(out, "\r")?;
     }
     writeln!(out)?;
     if line.has_newline { Ok(()) } else { writeln!(out, "\\ No newline at end of file") }
@@ -174,6 +183,14 @@ mod tests {
     #[test]
     fn is_empty_when_nothing_changed() {
         assert_eq!(diff("a: 1\n", "a: 1\n", &[]), "");
+    }
+
+    #[test]
+    fn keeps_the_line_ends_of_windows_where_no_origin_follows() {
+        let shown = diff("a: 1\r\nc: 3\r\n", "a: 1\r\nb: 2\r\nc: 3\r\n", &[]);
+        assert!(shown.ends_with(" a: 1\r\n+b: 2\r\n c: 3\r\n"), "{shown:?}");
+        let shown = diff("a: 1\r\n", "a: 1\r\nb: 2\r\n", &[(2, from("Memory a/b", "spec"))]);
+        assert!(shown.ends_with(" a: 1\r\n+b: 2  # ← Memory a/b spec\n"), "{shown:?}");
     }
 
     #[test]

@@ -60,6 +60,7 @@ impl Installed {
         let serve = ["orloj", JOBS]
             .into_iter()
             .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
+        let serve = serve.arg("--orloj-shared-secret").arg("shared-*");
         let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let exempt = exempt_client(cluster)?;
         let installed = Self { webhook, kubeconfig, exempt };

@@ -61,6 +61,14 @@ const SAME: &[(&[&str], &[&str])] = &[
         &["inject.orloj.jobNamespaces={agents,jobs}", "inject.sympozium.memoryMode=sidecar"],
         &["--orloj-job-namespace=agents", "--orloj-job-namespace=jobs", "--sympozium-memory-mode=sidecar"],
     ),
+    (
+        &["inject.orloj.sharedSecrets={shared-*,kb-?}", "inject.orloj.sourceNamespaces={platform}"],
+        &[
+            "--orloj-shared-secret=shared-*",
+            "--orloj-shared-secret=kb-?",
+            "--orloj-source-namespace=platform",
+        ],
+    ),
     (&["image.repository=example.org/memgate", "image.tag=v1"], &["--image=example.org/memgate:v1"]),
 ];
 
@@ -75,6 +83,7 @@ const REFUSED: &[&str] = &[
     "certs.mode=magic",
     "certs.leafValidity=soon",
     "certs.tls.key=secret",
+    "inject.orloj.sharedSecrets={Shared}",
     "replicaCount=0",
     "timeouts.idle=ten",
     "networkPolicy.apiServerCIDRs={10.0.0.1}",

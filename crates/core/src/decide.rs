@@ -4,31 +4,25 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
 //! look up in [`Decision::unknown`].
 
+mod pod;
 mod preview;
 mod schema;
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
-use crate::family::{self, common};
+use crate::family;
 use crate::model::change::is_metadata_only_update;
 use crate::model::crd::Crds;
-use crate::model::decision::Decision;
-use crate::model::event::{InvolvedObject, PodEvent};
+use crate::model::decision::{Decision, FamilyShare};
 use crate::model::family::{Family, Subject};
-use crate::model::finding::{Finding, Phase, Severity, quoted};
-use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::object::{DEFAULT_NAMESPACE, Lookup, is_deleting};
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
+use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::kind::Kind;
+use crate::model::object::{DEFAULT_NAMESPACE, is_deleting};
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::view::MIRROR_POD;
 use crate::model::workload;
 
 /// Decides one request.
@@ -39,7 +33,7 @@ use crate::model::workload;
 #[must_use]
 pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.is_pod() {
-        return decide_pod(request, snapshot);
+        return pod::decide(request, snapshot);
     }
     if let Some(workload) = workload::find(&request.group, &request.kind) {
         return preview::decide(workload, request, snapshot);
@@ -50,68 +44,6 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
 }
 
-/// The value of the inject label of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InjectMode<'p> {
-    None,
-    Disabled,
-    Required,
-    Other(&'p str),
-}
-
-fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
-    match pod.label(INJECT_LABEL) {
-        None => InjectMode::None,
-        Some("disabled") => InjectMode::Disabled,
-        Some("required") => InjectMode::Required,
-        Some(other) => InjectMode::Other(other),
-    }
-}
-
-/// The namespace that a pod declares by itself, for a manifest without one.
-fn declared_namespace<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
-    // A pod's own word counts whichever families are switched on.
-    let all = family::ALL.iter().chain(families);
-    all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
-}
-
-fn decide_pod(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
-    if request.operation != Operation::Create || !request.subresource.is_empty() {
-        return Decision::pass(Reason::NotJudged);
-    }
-    match request.object {
-        Some(pod) => decide_new_pod(pod, &request.namespace, snapshot),
-        None => Decision::pass(Reason::Malformed),
-    }
-}
-
-/// Decides about a new pod; an empty `namespace` means that the request has none.
-fn decide_new_pod(pod: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
-    let pod = match Pod::parse(pod) {
-        Ok(pod) => pod,
-        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
-        Err(_) => return Decision::pass(Reason::Malformed),
-    };
-    if inject_mode(&pod) == InjectMode::Disabled {
-        return Decision::pass(Reason::OptedOut);
-    }
-    if pod.deleting() {
-        return Decision::pass(Reason::Deleting);
-    }
-    if pod.annotation(MIRROR_POD).is_some() {
-        return Decision::pass(Reason::MirrorPod);
-    }
-    let metadata_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace = first_non_empty([namespace, metadata_namespace.unwrap_or_default()]);
-    let namespace = match (namespace, &snapshot.settings.namespace) {
-        ("", None) => declared_namespace(&pod, &snapshot.settings.families).unwrap_or_default(),
-        _ => namespace,
-    };
-    let (namespace, mut state) = resolve_namespace(namespace, snapshot);
-    let decision = decide_injection(namespace, &pod, &snapshot.settings.families, &mut state);
-    Decision { unknown: state.into_unknown(), ..decision }
-}
-
 /// The namespace of an object, given the one of its request or metadata. Without that the settings
 /// decide, and without settings it is `default`; the reader then knows that it is an assumption.
 fn resolve_namespace<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str, StateReader<'n>) {
@@ -120,98 +52,6 @@ fn resolve_namespace<'n>(namespace: &'n str, snapshot: &'n Snapshot) -> (&'n str
         ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot)),
         (namespace, _) => (namespace, StateReader::new(snapshot)),
     }
-}
-
-/// The first enabled family that recognises the pod decides.
-fn decide_injection(
-    namespace: &str,
-    pod: &Pod<'_>,
-    families: &[&'static Family],
-    state: &mut StateReader<'_>,
-) -> Decision {
-    let inject_mode = inject_mode(pod);
-    let required = inject_mode == InjectMode::Required;
-    let recognised =
-        families.iter().find_map(|family| Some((*family, (family.inject)(pod, namespace, state)?)));
-    let Some((family, injection)) = recognised else {
-        let is_other_pod =
-            families.iter().any(|family| family.knows_other_pods.is_some_and(|knows| knows(pod)));
-        let refused = required && !is_other_pod;
-        return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
-    };
-    let required = required && family.honours_required;
-    // The label of a pod overrides that of its namespace.
-    let namespace_mode = if required { None } else { namespace_label(namespace, state) };
-    if namespace_mode == Some("disabled") {
-        return Decision::pass(Reason::OptedOut);
-    }
-    let mut edits = Vec::new();
-    if !injection.edits.is_empty() {
-        let marker = marker::edit(pod, family, injection.added);
-        edits = injection.edits;
-        edits.push(marker);
-    }
-    let severity = if required { Severity::Deny } else { Severity::Warn };
-    let reported = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
-    let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
-    let admitted_without = unmet.first().filter(|_| !required);
-    let event = admitted_without.and_then(|finding| {
-        let regarding = involved_object(family, pod, namespace, state)?;
-        Some(PodEvent { regarding, finding: finding.clone(), partly: !edits.is_empty() })
-    });
-    let mut findings = injection.warnings;
-    findings.extend(unmet);
-    if let InjectMode::Other(value) = inject_mode {
-        findings.push(label_unknown(family, value));
-    }
-    findings.extend(namespace_mode.map(|value| namespace_label_unknown(family, namespace, value)));
-    findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
-    let family = Some(family);
-    Decision { findings, edits, required, event, family, ..Decision::pass(injection.reason) }
-}
-
-/// The object on whose behalf the pod runs. One of another namespace is dropped: an Event about it would
-/// show that namespace to readers of this one.
-fn involved_object(
-    family: &'static Family,
-    pod: &Pod<'_>,
-    namespace: &str,
-    state: &StateReader<'_>,
-) -> Option<InvolvedObject> {
-    let object = (family.involved_object)(pod, namespace, state);
-    object.filter(|object| object.namespace == namespace)
-}
-
-/// The value of the inject label of a namespace.
-fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
-    match state.get(&NAMESPACE, "", namespace) {
-        Lookup::Found(object) => object.label(INJECT_LABEL),
-        Lookup::Absent | Lookup::Unknown => None,
-    }
-}
-
-fn label_unknown(family: &'static Family, value: &str) -> Finding {
-    let message = format!(
-        "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
-        quoted(value)
-    );
-    Finding::warn(family.inject_label_unknown, label_pointer(INJECT_LABEL), message)
-}
-
-fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str) -> Finding {
-    let message = format!(
-        "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
-        quoted(namespace),
-        quoted(value)
-    );
-    Finding::warn(family.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
-}
-
-fn not_recognised() -> Decision {
-    let message = "the pod requires its memory, but has no label by which an enabled family knows it";
-    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label_pointer(INJECT_LABEL), message)
-        .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
-    Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
 }
 
 fn decide_resource(
@@ -231,7 +71,8 @@ fn decide_resource(
         None if deleted => return Decision::pass(Reason::NotJudged),
         None => return Decision::pass(Reason::Malformed),
     };
-    if is_deleting(&object) && !deleted {
+    // On CREATE the apiserver takes the timestamp away, so there it means nothing.
+    if is_deleting(&object) && request.operation == Operation::Update {
         return Decision::pass(Reason::Deleting);
     }
     if family.validates_changes_only && is_metadata_only_update(request) {
@@ -287,8 +128,8 @@ fn decide_subject(
         (false, true) => Reason::Valid,
     };
     let unknown = state.into_unknown();
-    let family = Some(family);
-    Decision { findings, edits, unknown, family, phase: Phase::Validate, ..Decision::pass(reason) }
+    let families = vec![FamilyShare { family, edits: edits.len() }];
+    Decision { findings, edits, unknown, families, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
 /// Turns each denial that the stored object already deserves into a warning, so that a stored object can
@@ -313,13 +154,4 @@ fn ratchet(
             finding.severity = Severity::Warn;
         }
     }
-}
-
-/// Orders two pointers by position, in an object whose fields are sorted by name, as the apiserver
-/// sends them.
-fn compare_pointers(a: &Pointer, b: &Pointer) -> Ordering {
-    fn key(token: Cow<'_, str>) -> (usize, Cow<'_, str>) {
-        (token.parse().unwrap_or(0), token)
-    }
-    a.tokens().map(key).cmp(b.tokens().map(key))
 }

@@ -2,12 +2,13 @@
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`quantity`],
-//! [`url`] and the injection engine, [`inject`].
+//! [`url`], [`glob`] and the injection engine, [`inject`].
 
 pub mod ark;
 pub mod arkonis;
 pub mod codes;
 pub mod common;
+pub mod glob;
 pub mod inject;
 pub mod naming;
 pub mod orka;
@@ -24,7 +25,7 @@ use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::settings::Settings;
 
-/// Every platform. The first one that recognises a pod decides about it.
+/// Every platform, in the order in which several that know one pod add to it.
 pub static ALL: [&Family; 5] =
     [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY];
 

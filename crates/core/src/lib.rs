@@ -9,8 +9,9 @@
 //!
 //! - [`model`]: the words everything else speaks.
 //! - [`family`]: what memgate knows of each platform: its kinds, rules, defaults and injection.
-//! - [`decide`]: one request and one snapshot to one decision.
+//! - [`crd`]: what an apiserver refuses before it asks anybody, for objects that none has seen.
 //! - [`patch`]: edits as JSON patches, and the check that they apply.
+//! - [`decide`]: one request and one snapshot to one decision.
 //! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
 //! - [`manifest`]: texts of YAML or JSON to objects with places, and edits back into those texts.
 //! - [`state`]: objects of manifests as the snapshot that decisions look at.
@@ -22,9 +23,9 @@ pub mod family;
 
 pub mod crd;
 
-pub mod decide;
-
 pub mod patch;
+
+pub mod decide;
 
 pub mod admission;
 

@@ -12,6 +12,7 @@
 pub mod causes;
 pub mod cel;
 pub mod change;
+pub mod claim_volumes;
 pub mod crd;
 pub mod decision;
 pub mod duration;

@@ -31,7 +31,7 @@ fn of(home: &str, jobs: &str) -> Scene {
             "embed-small",
             json!({
                 "provider": "openai", "default_model": "text-embedding-3-small",
-                "auth": {"secretRef": secret("openai-key")},
+                "auth": {"secretRef": secret("shared-openai")},
             }),
         ),
         object(
@@ -40,7 +40,7 @@ fn of(home: &str, jobs: &str) -> Scene {
             json!({
                 "type": "vector", "provider": "pgvector",
                 "endpoint": format!("postgres://notes@pg.{home}.svc:5432/notes"),
-                "embedding_model": "embed-small", "auth": {"secretRef": secret("acme-pg")},
+                "embedding_model": "embed-small", "auth": {"secretRef": secret("shared-pg")},
             }),
         ),
         object(
@@ -67,11 +67,11 @@ fn of(home: &str, jobs: &str) -> Scene {
             literal("ORLOJ_MEMORY_PROVIDER", "pgvector"),
             literal("ORLOJ_MEMORY_TYPE", "vector"),
             literal("ORLOJ_MEMORY_ALLOW", "read,search,ingest"),
-            from("ORLOJ_MEMORY_PASSWORD", "acme-pg"),
+            from("ORLOJ_MEMORY_PASSWORD", "shared-pg"),
             literal("ORLOJ_MEMORY_DSN", &dsn),
             literal("ORLOJ_MEMORY_EMBEDDING_URL", "https://api.openai.com/v1"),
             literal("ORLOJ_MEMORY_EMBEDDING_MODEL", "text-embedding-3-small"),
-            from("ORLOJ_MEMORY_EMBEDDING_API_KEY", "openai-key"),
+            from("ORLOJ_MEMORY_EMBEDDING_API_KEY", "shared-openai"),
         ],
         init_containers: vec![],
         volumes: vec![],

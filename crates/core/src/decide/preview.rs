@@ -4,16 +4,24 @@
 //! A preview changes nothing and refuses nothing. Its findings are those of a pod made from the template,
 //! with pointers into the workload.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
 use crate::model::change::is_metadata_only_update;
+use crate::model::claim_volumes::{self, ClaimVolumes};
 use crate::model::decision::Decision;
 use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::pod;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::workload::Workload;
 
-use super::{decide_new_pod, first_non_empty};
+use super::first_non_empty;
+use super::pod::decide_new;
 
 pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
@@ -23,34 +31,50 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     let Some(Ok(parts)) = request.object.map(|object| workload.read(object)) else {
         return Decision::pass(Reason::Malformed);
     };
-    if parts.deleting {
+    if parts.deleting && request.operation == Operation::Update {
         return Decision::pass(Reason::Deleting);
     }
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
     let namespace = first_non_empty([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
-    let pod = decide_new_pod(template.get(), namespace, snapshot);
+    let (pod, claims) = pod_of_template(template, &parts.name, parts.claim_templates);
+    let pod = decide_new(&pod, namespace, snapshot);
     let template_pointer = Pointer::new(workload.template);
     Decision {
-        findings: pod.findings.into_iter().map(|finding| in_template(finding, &template_pointer)).collect(),
+        findings: pod
+            .findings
+            .into_iter()
+            .map(|finding| in_workload(finding, &template_pointer, &claims))
+            .collect(),
         unknown: pod.unknown,
         phase: Phase::Validate,
         ..Decision::pass(preview_reason(pod.reason))
     }
 }
 
-/// Moves a finding about a pod to the template at `template_pointer`.
-fn in_template(finding: Finding, template_pointer: &Pointer) -> Finding {
-    let pointer = template_pointer.join(&finding.pointer);
-    // Some messages begin with the field.
-    let message = match finding.message.strip_prefix(&finding.pointer.field()) {
-        Some(rest) if rest.starts_with(':') => format!("{}{rest}", pointer.field()),
-        _ => finding.message,
+/// The pod that is made from a template, with its claims.
+fn pod_of_template<'t>(
+    template: &'t RawValue,
+    stateful_set: &str,
+    claim_templates: Option<&RawValue>,
+) -> (Cow<'t, str>, ClaimVolumes) {
+    let claim_templates = pod::read::<Value>(claim_templates).filter(|claims| !claims.is_null());
+    let read = claim_templates.and_then(|claims| Some((claims, pod::read::<Value>(Some(template))?)));
+    let Some((claims, mut pod)) = read else {
+        return (Cow::Borrowed(template.get()), ClaimVolumes::default());
     };
+    let volumes = claim_volumes::add_to_pod(&mut pod, stateful_set, &claims);
+    (Cow::Owned(pod.to_string()), volumes)
+}
+
+/// Moves a finding about a pod to its workload, whose template is at `template_pointer`.
+fn in_workload(finding: Finding, template_pointer: &Pointer, claims: &ClaimVolumes) -> Finding {
+    let pointer = claims.in_workload(template_pointer, &finding.pointer);
+    let message = finding.message_at(&pointer);
     let message = match finding.severity {
         Severity::Warn => message,
         Severity::Deny => format!("its pods will be refused: {message}"),
     };
-    let related = finding.related.map(|(other, label)| (template_pointer.join(&other), label));
+    let related = finding.related.map(|(other, label)| (claims.in_workload(template_pointer, &other), label));
     Finding { severity: Severity::Warn, pointer, message, related, on_rewrite: false, ..finding }
 }
 
@@ -94,12 +118,13 @@ mod tests {
         let pointer = Pointer::new("/spec/hostNetwork");
         let other = Pointer::new("/spec/dnsPolicy");
         let finding = Finding::warn(&CODE, pointer.clone(), "spec.hostNetwork: is odd");
-        let moved = in_template(finding.related(other, "this"), &template_pointer);
+        let claims = ClaimVolumes::default();
+        let moved = in_workload(finding.related(other, "this"), &template_pointer, &claims);
         assert_eq!(moved.pointer.as_str(), "/spec/template/spec/hostNetwork");
         assert_eq!(moved.message, "spec.template.spec.hostNetwork: is odd");
         assert_eq!(moved.related, Some((Pointer::new("/spec/template/spec/dnsPolicy"), "this")));
-        let denial =
-            in_template(Finding::deny(&CODE, pointer, "spec.hostNetworks are odd"), &template_pointer);
+        let denial = Finding::deny(&CODE, pointer, "spec.hostNetworks are odd");
+        let denial = in_workload(denial, &template_pointer, &claims);
         assert_eq!(denial.severity, Severity::Warn);
         assert_eq!(denial.message, "its pods will be refused: spec.hostNetworks are odd");
     }

@@ -15,6 +15,7 @@ pub mod validate;
 mod endpoint;
 mod message;
 mod namespace;
+mod share;
 
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;

@@ -110,14 +110,28 @@ fn wrong_type(tree: &Tree, schema: &Schema, here: Path<'_>, codes: Codes) -> Opt
     let message = (codes.type_message)(&field_or_object(&here), expected, got);
     let finding =
         Finding::deny(codes.field_type, here.clone(), message).fingerprint_value(format!("{tree:?}"));
-    Some(match only_string_field(schema).zip(tree.text()) {
-        Some((inner, text)) => {
-            let field = here.field();
-            let last = field.rsplit('.').next().unwrap_or_default();
-            finding.help(format!("write `{last}: {{{inner}: {}}}`", quoted(text).trim_matches('"')))
-        }
+    Some(match tree.text().and_then(|text| meant_instead(&here, schema, text)) {
+        Some(meant) => finding.help(format!("write `{meant}`")),
         None => finding,
     })
+}
+
+/// What the user of a bare string meant where an object with a single string field belongs, or a list of
+/// them, as YAML.
+fn meant_instead(here: &Pointer, schema: &Schema, text: &str) -> Option<String> {
+    let (object, is_list) = match schema {
+        Schema::List(element) => (*element, true),
+        other => (other, false),
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
+    let word = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"].contains(&&*text.to_lowercase());
+    let is_plain = !word && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
+    let text = if is_plain { text.to_owned() } else { serde_json::Value::from(text).to_string() };
+    let meant = format!("{{{}: {text}}}", only_string_field(object)?);
+    let meant = if is_list { format!("[{meant}]") } else { meant };
+    let field = here.field();
+    let last = field.rsplit('.').next().unwrap_or_default();
+    Some(if last.ends_with(']') { meant } else { format!("{last}: {meant}") })
 }
 
 /// The field of an object that has a single string field, such as `{name: …}`: users write the bare string
@@ -147,4 +161,22 @@ fn unknown_field(name: &str, schema: &Schema, here: Path<'_>, codes: Codes) -> O
 fn field_or_object(pointer: &Pointer) -> String {
     let field = pointer.field();
     if field.is_empty() { "the object".to_owned() } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_was_meant_in_yaml() {
+        static REF: Schema = Schema::Object(&[Field::new("name", Schema::Text)]);
+        static LIST: Schema = Schema::List(&REF);
+        let meant = |at, schema, text| meant_instead(&Pointer::new(at), schema, text);
+        assert_eq!(meant("/spec/ref", &REF, "house-1").as_deref(), Some("ref: {name: house-1}"));
+        assert_eq!(meant("/spec/ref", &REF, "a: b").as_deref(), Some("ref: {name: \"a: b\"}"));
+        assert_eq!(meant("/spec/ref", &REF, "no").as_deref(), Some("ref: {name: \"no\"}"));
+        assert_eq!(meant("/spec/refs", &LIST, "house").as_deref(), Some("refs: [{name: house}]"));
+        assert_eq!(meant("/spec/refs/0", &REF, "house").as_deref(), Some("{name: house}"));
+        assert_eq!(meant("/spec/ref", &Schema::Text, "house"), None);
+    }
 }

@@ -12,6 +12,8 @@ pub struct Endpoint<'u> {
     pub userinfo: bool,
     /// The host without port and brackets; may be empty.
     pub host: &'u str,
+    /// Whether what follows the host is nothing, or a colon with nothing or a port behind it.
+    pub port_is_good: bool,
 }
 
 impl<'u> Endpoint<'u> {
@@ -27,14 +29,15 @@ impl<'u> Endpoint<'u> {
             Some((_, host)) => (true, host),
             None => (false, authority),
         };
-        Self { scheme, userinfo, host: without_port(host_and_port) }
+        let (host, port) = split_port(host_and_port);
+        Self { scheme, userinfo, host, port_is_good: is_port(port) }
     }
 
-    /// Whether the scheme is `http` or `https`, in any case, and there is a host.
+    /// Whether the scheme is `http` or `https`, in any case, and there is a host, with a port or without.
     #[must_use]
     pub fn is_http(&self) -> bool {
         let http = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        self.scheme.is_some_and(http) && self.has_host()
+        self.scheme.is_some_and(http) && self.has_host() && self.port_is_good
     }
 
     /// Whether there is a host without white space.
@@ -51,11 +54,20 @@ impl<'u> Endpoint<'u> {
     }
 }
 
-fn without_port(host_and_port: &str) -> &str {
+/// The host without brackets, and what follows it; a bracket that is not closed is no port.
+fn split_port(host_and_port: &str) -> (&str, &str) {
     if let Some(bracketed) = host_and_port.strip_prefix('[') {
-        return bracketed.split(']').next().unwrap_or_default();
+        return bracketed.split_once(']').unwrap_or((bracketed, "["));
     }
-    host_and_port.split(':').next().unwrap_or_default()
+    let at = host_and_port.find(':').unwrap_or(host_and_port.len());
+    host_and_port.split_at(at)
+}
+
+/// Whether this is nothing, `:` or `:` with a number from 1 to 65535.
+fn is_port(text: &str) -> bool {
+    let Some(digits) = text.strip_prefix(':') else { return text.is_empty() };
+    let number = || digits.parse::<u16>().is_ok_and(|port| port > 0);
+    digits.is_empty() || digits.bytes().all(|digit| digit.is_ascii_digit()) && number()
 }
 
 /// Parses an IPv4 address in every spelling that the C library accepts: one to four numbers, decimal,
@@ -134,6 +146,15 @@ mod tests {
             ("http://:80", false, false, ""),
             ("http://a b", false, false, "a b"),
             ("ftp://host", false, false, "host"),
+            ("http://host:", true, false, "host"),
+            ("http://host:65535/x", true, false, "host"),
+            ("http://host:http", false, false, "host"),
+            ("http://host:65536", false, false, "host"),
+            ("http://host:0", false, false, "host"),
+            ("http://host:+80", false, false, "host"),
+            ("http://host:80:81", false, false, "host"),
+            ("http://[::1]80", false, false, "::1"),
+            ("http://[::1", false, false, "::1"),
         ] {
             let endpoint = Endpoint::parse(text);
             assert_eq!(

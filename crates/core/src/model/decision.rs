@@ -23,10 +23,19 @@ pub struct Decision {
     pub unknown: Vec<Reference>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
-    /// The Event about a pod that is admitted without its memory.
-    pub event: Option<PodEvent>,
-    /// The family that decided; `None` when the object does not concern any.
-    pub family: Option<&'static Family>,
+    /// The Events about a pod that is admitted without its memory: at most one for each family.
+    pub events: Vec<PodEvent>,
+    /// The families that decided, in their order; empty when the object does not concern any.
+    pub families: Vec<FamilyShare>,
+}
+
+/// A family that decided about an object, and how much of the patch is its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FamilyShare {
+    /// The family.
+    pub family: &'static Family,
+    /// The number of its edits.
+    pub edits: usize,
 }
 
 impl Decision {
@@ -40,8 +49,8 @@ impl Decision {
             phase: Phase::Mutate,
             unknown: Vec::new(),
             required: false,
-            event: None,
-            family: None,
+            events: Vec::new(),
+            families: Vec::new(),
         }
     }
 

@@ -142,6 +142,17 @@ impl Finding {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
     }
 
+    /// The message about the same place in a workload, where the pod's field is at `pointer`: messages that
+    /// begin with the field name it from the workload's root.
+    #[must_use]
+    pub fn message_at(&self, pointer: &Pointer) -> String {
+        let field = self.pointer.field();
+        match self.message.strip_prefix(&field).filter(|_| !field.is_empty()) {
+            Some(rest) if rest.starts_with(':') => format!("{}{rest}", pointer.field()),
+            _ => self.message.clone(),
+        }
+    }
+
     /// The same finding with advice.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {

@@ -14,11 +14,16 @@ pub struct PlatformSettings {
 pub struct Orloj {
     /// The namespaces in which Orloj runs the Jobs of agents.
     pub job_namespaces: Vec<String>,
+    /// Patterns of the Secrets of those namespaces that objects of other namespaces may hand to pods.
+    pub shared_secrets: Vec<String>,
+    /// The namespaces whose objects may name another Orloj namespace; `None` for all.
+    pub source_namespaces: Option<Vec<String>>,
 }
 
 impl Default for Orloj {
     fn default() -> Self {
-        Self { job_namespaces: vec!["orloj".to_owned()] }
+        let job_namespaces = vec!["orloj".to_owned()];
+        Self { job_namespaces, shared_secrets: Vec::new(), source_namespaces: None }
     }
 }
 

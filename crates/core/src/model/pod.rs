@@ -24,8 +24,6 @@ view! {
         generate_name: Text<'a> = "generateName",
         /// The namespace; the request's counts when this is absent.
         namespace: Text<'a> = "namespace",
-        /// When the pod was asked to go; present only while it is being deleted.
-        deletion_timestamp: Text<'a> = "deletionTimestamp",
         /// The owners, unread.
         owner_references: &'a RawValue = "ownerReferences",
         /// All labels.
@@ -154,12 +152,6 @@ impl<'a> Pod<'a> {
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.as_ref()?.annotations.as_ref()?.get(key)
-    }
-
-    /// Whether the pod is being deleted.
-    #[must_use]
-    pub fn deleting(&self) -> bool {
-        self.metadata.as_ref().is_some_and(|metadata| metadata.deletion_timestamp.is_some())
     }
 
     /// The ordinary containers; none when the list is absent.

@@ -37,10 +37,14 @@ pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
 pub struct WorkloadFields<'a> {
     /// Its own namespace, if it says one.
     pub namespace: Option<Text<'a>>,
+    /// Its name; empty when the apiserver makes one.
+    pub name: Text<'a>,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// The pod template, unread; a pod without a status, to all who read pods.
     pub template: Option<&'a RawValue>,
+    /// The templates of the claims that each pod of a StatefulSet has, unread.
+    pub claim_templates: Option<&'a RawValue>,
 }
 
 view! {
@@ -58,6 +62,8 @@ view! {
     WorkloadMetadata {
         /// The namespace.
         namespace: Text<'a> = "namespace",
+        /// The name.
+        name: Text<'a> = "name",
         /// When it was asked to go.
         deletion_timestamp: Text<'a> = "deletionTimestamp",
     }
@@ -68,6 +74,8 @@ view! {
     WorkloadSpec {
         /// The pods.
         template: &'a RawValue = "template",
+        /// The claims of its pods, of a StatefulSet.
+        claim_templates: &'a RawValue = "volumeClaimTemplates",
         /// The Jobs, of a CronJob.
         job_template: JobTemplate<'a> = "jobTemplate",
     }
@@ -90,6 +98,12 @@ view! {
 }
 
 impl Workload {
+    /// Whether its pods have claims besides the volumes of the template.
+    #[must_use]
+    pub fn has_claims(&self) -> bool {
+        self.kind == "StatefulSet"
+    }
+
     /// Reads the parts of a workload of this kind.
     ///
     /// # Errors
@@ -99,8 +113,10 @@ impl Workload {
         let (metadata, spec) = (metadata.unwrap_or_default(), spec.unwrap_or_default());
         let of_job = || spec.job_template.and_then(|jobs| jobs.spec).and_then(|spec| spec.template);
         let template = if self.kind == "CronJob" { of_job() } else { spec.template };
+        let claim_templates = spec.claim_templates.filter(|_| self.has_claims());
         let deleting = metadata.deletion_timestamp.is_some();
-        Ok(WorkloadFields { namespace: metadata.namespace, deleting, template })
+        let (namespace, name) = (metadata.namespace, metadata.name.unwrap_or_default());
+        Ok(WorkloadFields { namespace, name, deleting, template, claim_templates })
     }
 }
 

@@ -5,10 +5,11 @@
 //! edit is applied, and everything else is skipped. An edit that finds no parent, or an index beyond its
 //! list, is a [`PatchError`].
 //!
-//! A pointer *into* a list, after an insert before it in the same list, may miss an element that
-//! was not kept. The check then refuses: emit inner edits first and inserts into the list last.
+//! A pointer names an element by where it is when the edit is made; the reading keeps the element that was
+//! there before the inserts of earlier edits.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -25,8 +26,8 @@ use crate::patch::PatchError;
 pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
     let pointers: Vec<Vec<Cow<'_, str>>> = edits.iter().map(|edit| edit.pointer.tokens().collect()).collect();
     let mut paths = Trie::default();
-    for tokens in &pointers {
-        paths.add(tokens);
+    for (edit, tokens) in edits.iter().zip(&pointers) {
+        paths.add(tokens, edit.op);
     }
     let mut deserializer = serde_json::Deserializer::from_str(object);
     let mut tree = SparseReader(&paths).deserialize(&mut deserializer).map_err(|_| PatchError::Unreadable)?;
@@ -36,30 +37,52 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// The tokens of all pointers, by their common starts.
+/// The tokens of all pointers, by their common starts, as the object has them before the first edit.
 #[derive(Default)]
 struct Trie<'t> {
     children: Vec<Branch<'t>>,
+    /// Where elements were inserted, if this is a list, in the order of the edits.
+    inserts: Vec<usize>,
 }
 
 struct Branch<'t> {
-    token: &'t str,
+    token: Cow<'t, str>,
     /// The token as the index of a list, if it is one.
     index: Option<usize>,
     below: Trie<'t>,
 }
 
 impl<'t> Trie<'t> {
-    fn add(&mut self, tokens: &'t [Cow<'_, str>]) {
+    fn add(&mut self, tokens: &'t [Cow<'_, str>], op: Op) {
         let Some((token, rest)) = tokens.split_first() else { return };
+        let mut token = Cow::Borrowed(token.as_ref());
+        let index = list_index(&token);
+        if let Some(index) = index.filter(|_| !rest.is_empty() && !self.inserts.is_empty()) {
+            // What an earlier edit inserted is not in the object.
+            let Some(before) = self.before_inserts(index) else { return };
+            token = Cow::Owned(before.to_string());
+        }
+        if op == Op::Add && rest.is_empty() {
+            self.inserts.extend(index);
+        }
         match self.children.iter_mut().find(|branch| branch.token == token) {
-            Some(branch) => branch.below.add(rest),
+            Some(branch) => branch.below.add(rest, op),
             None => {
                 let mut below = Self::default();
-                below.add(rest);
-                self.children.push(Branch { token, index: list_index(token), below });
+                below.add(rest, op);
+                let index = list_index(&token);
+                self.children.push(Branch { token, index, below });
             }
         }
+    }
+
+    /// Where an element was before the inserts; `None` for one that was inserted.
+    fn before_inserts(&self, index: usize) -> Option<usize> {
+        self.inserts.iter().rev().try_fold(index, |index, inserted| match index.cmp(inserted) {
+            Ordering::Less => Some(index),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(index - 1),
+        })
     }
 
     fn child(&self, token: &str) -> Option<&Self> {

@@ -4,8 +4,10 @@
 //! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
 //! fields      wrong values in every field that is read
+//! orloj_settings  what an installation of Orloj shares
 //! pod_events  which object the event of a missing memory regards
 //! properties  what must hold for any input
+//! several_families  pods that two families know
 //! ```
 //!
 //! Its cases are in `cases.rs` beside it.
@@ -15,6 +17,8 @@ mod cases;
 
 mod fields;
 mod manifest;
+mod orloj_settings;
 mod pod_events;
 mod properties;
 mod rewrite;
+mod several_families;

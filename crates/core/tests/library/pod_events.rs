@@ -35,7 +35,7 @@ fn decided(pod: &Value, state: &Snapshot) -> Decision {
 
 /// `apiVersion Kind/name uid` of the object that the Event about a pod regards, in the namespace of the pod.
 fn involved_object(pod: &Value, objects: &[Value]) -> Option<String> {
-    let regarding = decided(pod, &state(objects)).event?.regarding;
+    let regarding = decided(pod, &state(objects)).events.pop()?.regarding;
     assert_eq!(regarding.namespace, "team");
     Some(format!("{} {}/{} {}", regarding.api_version, regarding.kind, regarding.name, regarding.uid))
 }
@@ -165,7 +165,7 @@ fn the_task_is_notified_when_its_agent_is_unknown() {
     ]);
     let labels = json!({"orka.ai/task": "t", "orka.ai/task-type": "ai"});
     let pod = pod(&labels, &json!([{"name": "worker", "env": env}]));
-    let pod_event = decided(&pod, &state).event.expect("an event");
+    let pod_event = decided(&pod, &state).events.pop().expect("an event");
     assert_eq!((pod_event.regarding.kind.as_ref(), pod_event.regarding.uid.as_str()), ("Task", "u-1"));
     assert_eq!(pod_event.finding.code.name, "orka/lookup-failed");
 }
@@ -198,7 +198,7 @@ fn every_event_is_about_an_admitted_pod_of_its_own_namespace() {
         let body = request::review(&case).to_string();
         let review = admission::parse(&body).expect("a review");
         let decision = decide(&review.request, &request::state(&case).expect("a state"));
-        let Some(pod_event) = &decision.event else { continue };
+        let Some(pod_event) = decision.events.first() else { continue };
         pod_events += 1;
         let Case { name, .. } = &case;
         assert!(decision.allowed() && !decision.required && review.request.is_pod(), "{name}");

@@ -171,7 +171,7 @@ fn inserts_into_flow_lists_in_one_line_and_over_several() {
         ),
         (
             "  env: [\n    {name: A, value: a}, # first\n  ]\n",
-            "  env: [\n    {name: X, value: \"1\"},\n    {name: A, value: a},\n    {name: Z, value: \"2\"}, # first\n  ]\n",
+            "  env: [\n    {name: X, value: \"1\"},\n    {name: A, value: a}, # first\n    {name: Z, value: \"2\"},\n  ]\n",
         ),
         (
             "  env: [\n    {name: A, value: a}\n  ]\n",
@@ -183,6 +183,37 @@ fn inserts_into_flow_lists_in_one_line_and_over_several() {
             &[add("/spec/env/0", env("X", "1")), add("/spec/env/2", env("Z", "2"))],
             &format!("{HEAD}{after}"),
         );
+    }
+}
+
+#[test]
+fn a_comment_of_a_flow_entry_stays_with_it() {
+    let new = || [add("/spec/env/0", env("X", "1")), add("/spec/env/2", env("Z", "2"))];
+    for (before, edits, after) in [
+        (
+            "  env: [\n    # above\n    # A\n    {name: A, value: a} # behind\n  ]\n",
+            new().to_vec(),
+            "  env: [\n    {name: X, value: \"1\"},\n    # above\n    # A\n    {name: A, value: a}, # behind\n    \
+             {name: Z, value: \"2\"}\n  ]\n",
+        ),
+        (
+            "  env: [{name: A, value: a} # behind\n  ]\n",
+            vec![add("/spec/env/1", env("W", "1")), add("/spec/env/2", env("Z", "2"))],
+            "  env: [{name: A, value: a}, # behind\n        {name: W, value: \"1\"},\n        \
+             {name: Z, value: \"2\"}\n  ]\n",
+        ),
+        (
+            "  ref: {\n    name: a, # of a\n    port: 1, # of the port\n    path: b # of b\n  }\n",
+            vec![edit(Op::Remove, "/spec/ref/port", Written::Nothing)],
+            "  ref: {\n    name: a, # of a\n    path: b # of b\n  }\n",
+        ),
+        (
+            "  ref: {\n    name: a, # of a\n    port: 1\n  }\n",
+            vec![edit(Op::Remove, "/spec/ref/port", Written::Nothing)],
+            "  ref: {\n    name: a, # of a\n  }\n",
+        ),
+    ] {
+        check(&format!("{HEAD}{before}"), &edits, &format!("{HEAD}{after}"));
     }
 }
 

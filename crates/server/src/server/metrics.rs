@@ -116,7 +116,11 @@ impl Metrics {
             self.shed.clone(),
         );
         registry.register("panics", "Panics caught", self.panics.clone());
-        registry.register("patch_operations", "Operations in one patch", self.patch_operations.clone());
+        registry.register(
+            "patch_operations",
+            "Operations of one family in one patch",
+            self.patch_operations.clone(),
+        );
     }
 
     fn register_state(&mut self) {

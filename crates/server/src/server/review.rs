@@ -81,14 +81,15 @@ impl ReviewHandler {
         let text = str::from_utf8(body).map_err(Rejection::NotUtf8)?;
         let review = admission::parse(text).map_err(Rejection::Malformed)?;
         trace.set_review(&review);
-        let mut decision = self.decide_with_lookups(&review, deadline, trace).await?;
+        let decision = self.decide_with_lookups(&review, deadline, trace).await?;
         let span = trace.child_span("answer");
         let body = admission::respond(phase, &review, &decision)?;
         let findings = decision.findings_for(phase);
         let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
-        let family = decision.family.filter(|_| phase == Phase::Mutate && allowed);
-        if let Some(family) = family.filter(|_| !decision.edits.is_empty()) {
-            self.metrics.observe_patch(family, decision.edits.len());
+        if phase == Phase::Mutate && allowed {
+            for share in decision.families.iter().filter(|share| share.edits > 0) {
+                self.metrics.observe_patch(share.family, share.edits);
+            }
         }
         drop(span);
         let answer = HandledReview {
@@ -99,10 +100,10 @@ impl ReviewHandler {
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
         };
         log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
-        if let (Some(event_recorder), Some(notice), false) =
-            (&self.event_recorder, decision.event.take(), review.dry_run)
-        {
-            event_recorder.record(notice, Instant::now());
+        if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
+            for event in decision.events {
+                event_recorder.record(event, Instant::now());
+            }
         }
         Ok(answer)
     }

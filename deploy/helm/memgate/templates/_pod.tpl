@@ -179,6 +179,12 @@ volumes:
 {{- range .Values.inject.orloj.jobNamespaces }}
 - --orloj-job-namespace={{ . }}
 {{- end }}
+{{- range .Values.inject.orloj.sharedSecrets }}
+- --orloj-shared-secret={{ . }}
+{{- end }}
+{{- range .Values.inject.orloj.sourceNamespaces }}
+- --orloj-source-namespace={{ . }}
+{{- end }}
 {{- with .Values.inject.sympozium }}
 {{- range $flag, $value := dict "memory-image" .memoryImage "memory-mode" .memoryMode "wait-image" .waitImage }}
 {{- with $value }}

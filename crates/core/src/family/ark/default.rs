@@ -6,7 +6,7 @@
 
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
-use crate::model::object::{Lookup, Object};
+use crate::model::object::{Lookup, Object, is_deleting};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
@@ -89,7 +89,8 @@ fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
 /// Only on CREATE: a Query that already ran without a Memory did not use the default.
 fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let spec = subject.object.get("spec").filter(|spec| spec.is_object())?;
-    if subject.operation != Operation::Create || spec.get("memory").is_some() {
+    let goes = is_deleting(subject.object);
+    if subject.operation != Operation::Create || goes || spec.get("memory").is_some() {
         return None;
     }
     let DefaultMemory::Memory { name, origin } = default_memory(subject.namespace, state) else {

@@ -1,9 +1,10 @@
-//! The marker annotation: the version of memgate, and everything that it added to a pod.
+//! The marker annotation: the version of memgate, and everything that it added to a pod, by family.
 //!
 //! The apiserver calls memgate again if another webhook changed the pod after it; the annotation then
 //! keeps what the first call added.
 
 use std::borrow::Cow;
+use std::slice;
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -16,24 +17,36 @@ use crate::model::pointer::Pointer;
 use super::INJECTED_ANNOTATION;
 use crate::model::injection::Added;
 
+/// What one family added to a pod.
 #[derive(Serialize)]
 struct Marker<'a> {
-    version: &'static str,
+    version: Cow<'a, str>,
     family: &'static str,
     #[serde(flatten)]
-    added: &'a Added,
+    added: Added,
 }
 
-/// The edit that writes the marker annotation of an injection.
+/// The edit that writes the marker annotation. `families` are those that know the pod, each with what it
+/// adds; of one that adds nothing, what it added before stays. The annotation is an object, or a list of them
+/// when several families added something.
 #[must_use]
-pub fn edit(pod: &Pod<'_>, family: &Family, added: Added) -> Edit {
+pub fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> Edit {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
-    let added = match earlier.and_then(|text| read(text, family)) {
-        Some(earlier) => earlier.merged_with(added),
-        None => added,
+    let earlier_markers = earlier.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let markers = families.into_iter().filter_map(|(family, added)| {
+        let earlier = earlier_of(&earlier_markers, family);
+        match (earlier, added) {
+            (earlier, None) => earlier,
+            (None, Some(added)) => Some(current(family, added)),
+            (Some(earlier), Some(added)) => Some(current(family, earlier.added.merged_with(added))),
+        }
+    });
+    let markers: Vec<Marker<'_>> = markers.collect();
+    let text = match markers.as_slice() {
+        [one] => serde_json::to_string(one),
+        many => serde_json::to_string(many),
     };
-    let marker = Marker { version: env!("CARGO_PKG_VERSION"), family: family.name, added: &added };
-    let text = serde_json::to_string(&marker).unwrap_or_default();
+    let text = text.unwrap_or_default();
     let annotations = Pointer::new("/metadata/annotations");
     let origins =
         vec![Origin { resource: "".into(), field: "".into(), rule: "what memgate added to this pod" }];
@@ -46,17 +59,33 @@ pub fn edit(pod: &Pod<'_>, family: &Family, added: Added) -> Edit {
     Edit { op, pointer, value, origins }
 }
 
-/// Reads the annotation; `None` if it was not written for this family.
-fn read(text: &str, family: &Family) -> Option<Added> {
-    let marker: Json = serde_json::from_str(text).ok()?;
-    let ours = marker.get("family").and_then(Json::as_str) == Some(family.name);
-    ours.then(|| Added {
+fn current(family: &Family, added: Added) -> Marker<'static> {
+    Marker { version: env!("CARGO_PKG_VERSION").into(), family: family.name, added }
+}
+
+/// The objects of a marker annotation, one or a list of them.
+#[must_use]
+pub fn objects(annotation: &Json) -> &[Json] {
+    match annotation {
+        Json::Array(many) => many,
+        one => slice::from_ref(one),
+    }
+}
+
+/// What an annotation says that a family added.
+fn earlier_of<'j>(annotation: &'j Json, family: &Family) -> Option<Marker<'j>> {
+    let text = |marker: &'j Json, key| marker.get(key).and_then(Json::as_str);
+    let mut markers = objects(annotation).iter();
+    let marker = markers.find(|marker| text(marker, "family") == Some(family.name))?;
+    let added = Added {
         memory: texts(marker.get("memory")),
         env: lists(marker.get("env")),
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
         mounts: lists(marker.get("mounts")),
-    })
+    };
+    let version = text(marker, "version").unwrap_or_default().into();
+    Some(Marker { version, family: family.name, added })
 }
 
 /// The strings of a list, or the only one.
@@ -106,11 +135,16 @@ fn add_lists(all: &mut Lists, later: Lists) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::{ark, sympozium};
 
     fn text(annotation: Option<&str>, added: Added) -> String {
         let annotations = annotation.map(|text| serde_json::json!({ INJECTED_ANNOTATION: text }));
         let pod = serde_json::json!({"metadata": {"annotations": annotations}}).to_string();
-        match edit(&Pod::parse(&pod).expect("a pod"), &crate::family::sympozium::FAMILY, added).value {
+        edited(&pod, vec![(&sympozium::FAMILY, Some(added))])
+    }
+
+    fn edited(pod: &str, families: Vec<(&'static Family, Option<Added>)>) -> String {
+        match edit(&Pod::parse(pod).expect("a pod"), families).value {
             Value::Text(text) | Value::Entry(Entry(_, text)) => text,
             other => panic!("{other:?}"),
         }
@@ -145,5 +179,27 @@ mod tests {
         }
         let malformed = r#"{"family":"sympozium","memory":1,"env":{"agent":{"x":1}},"volumes":[2,null]}"#;
         assert_eq!(text(Some(malformed), added("Agent/a", &["A"])), only);
+    }
+    #[test]
+    fn lists_what_several_families_added() {
+        let of = |annotation: &str, ark_adds, sympozium_adds| {
+            let annotations = serde_json::json!({ INJECTED_ANNOTATION: annotation });
+            let pod = serde_json::json!({"metadata": {"annotations": annotations}}).to_string();
+            edited(&pod, vec![(&ark::FAMILY, ark_adds), (&sympozium::FAMILY, sympozium_adds)])
+        };
+        let both = of("", Some(added("Memory/a", &["A"])), Some(added("Agent/b", &["B"])));
+        let json = |text: &str| serde_json::from_str::<Json>(text).expect("JSON");
+        let families: Vec<Json> =
+            objects(&json(&both)).iter().map(|marker| marker["family"].clone()).collect();
+        assert_eq!(families, ["ark", "sympozium"]);
+        // A family that adds nothing the second time keeps its place and its words.
+        let later =
+            of(&both.replace(env!("CARGO_PKG_VERSION"), "0.0.1"), None, Some(added("Agent/b", &["C"])));
+        assert_eq!(json(&later)[0]["version"], "0.0.1");
+        assert_eq!(json(&later)[0]["memory"], "Memory/a");
+        assert_eq!(json(&later)[1]["env"], serde_json::json!({"agent": ["B", "C"]}));
+        let only_ark = of("", Some(added("Memory/a", &["A"])), None);
+        assert_eq!(json(&only_ark)["family"], "ark");
+        assert_eq!(of(&only_ark, None, Some(added("Agent/b", &["B"]))), both);
     }
 }

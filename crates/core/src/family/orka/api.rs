@@ -14,6 +14,8 @@ pub const ENABLED_ANNOTATION: &str = "memgate.dev/orka-memory-context";
 pub const LIMIT_ANNOTATION: &str = "memgate.dev/orka-memory-context-limit";
 /// The annotation with the maximum number of bytes.
 pub const MAX_CHARS_ANNOTATION: &str = "memgate.dev/orka-memory-context-max-chars";
+/// The annotation that switches the memory tools on or off.
+pub const TOOLS_ANNOTATION: &str = "memgate.dev/orka-memory-tools";
 
 /// The label of a pod that names its Task, made fit for a label.
 pub const TASK_LABEL: &str = "orka.ai/task";
@@ -189,6 +191,7 @@ pub static STATE_TASK: Kind = kind(
                         Field::new(ENABLED_ANNOTATION, Schema::Text),
                         Field::new(LIMIT_ANNOTATION, Schema::Text),
                         Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
+                        Field::new(TOOLS_ANNOTATION, Schema::Text),
                         Field::new(PARENT_ANNOTATION, Schema::Text),
                     ]),
                 ),
@@ -237,6 +240,7 @@ const ANNOTATED: Field = Field::new(
         Field::new(ENABLED_ANNOTATION, Schema::Text),
         Field::new(LIMIT_ANNOTATION, Schema::Text),
         Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
+        Field::new(TOOLS_ANNOTATION, Schema::Text),
     ]),
 );
 

@@ -5,7 +5,8 @@ use crate::model::finding::Code;
 
 use super::api::{AGENT, TASK};
 use super::codes::{
-    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, APPROVAL_BUILTIN, OPT_OUT_ENV, SCHEMA,
+    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ANNOTATION_TOOLS, APPROVAL_BUILTIN,
+    OPT_OUT_ENV, OPT_OUT_TOOLS_ENV, SCHEMA,
 };
 
 /// The tables of the family.
@@ -33,6 +34,12 @@ pub static TABLES: [CelTable; 2] = [
                  .filter(key, key in self.metadata.annotations)\
                  .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
             ),
+            CelVariable::new(
+                "tools",
+                "has(self.metadata.annotations) ? ['memgate.dev/orka-memory-tools']\
+                 .filter(key, key in self.metadata.annotations)\
+                 .map(key, self.metadata.annotations[key]).filter(text, size(text) <= 4096) : []",
+            ),
         ],
         rules: &[
             CelRule {
@@ -51,6 +58,11 @@ pub static TABLES: [CelTable; 2] = [
                 faults: "$max_chars.filter(text, !text.trim().matches('^([1-9][0-9]{0,2}|[1-5][0-9]{3}|6000)$'))",
                 message: "metadata.annotations[memgate.dev/orka-memory-context-max-chars]: \
                           must be an integer from 1 to 6000",
+            },
+            CelRule {
+                code: &ANNOTATION_TOOLS,
+                faults: "$tools.filter(text, !(text.trim().lowerAscii() in ['true', 'false']))",
+                message: "metadata.annotations[memgate.dev/orka-memory-tools]: must be \"true\" or \"false\"",
             },
         ],
     },
@@ -72,8 +84,11 @@ pub static TABLES: [CelTable; 2] = [
 ];
 
 /// The codes that deny and have no CEL rule.
-pub static NOT_IN_CEL: [(&Code, NotInCel); 2] =
-    [(&SCHEMA, NotInCel::Schema), (&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it"))];
+pub static NOT_IN_CEL: [(&Code, NotInCel); 3] = [
+    (&SCHEMA, NotInCel::Schema),
+    (&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it")),
+    (&OPT_OUT_TOOLS_ENV, NotInCel::NotExpressible("the Agent of the Task says it")),
+];
 
 /// Which of the family's defaults the apiserver can write.
 pub const ABOUT_DEFAULTS: &str = "there are none";

@@ -13,6 +13,8 @@ codes! { "orka";
     ANNOTATION_MAX_CHARS = "annotation-max-chars", Invalid;
     /// So few bytes that no memory fits.
     ANNOTATION_MAX_CHARS_TINY = "annotation-max-chars-tiny", Invalid;
+    /// A switch of the memory tools that is neither on nor off.
+    ANNOTATION_TOOLS = "annotation-tools", NotSupported;
     /// An annotation that memgate does not know.
     ANNOTATION_UNKNOWN = "annotation-unknown", Invalid;
     /// An annotation where there is no memory section.
@@ -31,6 +33,8 @@ codes! { "orka";
     ENV_MAX_CHARS = "env-max-chars", Invalid;
     /// A switch in a variable that looks like off and is on.
     ENV_ENABLED = "env-enabled", NotSupported;
+    /// A switch of the memory tools in a variable that looks like off and is on.
+    ENV_TOOLS = "env-tools", NotSupported;
     /// A memory variable that is never read.
     ENV_NO_EFFECT = "env-no-effect", Conflict;
     /// A memory variable that is there twice.
@@ -45,6 +49,10 @@ codes! { "orka";
     OPT_OUT_ENV = "opt-out-env", Conflict;
     /// An annotation that turns memory on although the Agent opts out.
     OPT_OUT_ANNOTATION = "opt-out-annotation", Conflict;
+    /// A variable that turns the memory tools on although the Agent opts out.
+    OPT_OUT_TOOLS_ENV = "opt-out-tools-env", Conflict;
+    /// An annotation that turns the memory tools on although the Agent opts out.
+    OPT_OUT_TOOLS_ANNOTATION = "opt-out-tools-annotation", Conflict;
     /// An Agent that does not exist.
     AGENT_MISSING = "agent-missing", NotFound;
     /// An Agent of another namespace.

@@ -1,6 +1,6 @@
 //! Injects memory settings into the worker of an AI Task.
 //!
-//! The injection adds up to three plain variables at the front of the worker's `env`, and never refuses a
+//! The injection adds up to four plain variables at the front of the worker's `env`, and never refuses a
 //! pod.
 
 mod find;

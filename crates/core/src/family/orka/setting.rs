@@ -1,14 +1,15 @@
-//! The three settings of the memory section: how annotations spell them and how the worker reads
-//! its variables.
+//! The settings of the worker, three of the memory section and one of the memory tools: how annotations spell
+//! them and how the worker reads its variables.
 
 use std::fmt;
 
 use crate::model::finding::{Code, quoted};
 use crate::model::tree::Tree;
 
-use super::api::{ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, annotation};
+use super::api::{ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, TOOLS_ANNOTATION, annotation};
 use super::codes::{
-    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ENV_ENABLED, ENV_LIMIT, ENV_MAX_CHARS,
+    ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ANNOTATION_TOOLS, ENV_ENABLED, ENV_LIMIT,
+    ENV_MAX_CHARS, ENV_TOOLS,
 };
 
 /// The size of the heading above the memories. A section of at most this size would hold no memory.
@@ -17,7 +18,7 @@ pub const SECTION_HEADER_BYTES: i64 = 165;
 /// The message about a size that only fits the heading.
 pub const NO_ROOM_MESSAGE: &str = "leaves no room for any memory (the section header alone is 165 bytes)";
 
-/// One of the three settings.
+/// One of the four settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     /// Whether the prompt has a memory section.
@@ -26,6 +27,9 @@ pub enum Setting {
     Limit,
     /// How many bytes it has at most; "chars" is what the platform calls them.
     MaxChars,
+    /// Whether the worker adds the memory tools that no list names. Workers of releases up to v0.1.3 do not know
+    /// it and add them.
+    Tools,
 }
 
 /// The value of a setting.
@@ -48,7 +52,7 @@ impl fmt::Display for SettingValue {
 
 impl Setting {
     /// Every setting, in the order in which the variables are written.
-    pub const ALL: [Self; 3] = [Self::Enabled, Self::Limit, Self::MaxChars];
+    pub const ALL: [Self; 4] = [Self::Enabled, Self::Limit, Self::MaxChars, Self::Tools];
 
     /// The annotation that sets it.
     #[must_use]
@@ -57,6 +61,7 @@ impl Setting {
             Self::Enabled => ENABLED_ANNOTATION,
             Self::Limit => LIMIT_ANNOTATION,
             Self::MaxChars => MAX_CHARS_ANNOTATION,
+            Self::Tools => TOOLS_ANNOTATION,
         }
     }
 
@@ -67,6 +72,7 @@ impl Setting {
             Self::Enabled => "ORKA_MEMORY_CONTEXT_ENABLED",
             Self::Limit => "ORKA_MEMORY_CONTEXT_LIMIT",
             Self::MaxChars => "ORKA_MEMORY_CONTEXT_MAX_CHARS",
+            Self::Tools => "ORKA_MEMORY_TOOLS_AUTO_ENABLE",
         }
     }
 
@@ -89,6 +95,7 @@ impl Setting {
             Self::Enabled => &ANNOTATION_ENABLED,
             Self::Limit => &ANNOTATION_LIMIT,
             Self::MaxChars => &ANNOTATION_MAX_CHARS,
+            Self::Tools => &ANNOTATION_TOOLS,
         }
     }
 
@@ -98,11 +105,11 @@ impl Setting {
     /// A message with the expected and the actual value.
     pub fn parse_annotation(self, text: &str) -> Result<SettingValue, String> {
         let value = match self {
-            Self::Enabled => parse_bool(text).map(SettingValue::Switch),
+            Self::Enabled | Self::Tools => parse_bool(text).map(SettingValue::Switch),
             Self::Limit | Self::MaxChars => parse_bound(text, self.max()).map(SettingValue::Bound),
         };
         value.ok_or_else(|| match self {
-            Self::Enabled => format!("must be \"true\" or \"false\", got {}", quoted(text)),
+            Self::Enabled | Self::Tools => format!("must be \"true\" or \"false\", got {}", quoted(text)),
             Self::Limit | Self::MaxChars => {
                 format!("must be an integer from 1 to {}, got {}", self.max(), quoted(text))
             }
@@ -114,7 +121,7 @@ impl Setting {
     #[must_use]
     pub fn read_literal(self, literal: &str) -> SettingValue {
         match self {
-            Self::Enabled => SettingValue::Switch(parse_bool(literal) != Some(false)),
+            Self::Enabled | Self::Tools => SettingValue::Switch(parse_bool(literal) != Some(false)),
             Self::Limit | Self::MaxChars => SettingValue::Bound(match parse_positive(literal) {
                 Some(number) => number.min(self.max()),
                 None => self.default(),
@@ -133,10 +140,12 @@ impl Setting {
             Self::Enabled => &ENV_ENABLED,
             Self::Limit => &ENV_LIMIT,
             Self::MaxChars => &ENV_MAX_CHARS,
+            Self::Tools => &ENV_TOOLS,
         };
         let text = match (self, parse_positive(literal)) {
-            (Self::Enabled, _) if parse_bool(literal).is_some() => return None,
+            (Self::Enabled | Self::Tools, _) if parse_bool(literal).is_some() => return None,
             (Self::Enabled, _) => message("does not disable memory; only \"false\" does"),
+            (Self::Tools, _) => message("does not disable the memory tools; only \"false\" does"),
             (_, None) => message(&format!("is not a positive integer; the worker uses {}", self.default())),
             (_, Some(number)) if number > self.max() => {
                 message(&format!("is above {max}; the worker uses {max}", max = self.max()))
@@ -150,7 +159,7 @@ impl Setting {
     /// The maximum in the worker; not used for a switch.
     const fn max(self) -> i64 {
         match self {
-            Self::Enabled => 0,
+            Self::Enabled | Self::Tools => 0,
             Self::Limit => 8,
             Self::MaxChars => 6000,
         }
@@ -159,17 +168,23 @@ impl Setting {
     /// The default in the worker; not used for a switch.
     const fn default(self) -> i64 {
         match self {
-            Self::Enabled => 0,
+            Self::Enabled | Self::Tools => 0,
             Self::Limit => 5,
             Self::MaxChars => 6000,
         }
     }
 }
 
-/// Whether an Agent opts out. A Task cannot override this.
+/// Whether an object switches this setting off. A Task cannot override an Agent that does.
 #[must_use]
-pub fn opts_out(agent: &Tree) -> bool {
-    annotation(agent, ENABLED_ANNOTATION).and_then(parse_bool) == Some(false)
+pub fn is_off(setting: Setting, object: &Tree) -> bool {
+    switch(setting, object) == Some(false)
+}
+
+/// How an object sets a switch, if it does so in a valid way.
+#[must_use]
+pub fn switch(setting: Setting, object: &Tree) -> Option<bool> {
+    annotation(object, setting.annotation()).and_then(parse_bool)
 }
 
 /// `true` or `false`, in any case.

@@ -25,6 +25,10 @@ codes! { "orloj";
     NAME_RESERVED = "name-reserved", Invalid;
     /// A provider that Orloj itself does not have.
     PROVIDER_UNKNOWN = "provider-unknown", NotSupported;
+    /// A provider of somebody else's without an endpoint.
+    CUSTOM_ENDPOINT_MISSING = "custom-endpoint-missing", Required;
+    /// A vector database of somebody else's without a ModelEndpoint.
+    CUSTOM_EMBEDDING_MISSING = "custom-embedding-missing", Required;
     /// A ModelEndpoint that does not exist.
     EMBEDDING_MISSING = "embedding-missing", NotFound;
     /// A ModelEndpoint that cannot make embeddings.
@@ -75,6 +79,8 @@ codes! { "orloj";
     POD_CONTAINER_MISSING = "pod-container-missing", NotFound;
     /// A pod whose label fits several Agents.
     POD_AGENT_AMBIGUOUS = "pod-agent-ambiguous", Conflict;
+    /// A pod whose Agent or memory several namespaces claim.
+    POD_AMBIGUOUS = "pod-ambiguous", Conflict;
     /// A pod whose Agent does not exist.
     POD_AGENT_MISSING = "pod-agent-missing", NotFound;
     /// A pod whose Agent is granted what does not exist.
@@ -89,6 +95,8 @@ codes! { "orloj";
     POD_ENDPOINT_WITHHELD = "pod-endpoint-withheld", Invalid;
     /// A Secret that the pod cannot reach.
     POD_SECRET_NAMESPACE = "pod-secret-namespace", NotFound;
+    /// A Secret that an object of another namespace may not hand to pods.
+    POD_SECRET_FOREIGN = "pod-secret-foreign", Invalid;
     /// A pod that says something else than its Memory.
     POD_ENV_KEPT = "pod-env-kept", Conflict;
     /// A pod whose Agent or Memory could not be looked up.

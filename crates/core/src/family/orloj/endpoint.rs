@@ -1,11 +1,15 @@
 //! Reads the endpoint of a Memory or ModelEndpoint. memgate never connects to one.
 
+mod database;
+mod password;
+
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::family::url::Endpoint;
 
-/// The port of Postgres.
-const POSTGRES_PORT: &str = "5432";
+pub(super) use self::database::database;
+pub(super) use self::password::{contains_password, password_position};
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {
@@ -104,47 +108,24 @@ pub(super) fn is_plain_http(endpoint: &str) -> bool {
     Endpoint::parse(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
 }
 
-/// Whether an endpoint holds a password in clear text.
-///
-/// A password in a Postgres URL is found even where a `/` in it, which should be written `%2F`,
-/// makes another URL of it.
-pub(super) fn contains_password(endpoint: &str) -> bool {
-    let Some((_, rest)) = endpoint.split_once("://") else { return endpoint.contains(PASSWORD_KEY) };
-    let ends: &[char] = if is_postgres(endpoint) { &['?', '#'] } else { &['/', '?', '#'] };
-    let userinfo = rest.split(ends).next().and_then(|authority| authority.rsplit_once('@'));
-    let password = userinfo.and_then(|(userinfo, _)| userinfo.split_once(':'));
-    password.is_some_and(|(_, password)| !password.is_empty()) || endpoint.contains(PASSWORD_KEY)
-}
-
-/// The key of a password in a connection string, and in the query of a URL.
-const PASSWORD_KEY: &str = "password=";
-
-/// The position at which Orloj inserts a password into a connection string, right before the first `@`;
-/// `None` if it inserts none.
-/// Source: OrlojHQ/orloj, controllers/memory_controller.go.
-pub(super) fn password_position(endpoint: &str) -> Option<usize> {
-    if !is_postgres(endpoint) || endpoint.contains(PASSWORD_KEY) {
-        return None;
+/// A text without percent-encoding, as far as it is text.
+fn percent_decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return text.into();
     }
-    let start = endpoint.find("://")? + "://".len();
-    let user = endpoint.get(start..)?.split_once('@')?.0;
-    (!user.is_empty() && !user.contains(':')).then_some(start + user.len())
-}
-
-/// Host, port and database of a Postgres URL; equal for two that mean the same tables.
-pub(super) fn database(endpoint: &str) -> Option<String> {
-    if !is_postgres(endpoint) {
-        return None;
+    let hex = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let [byte, behind @ ..] = rest {
+        let encoded = match rest {
+            [b'%', high, low, behind @ ..] => hex(*high).zip(hex(*low)).map(|digits| (digits, behind)),
+            _ => None,
+        };
+        let (byte, behind) =
+            encoded.map_or((*byte, behind), |((high, low), behind)| (high << 4 | low, behind));
+        bytes.push(byte);
+        rest = behind;
     }
-    let (_, rest) = endpoint.split_once("://")?;
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
-    let behind_host = host_and_port.rsplit_once(']').map_or(host_and_port, |(_, port)| port);
-    let port = behind_host.rsplit_once(':').map_or("", |(_, port)| port);
-    let port = if port.is_empty() { POSTGRES_PORT } else { port };
-    Some(format!("{host}:{port}/{database}"))
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 #[cfg(test)]
@@ -182,39 +163,6 @@ mod tests {
     }
 
     #[test]
-    fn finds_passwords() {
-        for (endpoint, holds) in [
-            ("postgres://u:p@h/db", true),
-            ("redis://:p@h", true),
-            ("https://u:p@h/x", true),
-            ("host=h password=p", true),
-            ("postgres://u@h/db?password=p", true),
-            ("postgres://u:a/b@h/db", true),
-            ("postgres://u:@h/db", false),
-            ("postgres://u@h:5432/db", false),
-            ("https://h:80/path@x", false),
-            ("host=h user=u", false),
-        ] {
-            assert_eq!(contains_password(endpoint), holds, "{endpoint}");
-        }
-    }
-
-    #[test]
-    fn knows_where_a_password_goes() {
-        for (endpoint, at) in [
-            ("postgres://u@h/db", Some(12)),
-            ("postgresql://user@h", Some(17)),
-            ("postgres://u:@h/db", None),
-            ("postgres://@h/db", None),
-            ("postgres://h/db", None),
-            ("postgres://u@h?password=p", None),
-            ("host=h user=u@x", None),
-        ] {
-            assert_eq!(password_position(endpoint), at, "{endpoint}");
-        }
-    }
-
-    #[test]
     fn knows_what_stays_in_the_cluster() {
         for (endpoint, stays) in [
             ("http://kb", true),
@@ -234,13 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn compares_databases() {
-        let one = database("postgres://a@Db.svc/notes?sslmode=off");
-        assert_eq!(one.as_deref(), Some("db.svc:5432/notes"));
-        for other in ["postgresql://b:x@db.svc:5432/notes", "postgres://db.svc./notes#x"] {
-            assert_eq!(database(other), one, "{other}");
+    fn decodes_percent_signs() {
+        for (text, decoded) in [("a", "a"), ("%41%2f", "A/"), ("%4", "%4"), ("%zz%%41", "%zz%A"), ("%", "%")]
+        {
+            assert_eq!(percent_decoded(text), decoded, "{text}");
         }
-        assert_eq!(database("postgres://u@[::1]:6000/x").as_deref(), Some("::1:6000/x"));
-        assert_eq!(database("host=db dbname=notes"), None);
     }
 }

@@ -19,15 +19,22 @@ pub(super) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str
 pub(super) fn fit_message(message: impl Fn(usize) -> String) -> String {
     /// Shorter names would not be recognisable.
     const MIN_NAME_CHARS: usize = 8;
-    let mut limit = MAX_NAME_CHARS;
-    loop {
-        let text = message(limit);
-        let excess = text.chars().count().saturating_sub(MAX_MESSAGE_CHARS);
-        if excess == 0 || limit <= MIN_NAME_CHARS {
-            return text;
-        }
-        limit = (limit - 1).max(MIN_NAME_CHARS);
+    let fits = |text: &str| text.chars().count() <= MAX_MESSAGE_CHARS;
+    let whole = message(MAX_NAME_CHARS);
+    if fits(&whole) {
+        return whole;
     }
+    // With a larger limit a message is never shorter.
+    let (mut best, mut too_long) = (MIN_NAME_CHARS, MAX_NAME_CHARS);
+    while too_long - best > 1 {
+        let limit = best.midpoint(too_long);
+        if fits(&message(limit)) {
+            best = limit;
+        } else {
+            too_long = limit;
+        }
+    }
+    message(best)
 }
 
 /// The first characters of a name, and an ellipsis where there were more; control characters as

@@ -2,12 +2,15 @@
 //!
 //! Orloj keeps its resources in a store with its own namespaces. The annotation of an object names its Orloj
 //! namespace; without one it is the Kubernetes namespace. So two objects can have the same name there.
+//! Whoever may create objects anywhere can claim a name in any Orloj namespace with the annotation, so a pod
+//! gets what a single namespace claims, or what lives in the Kubernetes namespace of that very name.
 
 use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
+use crate::model::platform_settings::Orloj;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
@@ -37,22 +40,64 @@ pub(super) fn object_namespace(object: &Object) -> &str {
     effective(&object.tree, &object.namespace)
 }
 
-/// The object of this name in an Orloj namespace. Of several, the one without the annotation, or
-/// else that of the smallest Kubernetes namespace.
+/// Whether an object of the state counts as one of an Orloj namespace.
+pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
+    object_namespace(object) == namespace && !is_ignored(&object.tree, &object.namespace, settings)
+}
+
+/// Whether an object leads into another Orloj namespace from one in which the settings do not allow that.
+pub(super) fn is_ignored(object: &Tree, kubernetes: &str, settings: &Orloj) -> bool {
+    let leads_elsewhere = annotated(object).is_some_and(|namespace| namespace != or_default(kubernetes));
+    let allowed = |sources: &Vec<String>| sources.iter().any(|source| source == kubernetes);
+    leads_elsewhere && !settings.source_namespaces.as_ref().is_none_or(allowed)
+}
+
+/// What a name in an Orloj namespace leads to.
+pub(super) enum Resolved<'s> {
+    /// One object.
+    Found(&'s Object),
+    /// Objects of several Kubernetes namespaces, by namespace, none of which is at home there.
+    Ambiguous(Vec<&'s Object>),
+    /// It does not exist.
+    Absent,
+    /// It is not known whether it exists.
+    Unknown,
+}
+
+/// Looks a name up, for a pod.
+pub(super) fn resolve<'s>(
+    kind: &'static Kind,
+    namespace: &str,
+    name: &str,
+    state: &mut StateReader<'s>,
+) -> Resolved<'s> {
+    let at_home = state.get(kind, namespace, name);
+    let settings = &state.settings().orloj;
+    let mut here = state.named(kind, name);
+    here.retain(|object| is_in(object, namespace, settings));
+    if let Some(object) = here.iter().find(|object| or_default(&object.namespace) == namespace) {
+        return Resolved::Found(object);
+    }
+    match (here.as_slice(), at_home) {
+        ([object], _) => Resolved::Found(object),
+        ([], Lookup::Unknown) => Resolved::Unknown,
+        ([], Lookup::Found(_) | Lookup::Absent) => Resolved::Absent,
+        _ => Resolved::Ambiguous(here),
+    }
+}
+
+/// Looks a name up, for a warning about an object that refers to it: of several the first.
 pub(super) fn find<'s>(
     kind: &'static Kind,
     namespace: &str,
     name: &str,
     state: &mut StateReader<'s>,
 ) -> Lookup<'s> {
-    let at_home = state.get(kind, namespace, name);
-    let mut here = state.named(kind, name);
-    here.retain(|object| object_namespace(object) == namespace);
-    let first = here.into_iter().min_by_key(|object| (annotated(&object.tree).is_some(), &object.namespace));
-    match (first, at_home) {
-        (Some(object), _) => Lookup::Found(object),
-        (None, Lookup::Unknown) => Lookup::Unknown,
-        (None, Lookup::Found(_) | Lookup::Absent) => Lookup::Absent,
+    match resolve(kind, namespace, name, state) {
+        Resolved::Found(object) => Lookup::Found(object),
+        Resolved::Ambiguous(claims) => claims.first().map_or(Lookup::Absent, |first| Lookup::Found(first)),
+        Resolved::Absent => Lookup::Absent,
+        Resolved::Unknown => Lookup::Unknown,
     }
 }
 
@@ -64,11 +109,14 @@ pub(super) fn suggestion(
     name: &str,
     state: &mut StateReader<'_>,
 ) -> Option<String> {
-    let here = state.everywhere(kind).filter(|object| object_namespace(object) == namespace);
+    let settings = &state.settings().orloj;
+    let here = state.everywhere(kind).filter(|object| is_in(object, namespace, settings));
     if let Some(candidate) = nearest(name, here.map(|object| object.name.as_str())) {
         return Some(format!("did you mean \"{candidate}\"?"));
     }
-    let elsewhere = state.named(kind, name).into_iter().map(object_namespace).min()?;
+    let mut elsewhere = state.named(kind, name);
+    elsewhere.retain(|object| !is_ignored(&object.tree, &object.namespace, settings));
+    let elsewhere = elsewhere.into_iter().map(object_namespace).min()?;
     Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
 }
 

@@ -13,6 +13,7 @@ use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::object::is_deleting;
+use crate::model::platform_settings::Orloj;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
@@ -21,6 +22,7 @@ use crate::model::violation;
 
 use super::api::{self, AGENT, MEMORY, text};
 use super::codes::{NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD};
+use super::endpoint::contains_password;
 use super::message::fit_names;
 use super::namespace;
 
@@ -46,7 +48,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     // The apiserver drops the status of whatever is written, before it looks at its types.
     findings.retain(|finding| !Pointer::new("/status").holds(&finding.pointer));
     findings.extend(name_reserved(subject));
-    findings.extend(target_namespace(subject));
+    findings.extend(target_namespace(subject, &state.settings().orloj));
     if *subject.kind == MEMORY {
         findings.extend(memory::findings(subject.object));
         findings.extend(advice::findings(subject, state));
@@ -56,12 +58,27 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         findings.extend(model_endpoint::findings(subject.object));
     }
     let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
+    hide_passwords(&mut findings, subject.object);
     if let Some(old) = subject.old {
         findings.retain(|finding| {
             finding.severity == Severity::Deny || concerns_change(finding, subject.object, old)
         });
     }
     findings
+}
+
+/// Keeps reports from showing a field in which there is a password, whatever is wrong with the field.
+fn hide_passwords(findings: &mut [Finding], object: &Tree) {
+    for field in ["endpoint", "base_url"] {
+        if text(object, &["spec", field]).is_some_and(contains_password) {
+            let field = Pointer::new("/spec").key(field);
+            let shows = |finding: &Finding| {
+                finding.pointer == field
+                    || finding.related.as_ref().is_some_and(|(related, _)| *related == field)
+            };
+            findings.iter_mut().filter(|finding| shows(finding)).for_each(|finding| finding.sensitive = true);
+        }
+    }
 }
 
 /// Whether a warning concerns what an UPDATE changes. The operator updates each object right after its
@@ -86,12 +103,19 @@ fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
     reserved.then(|| Finding::deny(&NAME_RESERVED, Pointer::new("/metadata/name"), message()))
 }
 
-fn target_namespace(subject: &Subject<'_>) -> Option<Finding> {
+fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> {
     let target = namespace::annotated(subject.object).filter(|target| *target != subject.namespace)?;
     let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
+    // Orloj reads it all the same.
+    let ignored = namespace::is_ignored(subject.object, subject.namespace, settings);
+    let note = if ignored { "; memgate ignores it" } else { "" };
     let message = fit_names([target], |[target]| {
-        format!("{} writes into Orloj namespace {}", api::TARGET_NAMESPACE, quoted(target))
+        format!("{} writes into Orloj namespace {}{note}", api::TARGET_NAMESPACE, quoted(target))
     });
+    if ignored {
+        let help = "only namespaces of orloj.sourceNamespaces may use the annotation";
+        return Some(Finding::warn(&TARGET_NAMESPACE, pointer, message).help(help));
+    }
     Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
 }
 

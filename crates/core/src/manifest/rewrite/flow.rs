@@ -1,6 +1,6 @@
 //! Changes in flow collections, which all of JSON is. New entries and elements go on lines of their own
-//! where the others are, else into the same line. YAML allows no block inside of flow, so that this module
-//! does without `block`.
+//! where the others are, else into the same line. A comment above an entry or behind it stays with that
+//! entry. YAML allows no block inside of flow, so that this module does without `block`.
 
 use serde_json::{Map, Value};
 
@@ -9,6 +9,13 @@ use crate::manifest::rewrite::edited::EditedNode;
 use crate::manifest::rewrite::emit::{self, Line};
 use crate::manifest::rewrite::origins::ValueOrigins;
 use crate::manifest::rewrite::splice::{Context, Splice, Splicer, entry_key, is_empty};
+
+/// A new element, or with a key an entry.
+struct Member<'m> {
+    key: Option<&'m str>,
+    value: &'m Value,
+    origins: &'m ValueOrigins,
+}
 
 impl Splicer<'_> {
     /// The changes at a node that stands in flow. `None` when the text cannot be changed in place.
@@ -43,8 +50,7 @@ impl Splicer<'_> {
             return None;
         }
         let (last_key, last_value) = own.last().map(|(key, value)| (self.node(*key), self.node(*value)))?;
-        let margin = self.line_margin(last_key.start);
-        let end = last_value.end.max(last_key.end);
+        let mut new = Vec::new();
         for (key, edited) in entries {
             if let EditedNode::Removed(_) = edited {
                 self.remove_member(own, edited)?;
@@ -53,18 +59,55 @@ impl Splicer<'_> {
             let value = map.get(key)?;
             match edited {
                 EditedNode::Unchanged(_) | EditedNode::Merged => {}
-                EditedNode::Written(None, origins) => {
-                    let mut lines = self.separator(origins, margin);
-                    self.push_member(&mut lines, Some(key), value, origins, margin);
-                    self.splices.push(Splice { start: end, end, lines });
-                }
+                EditedNode::Written(None, origins) => new.push(Member { key: Some(key), value, origins }),
                 _ => {
                     let key = entry_key(own, edited);
                     self.edit_in_flow(edited, value, Context { key, block_at: None, ..context })?;
                 }
             }
         }
+        self.append(last_key.start, last_value.end.max(last_key.end), &new)
+    }
+
+    /// Adds members behind the last one, which goes from `start` to `end`.
+    fn append(&mut self, start: usize, end: usize, new: &[Member<'_>]) -> Option<()> {
+        let margin = self.line_margin(start);
+        let Some((has_comma, line_end)) = self.comment_behind(end).filter(|_| !new.is_empty()) else {
+            for member in new {
+                let mut lines = self.separator(member.origins, margin);
+                self.push_member(&mut lines, member, margin);
+                self.splices.push(Splice { start: end, end, lines });
+            }
+            return Some(());
+        };
+        if !has_comma {
+            self.splices.push(Splice { start: end, end, lines: vec![Line::new(",", Vec::new())] });
+        }
+        let line = self.parsed.source.line_start(start);
+        let column = self.parsed.text.get(line..start)?.chars().count();
+        let margin = margin.map_or_else(|| " ".repeat(column), str::to_owned);
+        let mut lines = vec![Line::default()];
+        for (index, member) in new.iter().enumerate() {
+            self.push_member(&mut lines, member, Some(&margin));
+            if let Some(line) = lines.last_mut().filter(|_| has_comma || index + 1 < new.len()) {
+                line.text.push(',');
+            }
+        }
+        self.splices.push(Splice { start: line_end, end: line_end, lines });
         Some(())
+    }
+
+    /// For a member that ends at `end` and has a comment behind it: whether a comma is in between, and where
+    /// the comment ends.
+    fn comment_behind(&self, end: usize) -> Option<(bool, usize)> {
+        let line_end = self.parsed.source.line_end(end);
+        let rest = self.parsed.text.get(end..line_end)?.trim_start();
+        let behind_comma = rest.strip_prefix(',');
+        behind_comma
+            .unwrap_or(rest)
+            .trim_start()
+            .starts_with('#')
+            .then_some((behind_comma.is_some(), line_end))
     }
 
     /// Removes an entry, with the comma between it and its neighbour: the one before it, since a comma
@@ -72,6 +115,10 @@ impl Splicer<'_> {
     fn remove_member(&mut self, entries: &[(NodeId, NodeId)], edited: &EditedNode) -> Option<()> {
         let id = edited.id()?;
         let at = entries.iter().position(|(_, value)| *value == id)?;
+        if let Some(lines) = self.lines_with_comments(*entries.get(at)?) {
+            self.splices.push(lines);
+            return Some(());
+        }
         let end_of = |(key, value): &(NodeId, NodeId)| self.node(*value).end.max(self.node(*key).end);
         let (start, end) = match at.checked_sub(1) {
             Some(before) => (end_of(entries.get(before)?), end_of(entries.get(at)?)),
@@ -79,6 +126,21 @@ impl Splicer<'_> {
         };
         self.splices.push(Splice { start, end, lines: Vec::new() });
         Some(())
+    }
+
+    /// The lines of an entry, to be taken away with its comment; `None` when it shares them with something
+    /// else, or has no comment behind it or behind its neighbour. Comments are in YAML only, where a comma
+    /// behind the last entry is no error.
+    fn lines_with_comments(&self, (key, value): (NodeId, NodeId)) -> Option<Splice> {
+        let (text, source) = (self.parsed.text, self.parsed.source);
+        let (start, end) = (self.node(key).start, self.node(value).end.max(self.node(key).end));
+        self.line_margin(start)?;
+        let (line, line_end) = (source.line_start(start), source.line_end(end));
+        let above = text.get(source.line_start(line.checked_sub(1)?)..line)?;
+        let rest = text.get(end..line_end)?.trim_start().trim_start_matches(',').trim_start();
+        let has_comments = rest.starts_with('#') || above.contains('#') && rest.is_empty();
+        let newline = text.get(line_end..)?.find('\n')? + 1;
+        has_comments.then(|| Splice { start: line, end: line_end + newline, lines: Vec::new() })
     }
 
     pub(super) fn edit_flow_list(
@@ -89,47 +151,52 @@ impl Splicer<'_> {
         context: Context,
     ) -> Option<()> {
         // New elements wait for the next one that is in the text: it says where and how they are written.
-        let mut waiting: Vec<(&Value, &ValueOrigins)> = Vec::new();
+        let mut waiting: Vec<Member<'_>> = Vec::new();
         let mut previous = None;
         for (edited, value) in items.iter().zip(list) {
             if let EditedNode::Written(None, origins) = edited {
-                waiting.push((value, origins));
+                waiting.push(Member { key: None, value, origins });
                 continue;
             }
             let old = self.node(edited.id()?);
-            let margin = self.line_margin(old.start);
-            for (value, origins) in waiting.drain(..) {
-                self.insert_before(old.start, value, origins, margin);
+            for member in waiting.drain(..) {
+                self.insert_before(old.start, &member);
             }
             self.edit_in_flow(edited, value, Context { key: None, block_at: None, ..context })?;
             previous = Some(old);
         }
         let old = previous.filter(|_| node.content < node.end)?;
-        let margin = self.line_margin(old.start);
-        for (value, origins) in waiting {
-            let mut lines = self.separator(origins, margin);
-            self.push_member(&mut lines, None, value, origins, margin);
-            self.splices.push(Splice { start: old.end, end: old.end, lines });
-        }
-        Some(())
+        self.append(old.start, old.end, &waiting)
     }
 
-    /// Inserts an element before the one at `start`.
-    fn insert_before(&mut self, start: usize, value: &Value, origins: &ValueOrigins, margin: Option<&str>) {
+    /// Inserts an element before the one at `start`, and above the comments that stand above that one.
+    fn insert_before(&mut self, start: usize, member: &Member<'_>) {
+        let margin = self.line_margin(start);
         let mut lines = Vec::new();
-        self.push_member(&mut lines, None, value, origins, margin);
-        // The margin of the old element is in the text already, in front of `start`; the old element then
-        // needs one of its own.
-        if let (Some(first), Some(margin)) = (lines.first_mut(), margin) {
-            first.text = first.text.strip_prefix(margin).unwrap_or(&first.text).to_owned();
-        }
+        self.push_member(&mut lines, member, margin);
         if let Some(last) = lines.last_mut() {
             last.text.push_str(if margin.is_some() { "," } else { self.comma });
         }
-        if let Some(margin) = margin {
-            lines.push(Line::new(margin, Vec::new()));
+        let mut at = start;
+        if margin.is_some() {
+            // The lines bring their margin along, and end in front of the line that follows.
+            at = self.above_comments(start);
+            lines.push(Line::default());
         }
-        self.splices.push(Splice { start, end: start, lines });
+        self.splices.push(Splice { start: at, end: at, lines });
+    }
+
+    /// The start of the line that `at` is on, or of the first of the comments right above it.
+    fn above_comments(&self, at: usize) -> usize {
+        let mut line = self.parsed.source.line_start(at);
+        while let Some(above) = line.checked_sub(1).map(|end| self.parsed.source.line_start(end)) {
+            let text = self.parsed.text.get(above..line).unwrap_or_default();
+            if !text.trim_start().starts_with('#') {
+                break;
+            }
+            line = above;
+        }
+        line
     }
 
     /// The comma between the element before and a new one, which starts a line of its own where there is
@@ -141,16 +208,9 @@ impl Splicer<'_> {
         }
     }
 
-    /// Adds a new element, or with a key an entry: on lines of its own where there is a margin, else at
-    /// the end of the last line.
-    fn push_member(
-        &self,
-        lines: &mut Vec<Line>,
-        key: Option<&str>,
-        value: &Value,
-        origins: &ValueOrigins,
-        margin: Option<&str>,
-    ) {
+    /// Adds a member: on lines of its own where there is a margin, else at the end of the last line.
+    fn push_member(&self, lines: &mut Vec<Line>, member: &Member<'_>, margin: Option<&str>) {
+        let Member { key, value, origins } = *member;
         if let (Some(margin), true) = (margin, self.json) {
             let head = key.map_or_else(String::new, |key| format!("{}: ", emit::json(&key.into(), "")));
             return emit::pretty(

@@ -96,7 +96,7 @@ impl<'s> SettingSources<'s> {
     pub(super) fn resolve(&mut self, setting: Setting) -> Option<ResolvedSetting<'s>> {
         let Self { task, parent, agent, namespace, .. } = *self;
         match setting {
-            Setting::Enabled => {
+            Setting::Enabled | Setting::Tools => {
                 let agent_setting = self.read(setting, agent);
                 if agent_setting
                     .as_ref()

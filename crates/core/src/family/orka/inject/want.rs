@@ -36,6 +36,7 @@ pub(super) fn want<'p, 's: 'p>(
             .extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, sources.resolve(setting))));
         warnings.extend(no_token(pod, worker));
     }
+    resolved.push((Setting::Tools, sources.resolve(Setting::Tools)));
     warnings.extend(sources.warnings);
     warnings.extend(literal_problems(worker));
     let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));

@@ -2,11 +2,14 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
+use crate::model::kind::NAMESPACE;
+use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
+use super::super::setting::{Setting, is_off, switch};
 use super::tools::{is_memory_tool, misspelled_memory_tool};
 use super::{annotations, with_field};
 
@@ -23,13 +26,29 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     }));
     let memory_tools = || tools.iter().filter(|tool| is_memory_tool(tool.name));
     match runtime {
-        None => findings.extend(memory_tools().filter(|tool| !tool.enabled).map(Tool::disabled)),
+        None => {
+            let mut disabled = memory_tools().filter(|tool| !tool.enabled).peekable();
+            if disabled.peek().is_some() && !tools_are_off(subject, state) {
+                findings.extend(disabled.map(Tool::disabled));
+            }
+        }
         Some(runtime) if runtime.get("type").and_then(Tree::text).is_some_and(|name| !name.is_empty()) => {
             findings.extend(memory_tools().filter(|tool| tool.enabled).map(Tool::unreachable));
         }
         Some(_) => {}
     }
     findings
+}
+
+/// Whether the Agent, or else its namespace, switches the memory tools off.
+fn tools_are_off(subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
+    if let Some(on) = switch(Setting::Tools, subject.object) {
+        return !on;
+    }
+    match state.get(&NAMESPACE, "", subject.namespace) {
+        Lookup::Found(namespace) => is_off(Setting::Tools, &namespace.tree),
+        Lookup::Absent | Lookup::Unknown => false,
+    }
 }
 
 /// The platform accepts such an Agent and fails every Task that uses it.
@@ -84,6 +103,7 @@ impl<'t> Tool<'t> {
         let pointer = self.pointer.key("enabled");
         let message = with_field(&pointer, "memory tools stay on for ai Tasks; enabled: false has no effect");
         Finding::warn(&TOOL_DISABLE_NO_EFFECT, pointer, message)
+            .help("annotate memgate.dev/orka-memory-tools: \"false\"")
     }
 
     fn unreachable(&self) -> Finding {

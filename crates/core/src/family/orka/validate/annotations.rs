@@ -10,14 +10,19 @@ use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOT
 use super::super::setting::{NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue};
 use super::with_field;
 
-/// All findings about them; `no_effect` for an object whose worker has no memory section.
+/// All findings about them; `no_effect` for an object that no worker of an AI Task reads.
 pub(super) fn findings(object: &Tree, no_effect: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
         if let Some(value) = annotation(object, setting.annotation()) {
             findings.extend(check_value(setting, value));
             if no_effect {
-                let message = "has no effect: memory context exists only for Tasks of type ai";
+                let message = match setting {
+                    Setting::Enabled | Setting::Limit | Setting::MaxChars => {
+                        "has no effect: memory context exists only for Tasks of type ai"
+                    }
+                    Setting::Tools => "has no effect: it switches the tools of Tasks of type ai only",
+                };
                 let pointer = pointer(setting.annotation());
                 let message = with_field(&pointer, message);
                 findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());

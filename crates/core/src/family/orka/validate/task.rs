@@ -1,15 +1,18 @@
 //! Validates a Task.
 
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, Severity, quoted};
+use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, annotation, label};
-use super::super::codes::{AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV};
-use super::super::setting::{Setting, opts_out, parse_bool};
+use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
+use super::super::codes::{
+    AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION,
+    OPT_OUT_TOOLS_ENV,
+};
+use super::super::setting::{Setting, is_off, parse_bool, switch};
 use super::task_type::TaskType;
 use super::tools::misspelled_memory_tool;
 use super::variables::TaskVariable;
@@ -36,11 +39,13 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     let home = namespace.unwrap_or(subject.namespace);
     let mut findings = Vec::new();
     match state.get(&STATE_AGENT, home, name) {
-        Lookup::Found(agent) if opts_out(&agent.tree) => {
-            findings.extend(turned_on_by_env(subject.object, env, name));
-            findings.extend(turned_on_by_annotation(subject.object, name));
+        Lookup::Found(agent) => {
+            for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, &agent.tree)) {
+                findings.extend(opt_out.turned_on_by_env(subject.object, env, name));
+                findings.extend(opt_out.turned_on_by_annotation(subject.object, name));
+            }
         }
-        Lookup::Found(_) | Lookup::Unknown => {}
+        Lookup::Unknown => {}
         Lookup::Absent => findings.push(agent_missing(home, name)),
     }
     if home != subject.namespace {
@@ -49,28 +54,52 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     findings
 }
 
-/// The last variable counts. A Task that Orka created is never refused, since users cannot correct it.
-fn turned_on_by_env(task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
-    let last = env.iter().rev().find(|variable| variable.name == Setting::Enabled.variable())?;
-    let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;
-    let made_by_orka = [PARENT_LABEL, SCHEDULED_LABEL].iter().any(|key| label(task, key).is_some());
-    let pointer = last.value_pointer();
-    let message = with_field(&pointer, &format!("Agent {} opts out of memory context", quoted(agent)));
-    let finding = Finding::deny(&OPT_OUT_ENV, pointer, message)
-        .help("write \"false\", or take the variable out")
-        .fingerprint_value(literal)
-        .anywhere();
-    let severity = if made_by_orka { Severity::Warn } else { Severity::Deny };
-    Some(Finding { severity, ..finding })
+/// What an Agent can opt out of for all of its Tasks.
+struct OptOut {
+    setting: Setting,
+    what: &'static str,
+    env: &'static Code,
+    annotation: &'static Code,
 }
 
-fn turned_on_by_annotation(task: &Tree, agent: &str) -> Option<Finding> {
-    let key = Setting::Enabled.annotation();
-    let on = annotation(task, key).and_then(parse_bool) == Some(true);
-    let pointer = annotations::pointer(key);
-    let message =
-        with_field(&pointer, &format!("ignored: Agent {} opts out of memory context", quoted(agent)));
-    on.then(|| Finding::warn(&OPT_OUT_ANNOTATION, pointer, message))
+static OPT_OUTS: [OptOut; 2] = [
+    OptOut {
+        setting: Setting::Enabled,
+        what: "memory context",
+        env: &OPT_OUT_ENV,
+        annotation: &OPT_OUT_ANNOTATION,
+    },
+    OptOut {
+        setting: Setting::Tools,
+        what: "memory tools",
+        env: &OPT_OUT_TOOLS_ENV,
+        annotation: &OPT_OUT_TOOLS_ANNOTATION,
+    },
+];
+
+impl OptOut {
+    /// The last variable counts. A Task that Orka created is never refused, since users cannot correct it.
+    fn turned_on_by_env(&self, task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
+        let last = env.iter().rev().find(|variable| variable.name == self.setting.variable())?;
+        let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;
+        let made_by_orka = [PARENT_LABEL, SCHEDULED_LABEL].iter().any(|key| label(task, key).is_some());
+        let pointer = last.value_pointer();
+        let message = with_field(&pointer, &format!("Agent {} opts out of {}", quoted(agent), self.what));
+        let finding = Finding::deny(self.env, pointer, message)
+            .help("write \"false\", or take the variable out")
+            .fingerprint_value(literal)
+            .anywhere();
+        let severity = if made_by_orka { Severity::Warn } else { Severity::Deny };
+        Some(Finding { severity, ..finding })
+    }
+
+    fn turned_on_by_annotation(&self, task: &Tree, agent: &str) -> Option<Finding> {
+        let pointer = annotations::pointer(self.setting.annotation());
+        let message = format!("ignored: Agent {} opts out of {}", quoted(agent), self.what);
+        let message = with_field(&pointer, &message);
+        let on = switch(self.setting, task) == Some(true);
+        on.then(|| Finding::warn(self.annotation, pointer, message))
+    }
 }
 
 fn agent_missing(namespace: &str, name: &str) -> Finding {

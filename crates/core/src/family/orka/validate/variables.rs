@@ -85,8 +85,9 @@ pub(super) fn findings(
             if seen.contains(&setting) {
                 let message = format!("duplicate {}; the last one wins", variable.name);
                 findings.push(variable.warn_at_name(&ENV_DUPLICATE, &message));
+            } else {
+                seen.push(setting);
             }
-            seen.push(setting);
         }
         findings.extend(set_by_controller(variable, task_type, has_agent));
         findings.extend(literal_token(variable));
@@ -135,5 +136,5 @@ fn set_by_controller(
 fn literal_token(variable: &TaskVariable<'_>) -> Option<Finding> {
     let literal = variable.literal().filter(|_| variable.name == TOKEN)?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    (!literal.is_empty()).then(|| variable.warn_at_value(&ENV_LITERAL_TOKEN, message))
+    (!literal.is_empty()).then(|| variable.warn_at_value(&ENV_LITERAL_TOKEN, message).sensitive())
 }

@@ -1,20 +1,22 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::family::inject::{Unmet, label_pointer, no_memory, unmet};
+use crate::family::naming::and_more;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
-use crate::model::object::{Lookup, Object};
+use crate::model::kind::Kind;
+use crate::model::object::Object;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
 use super::super::api::{AGENT, AGENT_LABEL, Claim, MEMORY, operation};
 use super::super::codes::{
-    LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_FOREIGN_NAMESPACE,
-    POD_MEMORY_MISSING, POD_MEMORY_NONE,
+    LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
+    POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
-use super::super::message::fit_names;
-use super::super::namespace;
+use super::super::message::{fit_message, fit_names, truncate};
+use super::super::namespace::{self, Resolved};
 use super::recognise::{self, AgentName, Identity};
 
 /// An Agent, what it may do, and the Memory that it claims.
@@ -41,13 +43,12 @@ impl Finder<'_> {
         let claim = Claim::read(&agent.tree);
         let name = claim.reference.ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent, &claim)?;
-        let memory = self.find_memory(name, state)?;
+        let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state)?;
         self.check_namespace(pod_namespace, state)?;
         Ok(Found { agent, operations, memory })
     }
 
     fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
-        let home = self.identity.namespace.as_ref();
         let (name, sanitized) = match &self.identity.name {
             AgentName::Exact(name) => (name.as_ref(), false),
             AgentName::Sanitized(label) => (*label, true),
@@ -61,34 +62,26 @@ impl Finder<'_> {
                 ));
             }
         };
-        if sanitized && let Some(agent) = self.find_sanitized(name, state)? {
-            return Ok(agent);
-        }
-        match namespace::find(&AGENT, home, name, state) {
-            Lookup::Found(agent) => Ok(agent),
-            Lookup::Absent => Err(self.not_found(&POD_AGENT_MISSING, "Agent", name)),
-            Lookup::Unknown => Err(self.lookup_failed("Agent", name)),
-        }
+        let name = if sanitized { self.find_sanitized(name, state)?.unwrap_or(name) } else { name };
+        self.resolve(&AGENT, name, &POD_AGENT_MISSING, state)
     }
 
-    /// The only Agent of the Orloj namespace with this sanitized name.
+    /// The only name of an Agent of the Orloj namespace that has this sanitized form.
     fn find_sanitized<'s>(
         &self,
         sanitized: &str,
         state: &mut StateReader<'s>,
-    ) -> Result<Option<&'s Object>, Unmet> {
+    ) -> Result<Option<&'s str>, Unmet> {
         let home = self.identity.namespace.as_ref();
-        let agents = state.everywhere(&AGENT).filter(|agent| namespace::object_namespace(agent) == home);
+        let settings = &state.settings().orloj;
+        let agents = state.everywhere(&AGENT).filter(|agent| namespace::is_in(agent, home, settings));
         let mut names: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
         names.retain(|name| recognise::sanitized(name) == sanitized);
         names.sort_unstable();
         names.dedup();
         match names.as_slice() {
             [] => Ok(None),
-            [only] => Ok(match namespace::find(&AGENT, home, only, state) {
-                Lookup::Found(agent) => Some(agent),
-                Lookup::Absent | Lookup::Unknown => None,
-            }),
+            [only] => Ok(Some(only)),
             _ => {
                 let message = fit_names([sanitized], |[label]| {
                     format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
@@ -122,11 +115,23 @@ impl Finder<'_> {
         if operations.is_empty() { Err(self.no_memory(agent)) } else { Ok(operations) }
     }
 
-    fn find_memory<'s>(&self, name: &str, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
-        match namespace::find(&MEMORY, &self.identity.namespace, name, state) {
-            Lookup::Found(memory) => Ok(memory),
-            Lookup::Absent => Err(self.not_found(&POD_MEMORY_MISSING, "Memory", name)),
-            Lookup::Unknown => Err(self.lookup_failed("Memory", name)),
+    /// The object of this name in the Orloj namespace of the pod's task.
+    fn resolve<'s>(
+        &self,
+        kind: &'static Kind,
+        name: &str,
+        missing: &'static Code,
+        state: &mut StateReader<'s>,
+    ) -> Result<&'s Object, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        match namespace::resolve(kind, home, name, state) {
+            Resolved::Found(object) => Ok(object),
+            Resolved::Ambiguous(claims) => {
+                let finding = ambiguous(kind, home, name, &claims, self.pointer.clone());
+                Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
+            }
+            Resolved::Absent => Err(self.not_found(missing, kind.kind, name)),
+            Resolved::Unknown => Err(self.lookup_failed(kind.kind, name)),
         }
     }
 
@@ -165,4 +170,25 @@ impl Finder<'_> {
         let home = self.identity.namespace.as_ref();
         fit_names([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
     }
+}
+
+/// What to say of a name in an Orloj namespace that objects of several other namespaces claim. None of them
+/// counts: the right to create objects in one namespace is no right on the pods of another.
+pub(super) fn ambiguous(
+    kind: &'static Kind,
+    home: &str,
+    name: &str,
+    claims: &[&Object],
+    pointer: Pointer,
+) -> Finding {
+    /// How many namespaces the message names.
+    const MAX_NAMES: usize = 5;
+    let message = fit_message(|limit| {
+        let [home, name] = [home, name].map(|text| truncate(text, limit));
+        let namespaces: Vec<_> = claims.iter().map(|object| truncate(&object.namespace, limit)).collect();
+        let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
+        format!("{kind} {name} is claimed by several namespaces ({})", and_more(&namespaces, MAX_NAMES))
+    });
+    Finding::warn(&POD_AMBIGUOUS, pointer, message)
+        .help("create it in the namespace of that very name, or see --orloj-source-namespace")
 }

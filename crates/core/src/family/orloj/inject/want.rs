@@ -6,17 +6,20 @@ use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references}
 use crate::family::inject::{Wanted, WantedInContainer, field_origin, resource_name};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::object::{Lookup, Object};
+use crate::model::kind::Kind;
+use crate::model::object::Object;
+use crate::model::platform_settings::Orloj;
 use crate::model::pod::Container;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
+use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use super::super::endpoint;
 use super::super::message::fit_names;
-use super::super::namespace::{self, NamespacedName, SecretReference};
-use super::find::Found;
+use super::super::namespace::{self, NamespacedName, Resolved, SecretReference};
+use super::super::share::{may_hand_out, not_shared};
+use super::find::{Found, ambiguous};
 
 const REF: &str = "ORLOJ_MEMORY_REF";
 const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
@@ -45,7 +48,8 @@ pub(super) fn want<'p>(
     // A provider of the wrong type cannot be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
     let existing = ExistingEnv::read(container, &[PREFIX]);
-    let mut variables = MemoryVariables::new(found.memory, pod_namespace, env::pointer(index));
+    let settings = &state.settings().orloj;
+    let mut variables = MemoryVariables::new(found.memory, pod_namespace, settings, env::pointer(index));
     variables.add_identity(found, &memory, &provider);
     if provider != Provider::InMemory {
         variables.add_connection(&memory, &provider, found.memory, &existing);
@@ -55,24 +59,35 @@ pub(super) fn want<'p>(
     }
     let memory = vec![format!("Memory/{}", found.memory.name)];
     let containers = vec![WantedInContainer::variables(index, container, existing, variables.variables)];
-    (Wanted { memory, containers, ..Wanted::default() }, variables.omitted)
+    (Wanted { memory, containers, unmet: variables.unmet, ..Wanted::default() }, variables.omitted)
 }
 
 /// Collects variables that come from one object at a time.
 struct MemoryVariables<'p> {
     pod_namespace: &'p str,
+    settings: &'p Orloj,
     /// Where findings point.
     pointer: Pointer,
     /// The object that the next variables come from.
     resource: Arc<str>,
     variables: Vec<Variable<'static>>,
     omitted: Vec<Finding>,
+    /// What somebody has to allow first; refuses a pod that requires its memory.
+    unmet: Vec<Finding>,
+}
+
+/// An object that refers to Secrets.
+#[derive(Clone, Copy)]
+struct Referrer<'o> {
+    kind: &'static Kind,
+    object: &'o Object,
 }
 
 impl<'p> MemoryVariables<'p> {
-    fn new(memory: &Object, pod_namespace: &'p str, pointer: Pointer) -> Self {
+    fn new(memory: &Object, pod_namespace: &'p str, settings: &'p Orloj, pointer: Pointer) -> Self {
         let resource = resource_name("Memory", memory);
-        Self { pod_namespace, pointer, resource, variables: Vec::new(), omitted: Vec::new() }
+        let (variables, omitted, unmet) = (Vec::new(), Vec::new(), Vec::new());
+        Self { pod_namespace, settings, pointer, resource, variables, omitted, unmet }
     }
 
     fn add(&mut self, name: &'static str, source: EnvSource, of: &'static str) {
@@ -113,16 +128,17 @@ impl<'p> MemoryVariables<'p> {
     ) {
         let pgvector = *provider == Provider::Pgvector;
         let (credential, address) = if pgvector { (PASSWORD, DSN) } else { (TOKEN, ENDPOINT) };
-        let home = namespace::object_namespace(object);
+        let referrer = Referrer { kind: &MEMORY, object };
         let has_credential = memory
             .secret_ref
-            .is_some_and(|text| self.add_secret(credential, text, home, "spec.auth.secretRef"));
+            .is_some_and(|text| self.add_secret(credential, text, referrer, "spec.auth.secretRef"));
         if let Some(text) = memory.endpoint_secret_ref {
-            self.add_secret(address, text, home, "spec.endpoint_secret_ref");
+            self.add_secret(address, text, referrer, "spec.endpoint_secret_ref");
             return;
         }
         let Some(text) = memory.endpoint else { return };
         if endpoint::contains_password(text) {
+            let home = namespace::object_namespace(object);
             let message = fit_names([home, &object.name], |[namespace, name]| {
                 let memory = quoted(&format!("{namespace}/{name}"));
                 format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
@@ -153,8 +169,15 @@ impl<'p> MemoryVariables<'p> {
     fn add_embeddings(&mut self, memory: &Memory<'_>, object: &Object, state: &mut StateReader<'_>) {
         let Some(text) = memory.embedding_model else { return };
         let reference = NamespacedName::read(text, namespace::object_namespace(object));
-        let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
-        let Lookup::Found(object) = found else { return };
+        let object = match namespace::resolve(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
+            Resolved::Found(object) => object,
+            Resolved::Ambiguous(claims) => {
+                let (home, name) = (reference.namespace, reference.name);
+                self.unmet.push(ambiguous(&MODEL_ENDPOINT, home, name, &claims, self.pointer.clone()));
+                return;
+            }
+            Resolved::Absent | Resolved::Unknown => return,
+        };
         self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
         if let Some(url) = embedding_url(&endpoint) {
@@ -164,19 +187,21 @@ impl<'p> MemoryVariables<'p> {
             self.literal(EMBEDDING_MODEL, model, "spec.default_model");
         }
         if let Some(text) = endpoint.secret_ref {
-            self.add_secret(
-                EMBEDDING_API_KEY,
-                text,
-                namespace::object_namespace(object),
-                "spec.auth.secretRef",
-            );
+            let referrer = Referrer { kind: &MODEL_ENDPOINT, object };
+            self.add_secret(EMBEDDING_API_KEY, text, referrer, "spec.auth.secretRef");
         }
     }
 
     /// Adds a reference to a Secret and returns true, if the pod can have it: Kubernetes has no references
-    /// to Secrets of another namespace.
-    fn add_secret(&mut self, name: &'static str, text: &str, home: &str, field: &'static str) -> bool {
-        let reference = SecretReference::read(text, home);
+    /// to Secrets of another namespace, and an object of another one may not hand out Secrets of the pod's.
+    fn add_secret(
+        &mut self,
+        name: &'static str,
+        text: &str,
+        Referrer { kind, object }: Referrer<'_>,
+        field: &'static str,
+    ) -> bool {
+        let reference = SecretReference::read(text, namespace::object_namespace(object));
         let secret = reference.secret;
         if !reference.is_valid_key_ref() {
             return false;
@@ -188,6 +213,11 @@ impl<'p> MemoryVariables<'p> {
                 format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
             });
             self.omit(&POD_SECRET_NAMESPACE, message);
+            return false;
+        }
+        if !may_hand_out(secret, &object.namespace, self.settings) {
+            let resource = [kind.kind, &object.namespace, &object.name];
+            self.unmet.push(not_shared(secret, resource, self.pointer.clone(), self.settings));
             return false;
         }
         // Credentials may live in Orloj's store only; a missing Secret must not stop the task.

@@ -3,31 +3,38 @@
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::object::{Lookup, Object};
+use crate::model::platform_settings::Orloj;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
 
-use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
+use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider, text};
 use super::super::codes::{
-    AUTH_IGNORED, CLEARTEXT_TOKEN, EMBEDDING_MISSING, EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED,
-    INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
+    AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_MISSING,
+    EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK,
+    PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
 use super::super::endpoint;
 use super::super::message::fit_names;
 use super::super::namespace::{self, DEFAULT, NamespacedName, SecretReference};
-use super::memory::is_valid_reference;
+use super::super::share::{is_in_job_namespace, may_hand_out, not_shared};
+use super::memory::{has_endpoint, is_valid_reference};
 
 const ENDPOINT: &str = "/spec/endpoint";
 const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
+const EMBEDDING_MODEL: &str = "/spec/embedding_model";
 const AUTH_SECRET: &str = "/spec/auth/secretRef";
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let memory = Memory::read(subject.object);
     let mut findings: Vec<Finding> = provider_unknown(&memory).into_iter().collect();
+    findings.extend(missing_with_custom_provider(&memory, subject.object));
     findings.extend(exclusive(&memory));
     findings.extend(ignored_fields(&memory));
     findings.extend(ignored_auth(&memory));
     findings.extend(inline_credential(&memory));
     findings.extend(key_suffixes(&memory));
+    findings.extend(foreign_secrets(&memory, subject, &state.settings().orloj));
     if let Some(endpoint) = memory.effective_endpoint() {
         findings.extend(cleartext_token(&memory, endpoint, subject.namespace));
         findings.extend(loopback_host(&memory, endpoint));
@@ -70,6 +77,36 @@ fn intended_provider(name: &str) -> Option<&'static str> {
     }
     let distances = PROVIDER_NAMES.map(|(known, meant)| (strsim::osa_distance(name, known), meant));
     distances.into_iter().filter(|(distance, _)| *distance <= MAX_EDITS).min().map(|(_, meant)| meant)
+}
+
+/// What providers of others most likely need. Only warnings: nobody here knows them.
+fn missing_with_custom_provider(memory: &Memory<'_>, object: &Tree) -> Vec<Finding> {
+    let Some(Provider::Custom(name)) = &memory.provider else { return Vec::new() };
+    let mut findings = Vec::new();
+    if !has_endpoint(memory, object) {
+        let message = "spec.endpoint: cloud-hosted memory providers need one";
+        findings.push(warn(&CUSTOM_ENDPOINT_MISSING, ENDPOINT, message));
+    }
+    if is_vector_database(name) && memory.embedding_model.is_none() {
+        let message = "spec.embedding_model: vector providers need one";
+        findings.push(warn(&CUSTOM_EMBEDDING_MISSING, EMBEDDING_MODEL, message));
+    }
+    findings
+}
+
+fn is_vector_database(provider: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "pinecone",
+        "qdrant",
+        "weaviate",
+        "milvus",
+        "chroma",
+        "chromadb",
+        "lancedb",
+        "elasticsearch",
+        "opensearch",
+    ];
+    NAMES.contains(&provider) || intended_provider(provider) == Some("pgvector")
 }
 
 fn exclusive(memory: &Memory<'_>) -> Option<Finding> {
@@ -122,6 +159,23 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
     suffixed.map(finding).collect()
 }
 
+/// Secrets of a job namespace that no pod there gets from this Memory. In-memory refers to none.
+fn foreign_secrets(memory: &Memory<'_>, subject: &Subject<'_>, settings: &Orloj) -> Vec<Finding> {
+    let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
+    let home = namespace::effective(subject.object, subject.namespace);
+    let fields = fields.into_iter().filter(|_| !memory.has_provider(&Provider::InMemory));
+    let finding = |(pointer, text): (&str, Option<&str>)| {
+        let reference = SecretReference::read(text?, home);
+        let secret = reference.secret;
+        let foreign = reference.is_valid_key_ref()
+            && is_in_job_namespace(secret, settings)
+            && !may_hand_out(secret, subject.namespace, settings);
+        let resource = [MEMORY.kind, subject.namespace, subject.name];
+        foreign.then(|| not_shared(secret, resource, Pointer::new(pointer), settings))
+    };
+    fields.filter_map(finding).collect()
+}
+
 fn cleartext_token(memory: &Memory<'_>, endpoint: &str, namespace: &str) -> Option<Finding> {
     memory.secret_ref?;
     let travels = memory.has_provider(&Provider::Http)
@@ -153,10 +207,14 @@ fn shared_table(
     }
     let database = endpoint::database(endpoint)?;
     let shares = |other: &&Object| {
+        let hint = text(&other.tree, &["spec", "endpoint"]);
+        if !hint.is_some_and(|endpoint| database.may_be_meant_by(endpoint)) {
+            return false;
+        }
         let itself = (other.namespace.as_str(), other.name.as_str()) == (subject.namespace, subject.name);
         let memory = Memory::read(&other.tree);
-        let same = || memory.effective_endpoint().and_then(endpoint::database).as_deref() == Some(&database);
-        !itself && memory.has_provider(&Provider::Pgvector) && same()
+        let found = || memory.effective_endpoint().and_then(endpoint::database);
+        !itself && memory.has_provider(&Provider::Pgvector) && found().as_ref() == Some(&database)
     };
     let other = state.everywhere(&MEMORY).find(shares)?;
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
@@ -167,7 +225,6 @@ fn shared_table(
 
 /// Orloj resolves the ModelEndpoint whatever the provider, and a Memory without it fails.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
-    const POINTER: &str = "/spec/embedding_model";
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
     let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));
     match namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
@@ -179,7 +236,7 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader
             let meant = namespace::suggestion(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
             let help =
                 meant.unwrap_or_else(|| "it is the name of a ModelEndpoint, not of a model".to_owned());
-            Some(warn(&EMBEDDING_MISSING, POINTER, message).help(help))
+            Some(warn(&EMBEDDING_MISSING, EMBEDDING_MODEL, message).help(help))
         }
         Lookup::Found(endpoint) => {
             let reason = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;
@@ -189,7 +246,7 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader
                     quoted(text)
                 )
             });
-            Some(warn(&EMBEDDING_UNUSABLE, POINTER, message))
+            Some(warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message))
         }
     }
 }

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::digest::{SHA256, digest};
+
 use crate::family::suggest::nearest;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -41,7 +45,7 @@ fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {
     let message = "spec.memory.ref is required when spec.memory.allow is set";
     let finding = || {
         Finding::deny(&AGENT_ALLOW_NEEDS_REF, Pointer::new(REF), message)
-            .fingerprint_value(format!("{:?}", claim.allow))
+            .fingerprint_value(allow_fingerprint_value(claim))
             .related(Pointer::new(ALLOW), "because of these grants")
     };
     (!claim.allow.is_empty()).then(finding)
@@ -101,7 +105,14 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
     }
 }
 
+/// A fingerprint value for a list of grants, short however long the list: each finding has one of its own.
+fn allow_fingerprint_value(claim: &Claim<'_>) -> String {
+    let allow = format!("{:?}", claim.allow);
+    BASE64.encode(digest(&SHA256, allow.as_bytes()))
+}
+
 fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
+    let fingerprint_value = allow_fingerprint_value(claim);
     let bad = claim.allow.iter().enumerate().filter(|(_, entry)| operation(entry).is_none());
     let finding = |(index, entry): (usize, &&str)| {
         let message = fit_names([entry], |[entry]| {
@@ -113,7 +124,7 @@ fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
         });
         let help = nearest(entry, OPERATIONS).map(|meant| format!("did you mean \"{meant}\"?"));
         let finding = Finding::deny(&AGENT_ALLOW_INVALID, Pointer::new(ALLOW).index(index), message);
-        Finding { help, ..finding }.fingerprint_value(format!("{:?}", claim.allow))
+        Finding { help, ..finding }.fingerprint_value(&*fingerprint_value)
     };
     bad.map(finding).collect()
 }

@@ -29,12 +29,17 @@ pub(super) fn is_valid_reference(text: &str) -> bool {
     NamespacedName::read(text, DEFAULT).is_valid()
 }
 
-fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
+/// Whether a Memory has an endpoint, or a Secret that holds it.
+pub(super) fn has_endpoint(memory: &Memory<'_>, object: &Tree) -> bool {
     // A reference of the wrong type has its own finding and still counts as an endpoint.
     let reference = object.at(&["spec", "endpoint_secret_ref"]);
     let has_reference =
         reference.is_some_and(|reference| reference.text().is_none_or(|text| !text.trim().is_empty()));
-    if memory.endpoint.is_some() || has_reference {
+    memory.endpoint.is_some() || has_reference
+}
+
+fn missing_endpoint(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
+    if has_endpoint(memory, object) {
         return None;
     }
     let (code, message) = match memory.provider {

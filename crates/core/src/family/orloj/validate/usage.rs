@@ -36,9 +36,10 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 /// The names of the Agents of the Memory's Orloj namespace that claim it.
 fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
+    let settings = &state.settings().orloj;
     let agents = state.everywhere(&AGENT).filter(|agent| {
         let claims = || Claim::read(&agent.tree).reference == Some(subject.name);
-        !agent.deleting() && namespace::object_namespace(agent) == home && claims()
+        !agent.deleting() && namespace::is_in(agent, home, settings) && claims()
     });
     agents.map(|agent| agent.name.clone()).collect()
 }
@@ -47,10 +48,12 @@ fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String
 fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
     let itself = NamespacedName { namespace: home, name: subject.name };
+    let settings = &state.settings().orloj;
     let memories = state.everywhere(&MEMORY).filter(|memory| {
+        let ignored = namespace::is_ignored(&memory.tree, &memory.namespace, settings);
         let text = Memory::read(&memory.tree).embedding_model;
         let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
-        !memory.deleting() && text.is_some_and(points_here)
+        !memory.deleting() && !ignored && text.is_some_and(points_here)
     });
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }

@@ -1,0 +1,274 @@
+//! Decides about pods: which families know one, and what they add to it together.
+//!
+//! Each family that recognises a pod decides on its own. What they add is joined in the order of the
+//! families, so a later one is asked about the pod as the earlier ones leave it.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
+use crate::family::{self, common};
+use crate::model::decision::{Decision, FamilyShare};
+use crate::model::event::{InvolvedObject, PodEvent};
+use crate::model::family::Family;
+use crate::model::finding::{Finding, Severity, quoted};
+use crate::model::injection::Injection;
+use crate::model::kind::NAMESPACE;
+use crate::model::object::Lookup;
+use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
+use crate::model::reason::Reason;
+use crate::model::request::{Operation, Request};
+use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
+use crate::model::view::MIRROR_POD;
+use crate::patch::apply::apply;
+
+use super::{first_non_empty, resolve_namespace};
+
+/// The value of the inject label of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InjectMode<'p> {
+    None,
+    Disabled,
+    Required,
+    Other(&'p str),
+}
+
+fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
+    match pod.label(INJECT_LABEL) {
+        None => InjectMode::None,
+        Some("disabled") => InjectMode::Disabled,
+        Some("required") => InjectMode::Required,
+        Some(other) => InjectMode::Other(other),
+    }
+}
+
+/// The namespace that a pod declares by itself, for a manifest without one.
+fn declared_namespace<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
+    // A pod's own word counts whichever families are switched on.
+    let all = family::ALL.iter().chain(families);
+    all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
+}
+
+pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    if request.operation != Operation::Create || !request.subresource.is_empty() {
+        return Decision::pass(Reason::NotJudged);
+    }
+    match request.object {
+        Some(pod) => decide_new(pod, &request.namespace, snapshot),
+        None => Decision::pass(Reason::Malformed),
+    }
+}
+
+/// Decides about a new pod; an empty `namespace` means that the request has none.
+pub(super) fn decide_new(text: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
+    let pod = match Pod::parse(text) {
+        Ok(pod) => pod,
+        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(_) => return Decision::pass(Reason::Malformed),
+    };
+    if inject_mode(&pod) == InjectMode::Disabled {
+        return Decision::pass(Reason::OptedOut);
+    }
+    if pod.annotation(MIRROR_POD).is_some() {
+        return Decision::pass(Reason::MirrorPod);
+    }
+    let metadata_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
+    let namespace = first_non_empty([namespace, metadata_namespace.unwrap_or_default()]);
+    let namespace = match (namespace, &snapshot.settings.namespace) {
+        ("", None) => declared_namespace(&pod, &snapshot.settings.families).unwrap_or_default(),
+        _ => namespace,
+    };
+    let (namespace, mut state) = resolve_namespace(namespace, snapshot);
+    let decision = decide_injection(text, &pod, namespace, &snapshot.settings.families, &mut state);
+    Decision { unknown: state.into_unknown(), ..decision }
+}
+
+/// What one family decides about a pod that it knows.
+struct FamilyDecision<'s> {
+    family: &'static Family,
+    injection: Injection,
+    /// Whether the pod is refused when this family's memory is missing.
+    required: bool,
+    /// The inject label of the namespace, where it counts: that of a pod overrides it.
+    namespace_label: Option<&'s str>,
+}
+
+impl FamilyDecision<'_> {
+    fn refuses(&self) -> bool {
+        self.required && !self.injection.unmet.is_empty()
+    }
+}
+
+/// Joins what the enabled families decide that recognise the pod.
+fn decide_injection(
+    text: &str,
+    pod: &Pod<'_>,
+    namespace: &str,
+    families: &[&'static Family],
+    state: &mut StateReader<'_>,
+) -> Decision {
+    let required = inject_mode(pod) == InjectMode::Required;
+    let mut decisions = Vec::new();
+    for &family in families {
+        let Some(injection) = (family.inject)(pod, namespace, state) else { continue };
+        let required = required && family.honours_required;
+        let namespace_label = if required { None } else { namespace_label(namespace, state) };
+        decisions.push(FamilyDecision { family, injection, required, namespace_label });
+    }
+    if decisions.is_empty() {
+        let is_other_pod =
+            families.iter().any(|family| family.knows_other_pods.is_some_and(|knows| knows(pod)));
+        let refused = required && !is_other_pod;
+        return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
+    }
+    decisions.retain(|decision| decision.namespace_label != Some("disabled"));
+    if decisions.is_empty() {
+        return Decision::pass(Reason::OptedOut);
+    }
+    make_edits_consecutive(text, namespace, &mut decisions, state);
+    join(pod, namespace, decisions, state)
+}
+
+/// Makes the edits of each family those to the pod as the families before it leave it. What there is to say
+/// stays that about the pod that was sent, whose fields its author knows.
+fn make_edits_consecutive(
+    text: &str,
+    namespace: &str,
+    decisions: &mut [FamilyDecision<'_>],
+    state: &mut StateReader<'_>,
+) {
+    let mut text = Cow::Borrowed(text);
+    for index in 1..decisions.len() {
+        let [.., earlier, later] = decisions.get_mut(..=index).unwrap_or_default() else { return };
+        if !earlier.injection.edits.is_empty() {
+            // Edits that do not apply are a fault, which the check of the whole patch reports.
+            let Ok(edited) = apply(&text, &earlier.injection.edits) else { return };
+            text = Cow::Owned(edited);
+        }
+        if let Cow::Owned(edited) = &text {
+            let pod = Pod::parse(edited).ok();
+            let next = pod.and_then(|pod| (later.family.inject)(&pod, namespace, state));
+            let next = next.map(|injection| (injection.edits, injection.added));
+            (later.injection.edits, later.injection.added) = next.unwrap_or_default();
+        }
+    }
+}
+
+/// One decision out of those of all families that know the pod.
+fn join(
+    pod: &Pod<'_>,
+    namespace: &str,
+    decisions: Vec<FamilyDecision<'_>>,
+    state: &StateReader<'_>,
+) -> Decision {
+    let mut joined = Decision::pass(joined_reason(&decisions));
+    let mut added = Vec::new();
+    for decision in decisions {
+        let FamilyDecision { family, injection, required, namespace_label } = decision;
+        let edits = injection.edits.len();
+        joined.families.push(FamilyShare { family, edits });
+        joined.required |= required;
+        let severity = if required { Severity::Deny } else { Severity::Warn };
+        let reported = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
+        let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
+        let admitted_without = unmet.first().filter(|_| !required);
+        joined.events.extend(admitted_without.and_then(|finding| {
+            let regarding = involved_object(family, pod, namespace, state)?;
+            Some(PodEvent { regarding, finding: finding.clone(), partly: edits > 0 })
+        }));
+        joined.findings.extend(injection.warnings);
+        joined.findings.extend(unmet);
+        if let InjectMode::Other(value) = inject_mode(pod) {
+            joined.findings.push(label_unknown(family, value));
+        }
+        let unknown = namespace_label.map(|value| namespace_label_unknown(family, namespace, value));
+        joined.findings.extend(unknown);
+        joined.edits.extend(injection.edits);
+        added.push((family, (edits > 0).then_some(injection.added)));
+    }
+    if let Some(last) = joined.families.iter_mut().rfind(|share| share.edits > 0) {
+        last.edits += 1;
+        joined.edits.push(marker::edit(pod, added));
+    }
+    joined.findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
+    if !joined.allowed() {
+        // Another family refuses the pod: nothing starts without its memory.
+        joined.events.clear();
+    }
+    joined
+}
+
+/// Why several families decide as they do, in one word: that of the first one that refuses the pod, else
+/// what was added, else what is missing, else why nothing was to be done.
+fn joined_reason(decisions: &[FamilyDecision<'_>]) -> Reason {
+    const IN_ORDER: [Reason; 8] = [
+        Reason::Injected,
+        Reason::ReferenceMissing,
+        Reason::ReferenceInvalid,
+        Reason::ReferenceUnknown,
+        Reason::NoContainer,
+        Reason::Conflict,
+        Reason::Complete,
+        Reason::NoMemory,
+    ];
+    let has = |reason: &Reason| decisions.iter().any(|decision| decision.injection.reason == *reason);
+    let of = |decision: &FamilyDecision<'_>| decision.injection.reason;
+    let refusing = decisions.iter().find(|decision| decision.refuses()).map(of);
+    let joined = refusing.or_else(|| IN_ORDER.into_iter().find(has));
+    joined.or_else(|| decisions.first().map(of)).unwrap_or(Reason::NotOurs)
+}
+
+/// The object on whose behalf the pod runs. One of another namespace is dropped: an Event about it would
+/// show that namespace to readers of this one.
+fn involved_object(
+    family: &'static Family,
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
+    let object = (family.involved_object)(pod, namespace, state);
+    object.filter(|object| object.namespace == namespace)
+}
+
+/// The value of the inject label of a namespace.
+fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
+    match state.get(&NAMESPACE, "", namespace) {
+        Lookup::Found(object) => object.label(INJECT_LABEL),
+        Lookup::Absent | Lookup::Unknown => None,
+    }
+}
+
+fn label_unknown(family: &'static Family, value: &str) -> Finding {
+    let message = format!(
+        "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
+        quoted(value)
+    );
+    Finding::warn(family.inject_label_unknown, label_pointer(INJECT_LABEL), message)
+}
+
+fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str) -> Finding {
+    let message = format!(
+        "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
+        quoted(namespace),
+        quoted(value)
+    );
+    Finding::warn(family.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
+}
+
+fn not_recognised() -> Decision {
+    let message = "the pod requires its memory, but has no label by which an enabled family knows it";
+    let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label_pointer(INJECT_LABEL), message)
+        .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
+    Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
+}
+
+/// Orders two pointers by position, in an object whose fields are sorted by name, as the apiserver
+/// sends them.
+fn compare_pointers(a: &Pointer, b: &Pointer) -> Ordering {
+    fn key(token: Cow<'_, str>) -> (usize, Cow<'_, str>) {
+        (token.parse().unwrap_or(0), token)
+    }
+    a.tokens().map(key).cmp(b.tokens().map(key))
+}

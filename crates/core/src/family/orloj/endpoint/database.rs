@@ -1,0 +1,113 @@
+//! Which database a Postgres URL leads to, as Postgres drivers read it.
+//! Source: PostgreSQL documentation, libpq, connection URIs.
+
+use super::{is_postgres, percent_decoded};
+
+/// The port of Postgres.
+const POSTGRES_PORT: &str = "5432";
+
+/// A database, equal for two URLs that mean the same tables.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct Database {
+    /// Hosts and ports.
+    servers: String,
+    name: String,
+}
+
+impl Database {
+    /// Whether a URL can lead here: a look that costs next to nothing, before it is read.
+    pub(in super::super) fn may_be_meant_by(&self, endpoint: &str) -> bool {
+        endpoint.contains(&self.name) || endpoint.contains('%')
+    }
+}
+
+/// The database of a Postgres URL. `None` where the URL leaves host or name to the machine that reads it.
+pub(in super::super) fn database(endpoint: &str) -> Option<Database> {
+    if !is_postgres(endpoint) {
+        return None;
+    }
+    let (_, rest) = endpoint.split_once("://")?;
+    let rest = rest.split('#').next().unwrap_or_default();
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (userinfo, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let user = userinfo.split(':').next().unwrap_or_default();
+    let name = first([Some(path), parameter(query, "dbname"), Some(user), parameter(query, "user")])?;
+    let hosts = first([Some(hosts), parameter(query, "host")])?;
+    let port = parameter(query, "port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
+    let servers: Option<Vec<_>> = percent_decoded(hosts).split(',').map(|host| server(host, port)).collect();
+    Some(Database { servers: servers?.join(","), name: percent_decoded(name).into_owned() })
+}
+
+/// The first text that is there and not empty.
+fn first<const N: usize>(texts: [Option<&str>; N]) -> Option<&str> {
+    texts.into_iter().flatten().find(|text| !text.is_empty())
+}
+
+/// A parameter of a query, still percent-encoded.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    let parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
+    parameters.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// A host and its port, in one spelling; `None` without a host.
+fn server(host_and_port: &str, default_port: &str) -> Option<String> {
+    let (host, port) = match host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':').unwrap_or_default()),
+        // An address of IPv6 in a query has no brackets, and neither has the directory of a socket a port.
+        None => match host_and_port.split_once(':') {
+            Some((host, port)) if !port.contains(':') => (host, port),
+            _ => (host_and_port, ""),
+        },
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let port = if port.is_empty() { default_port } else { port };
+    (!host.is_empty()).then(|| format!("{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(endpoint: &str) -> Option<String> {
+        database(endpoint).map(|Database { servers, name }| format!("{servers}/{name}"))
+    }
+
+    #[test]
+    fn compares_databases() {
+        let one = database("postgres://a@Db.svc/notes?sslmode=off");
+        let found = one.as_ref().expect("a database");
+        assert_eq!((found.servers.as_str(), found.name.as_str()), ("db.svc:5432", "notes"));
+        for other in [
+            "postgresql://b:x@db.svc:5432/notes",
+            "postgres://db.svc./notes#x",
+            "postgres://notes@db.svc",
+            "postgres://notes:x@db.svc/?application_name=a",
+            "postgres:///notes?host=db.svc",
+            "postgres://notes@/?host=db.svc&port=5432",
+            "postgres://db.svc?user=notes",
+            "postgres://u@db.svc?dbname=notes",
+            "postgres://db.svc/n%6ftes",
+        ] {
+            assert_eq!(database(other), one, "{other}");
+            assert!(found.may_be_meant_by(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn reads_hosts_and_ports() {
+        for (endpoint, expected) in [
+            ("postgres://u@[::1]:6000/x", Some("::1:6000/x")),
+            ("postgres:///x?host=::1&port=6000", Some("::1:6000/x")),
+            ("postgres://a:1,b/x", Some("a:1,b:5432/x")),
+            ("postgres:///x?host=%2Frun%2Fpg", Some("/run/pg:5432/x")),
+            ("postgres://h", None),
+            ("postgres://u@/x", None),
+            ("postgres:///x", None),
+            ("postgres://u:p@:5432/x", None),
+            ("host=db dbname=notes", None),
+        ] {
+            assert_eq!(shown(endpoint).as_deref(), expected, "{endpoint}");
+        }
+    }
+}

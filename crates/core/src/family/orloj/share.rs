@@ -1,0 +1,51 @@
+//! Which Secrets an object may hand to pods.
+//!
+//! The Secrets of a job namespace are Orloj's own and those of every team, and whoever writes a Memory
+//! elsewhere needs no right on them. So a pod gets a reference to a Secret from an object of its own
+//! namespace, or where the settings share the Secret.
+
+use crate::family::glob;
+use crate::model::finding::{Finding, quoted};
+use crate::model::platform_settings::Orloj;
+use crate::model::pointer::Pointer;
+
+use super::codes::POD_SECRET_FOREIGN;
+use super::message::fit_names;
+use super::namespace::NamespacedName;
+
+/// Whether an object of this Kubernetes namespace may hand the Secret to a pod of the Secret's namespace.
+pub(super) fn may_hand_out(secret: NamespacedName<'_>, from: &str, settings: &Orloj) -> bool {
+    let fits = |pattern: &String| glob::matches(pattern, secret.name);
+    from == secret.namespace
+        || is_in_job_namespace(secret, settings) && settings.shared_secrets.iter().any(fits)
+}
+
+/// Whether the Secret is in a namespace in which Orloj runs its Jobs.
+pub(super) fn is_in_job_namespace(secret: NamespacedName<'_>, settings: &Orloj) -> bool {
+    settings.job_namespaces.iter().any(|namespace| namespace == secret.namespace)
+}
+
+/// The finding about a Secret that an object may not hand out. `resource` is its kind, Kubernetes namespace
+/// and name.
+pub(super) fn not_shared(
+    secret: NamespacedName<'_>,
+    resource: [&str; 3],
+    at: Pointer,
+    settings: &Orloj,
+) -> Finding {
+    let [kind, namespace, name] = resource;
+    let message = fit_names(
+        [secret.namespace, secret.name, namespace, name],
+        |[secret_in, secret, namespace, name]| {
+            let (secret, object) =
+                (quoted(&format!("{secret_in}/{secret}")), quoted(&format!("{namespace}/{name}")));
+            format!("Secret {secret} is not shared with {kind} {object}; add it to orloj.sharedSecrets")
+        },
+    );
+    let finding = Finding::warn(&POD_SECRET_FOREIGN, at, message);
+    if is_in_job_namespace(secret, settings) {
+        return finding.help("see --orloj-shared-secret");
+    }
+    finding
+        .help(format!("only Secrets of job namespaces can be shared; create the {kind} where the pod runs"))
+}

@@ -1,0 +1,93 @@
+//! Pods that two families know, with the families in either order.
+
+#![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
+
+use memgate_core::decide::decide;
+use memgate_core::family::{ark, arkonis};
+use memgate_core::model::decision::Decision;
+use memgate_core::model::edit::Op;
+use memgate_core::model::family::Family;
+use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::settings::Settings;
+use memgate_core::patch::{apply::apply, verify::check};
+use memgate_core::state;
+use serde_json::{Value, json};
+
+/// A pod whose agent gets another backend than the settings gave it, and whose ark variable differs.
+fn pod() -> String {
+    let env = json!([
+        {"name": "PATH", "value": "/"},
+        {"name": "AGENT_MEMORY_BACKEND", "value": "in-context"},
+        {"name": "ARK_MEMORY_NAME", "value": "other"},
+    ]);
+    let metadata = json!({
+        "labels": {"arkonis.dev/deployment": "scout"}, "annotations": {"memgate.dev/ark-memory": "shared"},
+    });
+    json!({"metadata": metadata, "spec": {"containers": [{"name": "agent", "env": env}]}}).to_string()
+}
+
+fn decided(text: &str, families: Vec<&'static Family>) -> Decision {
+    let mut snapshot = state::empty(Settings { families, ..Settings::default() });
+    let object = |group: &str, kind: &str, name: &str, spec: &Value| {
+        let metadata = json!({"name": name, "namespace": "team-a"});
+        json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let agent = json!({"memoryRef": {"name": "notes"}, "configRef": {"name": "set"}});
+    for object in [
+        object("arkonis.dev", "ArkAgent", "scout", &agent),
+        object("arkonis.dev", "ArkSettings", "set", &json!({"memoryBackend": "in-context"})),
+        object(
+            "arkonis.dev",
+            "ArkMemory",
+            "notes",
+            &json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}}}),
+        ),
+        object("ark.mckinsey.com", "Memory", "shared", &json!({"address": {"value": "http://ark-broker"}})),
+    ] {
+        state::add(&mut snapshot, &object).expect("an object");
+    }
+    let request = Request {
+        operation: Operation::Create,
+        group: "".into(),
+        version: "v1".into(),
+        kind: "Pod".into(),
+        subresource: "".into(),
+        namespace: "team-a".into(),
+        name: "".into(),
+        object: Some(text),
+        old_object: None,
+    };
+    decide(&request, &snapshot)
+}
+
+#[test]
+fn their_edits_apply_one_after_the_other() {
+    let text = pod();
+    for families in [vec![&arkonis::FAMILY, &ark::FAMILY], vec![&ark::FAMILY, &arkonis::FAMILY]] {
+        let decision = decided(&text, families.clone());
+        assert!(decision.edits.iter().any(|edit| edit.op == Op::Replace), "{:?}", decision.edits);
+        assert_eq!(check(&text, &decision.edits), Ok(()));
+        let after = apply(&text, &decision.edits).expect("applies");
+        assert!(decided(&after, families.clone()).edits.is_empty());
+        let value: Value = serde_json::from_str(&after).expect("JSON");
+        let env = value["spec"]["containers"][0]["env"].as_array().expect("a list");
+        let value = |name: &str| {
+            let mut found = env.iter().filter(|entry| entry["name"] == name);
+            (found.next().and_then(|entry| entry["value"].as_str()), found.next())
+        };
+        assert_eq!(value("AGENT_MEMORY_BACKEND"), (Some("redis"), None));
+        assert_eq!(value("ARK_MEMORY_URL"), (Some("http://ark-broker"), None));
+        let names: Vec<_> = decision.families.iter().map(|share| share.family).collect();
+        assert_eq!(names, families);
+        let edits: usize = decision.families.iter().map(|share| share.edits).sum();
+        assert_eq!(edits, decision.edits.len());
+    }
+}
+
+#[test]
+fn their_findings_point_into_the_pod_that_was_sent() {
+    let decision = decided(&pod(), vec![&arkonis::FAMILY, &ark::FAMILY]);
+    let places: Vec<_> =
+        decision.findings.iter().map(|finding| (finding.code.name, finding.pointer.as_str())).collect();
+    assert_eq!(places, [("ark/pod-env-exists", "/spec/containers/0/env/2")]);
+}
