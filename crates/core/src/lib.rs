@@ -9,6 +9,7 @@
 //!
 //! - [`model`]: the words everything else speaks.
 //! - [`family`]: what memgate knows of each platform: its kinds, rules, defaults and injection.
+//! - [`crd`]: what an apiserver refuses before it asks anybody, for objects that none has seen.
 //! - [`patch`]: edits as JSON patches, and the check that they apply.
 //! - [`decide`]: one request and one snapshot to one decision.
 //! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.

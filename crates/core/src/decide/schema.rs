@@ -166,3 +166,35 @@ impl<'f> Spoken<'f> {
         names_field || violation.pointer.parent().is_some_and(|parent| self.missing.contains(parent.as_str()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::decide;
+    use crate::model::settings::Settings;
+    use crate::model::snapshot::Snapshot;
+    use crate::state;
+
+    const TASK: &str = r#"{"metadata":{"name":"A_b"},"spec":{"type":"aii"}}"#;
+
+    fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
+        let request = Request {
+            operation: Operation::Create,
+            group: "core.orka.ai".into(),
+            version: "v1alpha1".into(),
+            kind: "Task".into(),
+            subresource: "".into(),
+            namespace: "team-a".into(),
+            name: "A_b".into(),
+            object: Some(TASK),
+            old_object: None,
+        };
+        decide(&request, snapshot).findings.iter().map(|finding| finding.code.name).collect()
+    }
+
+    #[test]
+    fn leaves_what_an_apiserver_has_checked() {
+        assert_eq!(codes(&state::empty(Settings::default())), ["orka/schema", "orka/schema"]);
+        assert_eq!(codes(&Snapshot::default()), <[&str; 0]>::default());
+    }
+}
