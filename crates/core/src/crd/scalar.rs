@@ -5,6 +5,7 @@ use serde_json::{Number, Value};
 
 use crate::crd::pattern;
 use crate::model::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
+use crate::model::credential::masked;
 use crate::model::finding::quoted;
 use crate::model::pointer::Pointer;
 use crate::model::violation::{BrokenRule, Violation};
@@ -78,19 +79,19 @@ pub(super) fn text(text: &str, schema: &SchemaNode) -> Option<BrokenRule> {
             return Some(BrokenRule::TooLong { max });
         }
         if let Some(min) = rules.min.filter(|min| count < *min) {
-            return Some(BrokenRule::TooShort { value: shown_text(text), min });
+            return Some(BrokenRule::TooShort { value: quoted(text), min });
         }
     }
     if let Some(pattern) = &rules.pattern
         && !pattern::matches(pattern, text)
     {
         let detail = format!("should match '{}'", pattern.text);
-        return Some(BrokenRule::Invalid { value: shown_text(text), detail, about_field: true });
+        return Some(BrokenRule::Invalid { value: quoted(text), detail, about_field: true });
     }
     let format = schema.format?;
     let FormatRule::Text(holds) = format.rule else { return None };
     (!holds(text)).then(|| {
-        let value = shown_text(text);
+        let value = quoted(text);
         let detail = if value.is_empty() {
             format!("must be of type {}", format.name)
         } else {
@@ -162,23 +163,12 @@ pub(super) fn replicas(object: &Value, way: &[String]) -> Option<Violation> {
     Some(Violation::new(pointer, rule))
 }
 
-/// A value as messages show it: texts in quotes, everything else as JSON, and nothing that may be a secret.
+/// A value as messages show it: texts in quotes, everything else as JSON. What in it looks like a credential
+/// is masked.
 pub(super) fn shown(value: &Value) -> String {
     const MAX_CHARS: usize = 256;
-    if let Value::String(text) = value {
-        return shown_text(text);
+    match value {
+        Value::String(text) => quoted(text),
+        other => masked(&other.to_string()).chars().take(MAX_CHARS).collect(),
     }
-    let text = value.to_string();
-    if may_be_secret(&text) { String::new() } else { text.chars().take(MAX_CHARS).collect() }
-}
-
-/// A text in quotes; empty when it may be a secret.
-fn shown_text(text: &str) -> String {
-    if may_be_secret(text) { String::new() } else { quoted(text) }
-}
-
-/// Whether a text looks like an address with a password in it.
-fn may_be_secret(text: &str) -> bool {
-    let has_userinfo = text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
-    has_userinfo || text.to_ascii_lowercase().contains("password")
 }

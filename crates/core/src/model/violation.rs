@@ -1,5 +1,6 @@
 //! How an object breaks the schema of its kind, in words that a family can still put in its own way.
 
+use crate::model::credential::is_credential_name;
 use crate::model::pointer::Pointer;
 
 /// One rule of the schema that an object breaks.
@@ -79,6 +80,12 @@ impl Violation {
         Self { pointer, rule, stored: false, at_key: false }
     }
 
+    /// A value as the message shows it: not at all where the field holds credentials.
+    fn shown<'v>(&self, value: &'v str) -> &'v str {
+        let name = self.pointer.tokens().last();
+        if name.is_some_and(|name| is_credential_name(&name)) { "\"***\"" } else { value }
+    }
+
     /// The apiserver's own message.
     #[must_use]
     pub fn message(&self) -> String {
@@ -89,6 +96,7 @@ impl Violation {
             BrokenRule::Required(detail) => format!("{field}: Required value: {detail}"),
             BrokenRule::Unsupported { value, supported } => {
                 let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
+                let value = self.shown(value);
                 format!("{field}: Unsupported value: {value}: supported values: {}", supported.join(", "))
             }
             BrokenRule::TooLong { max } => {
@@ -96,6 +104,7 @@ impl Violation {
                 format!("{field}: Too long: may not be more than {max} {unit}")
             }
             BrokenRule::TooShort { value, min } => {
+                let value = self.shown(value);
                 format!(
                     "{field}: Invalid value: {value}: {field} in body should be at least {min} chars long"
                 )
@@ -104,12 +113,27 @@ impl Violation {
                 let unit = if *max == 1 { "item" } else { "items" };
                 format!("{field}: Too many: {count}: must have at most {max} {unit}")
             }
-            BrokenRule::Duplicate(value) => format!("{field}: Duplicate value: {value}"),
+            BrokenRule::Duplicate(value) => format!("{field}: Duplicate value: {}", self.shown(value)),
             BrokenRule::Invalid { value, detail, about_field } => {
-                let value = if value.is_empty() { String::new() } else { format!(": {value}") };
+                let value = if value.is_empty() { String::new() } else { format!(": {}", self.shown(value)) };
                 let about = if *about_field { format!("{field} in body ") } else { String::new() };
                 format!("{field}: Invalid value{value}: {about}{detail}")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_no_value_of_a_field_for_credentials() {
+        let rule =
+            || BrokenRule::Unsupported { value: "\"hunter2\"".to_owned(), supported: vec!["a".to_owned()] };
+        let message = |pointer| Violation::new(Pointer::new(pointer), rule()).message();
+        assert!(message("/spec/mode").contains("hunter2"));
+        let shown = message("/spec/apiToken");
+        assert_eq!(shown, "spec.apiToken: Unsupported value: \"***\": supported values: \"a\"");
     }
 }

@@ -13,8 +13,9 @@ use super::cases::cases;
 /// What people see in one piece.
 const MAX_CHARS: usize = 120;
 
-/// Warnings in upstream's own words, and common to all platforms.
-const VERBATIM: [&str; 2] = ["sympozium/reserved-volume", "sympozium/inject-label-unknown"];
+/// Warnings in the words of upstream and of the apiserver, and common to all platforms.
+const VERBATIM: [&str; 3] =
+    ["sympozium/reserved-volume", "sympozium/inject-label-unknown", "sympozium/schema"];
 
 /// The names in the cases of the platform.
 const NAMES: [&str; 10] =
