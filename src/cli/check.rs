@@ -105,8 +105,11 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
 
 /// What the inputs do not hold, in one line; the first few of a long list.
 fn unknown_note(names: &[String]) -> Option<String> {
-    // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise.
-    let names: Vec<String> = names.iter().filter(|name| !name.starts_with("Namespace ")).cloned().collect();
+    // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise. About a
+    // claim there is a warning already.
+    let told =
+        |name: &&String| !["Namespace ", "PersistentVolumeClaim "].iter().any(|kind| name.starts_with(kind));
+    let names: Vec<String> = names.iter().filter(told).cloned().collect();
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
     let note = format!(
         "note: not among the inputs, so whether it is there is not known: {shown} (add it with --with)"

@@ -5,6 +5,9 @@ use crate::running::Victim;
 
 /// A small multiple of the largest body above what the program needs anyway.
 const BOUND_MIB: u64 = 96;
+/// The same for objects of a million members. Without a cluster all of them are read, since the schema of
+/// their kind may have a word about each.
+const WIDE_BOUND_MIB: u64 = 160;
 
 /// What becomes of a review.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,7 +138,7 @@ async fn a_million_members_do_no_harm() {
         assert_eq!(becomes(&answer), expected, "{what}: {}", answer.text().len());
         assert!(answer.text().len() < 64 << 10, "{what}: {} bytes", answer.text().len());
     }
-    assert!(victim.peak_mib() < BOUND_MIB, "{} MiB", victim.peak_mib());
+    assert!(victim.peak_mib() < WIDE_BOUND_MIB, "{} MiB", victim.peak_mib());
     victim.is_well().await;
 }
 

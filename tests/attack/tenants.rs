@@ -274,16 +274,22 @@ fn answers_hold_nothing_of_the_status_of_others() {
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there, or
 /// the rule says so to help after a mistaken namespace.
-const ACROSS: [&str; 19] = [
+const ACROSS: [&str; 25] = [
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
     "accepts-headers-to-a-known-service-of-another-namespace",
     "finds-a-service-of-another-namespace",
+    "injects-a-fragment-of-another-namespace",
     "injects-a-service-of-the-namespace-of-the-memory",
     "injects-the-address-of-a-memory-of-another-namespace",
     "leaves-a-config-map-of-another-namespace",
+    "leaves-a-path-with-a-query-of-another-namespace",
+    "leaves-a-query-of-another-namespace",
+    "leaves-a-query-without-path-of-another-namespace",
     "leaves-a-resolved-address-with-credentials-elsewhere",
+    "leaves-a-resolved-query-of-another-namespace",
     "leaves-a-secret-of-another-namespace",
     "leaves-credentials-of-another-namespace",
+    "leaves-resolved-credentials-of-another-namespace",
     "never-takes-the-resolved-address-of-a-secret",
     // orka: a Task may name an agent of another namespace.
     "rejects-memory-against-an-agent-elsewhere",

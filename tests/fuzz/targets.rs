@@ -117,7 +117,8 @@ fn manifests() -> Vec<Vec<u8>> {
     let examples = ["arkonis", "ark", "orloj", "orka", "sympozium"].iter().flat_map(|family| {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(family);
         let entries = std::fs::read_dir(directory).expect("the examples");
-        entries.map(|entry| std::fs::read(entry.expect("an entry").path()).expect("a file"))
+        let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+        paths.map(|path| std::fs::read(path).expect("a file"))
     });
     written.chain(examples).collect()
 }

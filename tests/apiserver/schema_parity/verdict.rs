@@ -27,6 +27,10 @@ pub(super) const OTHER_NAMESPACE: &str = "parity-other";
 /// has processors, and is to have something to do while this reads answers.
 const AT_ONCE: usize = 8;
 
+/// How often a request is sent again that got no answer at all: of so many, one can meet a connection that
+/// is just being closed, and a dry run can be repeated.
+const RETRIES: usize = 2;
+
 /// An object and both verdicts.
 #[derive(Debug)]
 pub(super) struct Verdicts {
@@ -153,7 +157,13 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let namespace = given.unwrap_or(home);
     let path = request::path(&object, &encoded(namespace), None)?;
     let path = format!("{path}?dryRun=All&fieldValidation=Ignore");
-    let answer = send(client, Method::POST, &path, Some(&object)).await?;
+    let mut answer = send(client, Method::POST, &path, Some(&object)).await;
+    for _ in 0..RETRIES {
+        if answer.is_err() {
+            answer = send(client, Method::POST, &path, Some(&object)).await;
+        }
+    }
+    let answer = answer?;
     ensure!(answer.status < 500, "{} {}: {}", answer.status, answer.message(), mutant.json);
     let words =
         if answer.granted() { String::new() } else { format!("{} {}", answer.status, answer.message()) };

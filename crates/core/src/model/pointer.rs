@@ -74,7 +74,7 @@ impl Pointer {
     }
 
     /// The same place as Kubernetes writes it: `spec.containers[0].env`, `metadata.labels[a/b]`.
-    /// Empty at the root.
+    /// Empty at the root; a control character in a key is a blank.
     #[must_use]
     pub fn field(&self) -> String {
         let mut field = String::with_capacity(self.0.len());
@@ -90,7 +90,7 @@ impl Pointer {
                 field.push_str(&token);
             }
         }
-        field
+        if field.contains(char::is_control) { field.replace(char::is_control, " ") } else { field }
     }
 }
 
