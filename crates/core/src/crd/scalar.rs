@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 
 use crate::crd::pattern;
 use crate::model::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
-use crate::model::credential::masked;
+use crate::model::credential::masked_start;
 use crate::model::finding::quoted;
 use crate::model::pointer::Pointer;
 use crate::model::violation::{BrokenRule, Violation};
@@ -169,6 +169,6 @@ pub(super) fn shown(value: &Value) -> String {
     const MAX_CHARS: usize = 256;
     match value {
         Value::String(text) => quoted(text),
-        other => masked(&other.to_string()).chars().take(MAX_CHARS).collect(),
+        other => masked_start(&other.to_string()).chars().take(MAX_CHARS).collect(),
     }
 }

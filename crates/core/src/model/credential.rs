@@ -65,6 +65,9 @@ const MAX_NAME_BYTES: usize = 128;
 /// Whether the value of a field, variable, header or parameter of this name is likely to be a credential.
 #[must_use]
 pub fn is_credential_name(name: &str) -> bool {
+    // What a name is about stands at its end.
+    let name =
+        name.get(name.ceil_char_boundary(name.len().saturating_sub(MAX_NAME_BYTES))..).unwrap_or_default();
     let plain = plain_name(name);
     let counts = || plain.contains("token") && COUNT_WORDS.iter().any(|word| plain.contains(word));
     let variable = name.ends_with("_KEY") || name.contains("_HEADER_");
@@ -114,6 +117,19 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn masked_value(value: &str) -> Cow<'_, str> {
     hide_if_any(value, value_spans(value))
+}
+
+/// The start of a single value, as far as a message shows it, in which each credential is masked. Where the
+/// value goes on for long, what could belong to a credential is masked too.
+#[must_use]
+pub fn masked_start(value: &str) -> Cow<'_, str> {
+    /// Long enough for every address that somebody writes.
+    const MAX_READ_BYTES: usize = 4096;
+    let start = value.get(..value.floor_char_boundary(MAX_READ_BYTES)).unwrap_or(value);
+    if start.len() == value.len() || !start.contains([':', '=', '@', ' ']) {
+        return masked_value(start);
+    }
+    Cow::Owned(hide(start, vec![0..start.len()]))
 }
 
 fn hide_if_any(text: &str, spans: Vec<Range<usize>>) -> Cow<'_, str> {
@@ -319,19 +335,26 @@ fn json_entries(text: &str) -> Vec<Range<usize>> {
 /// What follows `--password` and its like.
 fn flags(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    for (dashes, _) in text.match_indices("--") {
-        if found.last().is_some_and(|last| dashes < last.end) {
-            continue;
-        }
-        let rest = text.get(dashes + 2..).unwrap_or_default();
-        let end =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))).unwrap_or(rest.len());
-        let name = rest.get(..end.min(MAX_NAME_BYTES)).unwrap_or_default();
-        if rest.get(end..).is_some_and(|rest| rest.starts_with(' ')) && is_credential_name(name) {
-            found.push(assigned(text, dashes + 2 + end));
+    for end in flag_ends(text) {
+        let is_behind = found.last().is_none_or(|last| last.end <= end);
+        if is_behind && text.get(end..).is_some_and(|rest| rest.starts_with(' ')) {
+            found.push(assigned(text, end));
         }
     }
     found
+}
+
+/// Where flags end that are named like a credential, such as `--password`.
+pub fn flag_ends(text: &str) -> impl Iterator<Item = usize> {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    // Only the first dashes of a run are looked at: each run is read once.
+    let starts = text.match_indices("--").map(|(at, _)| at);
+    let starts = starts.filter(move |at| !text.get(..*at).is_some_and(|before| before.ends_with(in_name)));
+    starts.filter_map(move |start| {
+        let name = text.get(start..)?.trim_start_matches('-');
+        let end = name.find(|c: char| !in_name(c)).unwrap_or(name.len());
+        is_credential_name(name.get(..end)?).then_some(text.len() - name.len() + end)
+    })
 }
 
 /// What follows `Bearer` and `Basic`, when it can be a credential by its length.

@@ -239,7 +239,7 @@ fn shown(message: String) -> String {
 pub fn quoted(value: &str) -> String {
     /// Room for the longest name that Kubernetes accepts, 253 characters.
     const MAX_QUOTED_CHARS: usize = 256;
-    let value = credential::masked_value(value);
+    let value = credential::masked_start(value);
     let mut shown: String =
         value.chars().take(MAX_QUOTED_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if value.chars().nth(MAX_QUOTED_CHARS).is_some() {

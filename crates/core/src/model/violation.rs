@@ -1,7 +1,7 @@
 //! How an object breaks the schema of its kind, in words that a family can still put in its own way.
 
 use crate::model::credential::is_credential_name;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Pointer, list_index};
 
 /// One rule of the schema that an object breaks.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +73,9 @@ pub fn type_message(field: &str, expected: &str, got: &str) -> String {
     format!("{field}: Invalid value: \"{got}\": {field} in body must be of type {expected}: \"{got}\"")
 }
 
+/// What a message shows in place of a value that may be a credential.
+const HIDDEN: &str = "\"***\"";
+
 impl Violation {
     /// A rule that a value breaks.
     #[must_use]
@@ -80,10 +83,17 @@ impl Violation {
         Self { pointer, rule, stored: false, at_key: false }
     }
 
+    /// Whether the field may hold credentials: by its own name, that of its list, or as a header or variable.
+    fn is_about_credential(&self) -> bool {
+        let tokens: Vec<_> = self.pointer.tokens().filter(|token| list_index(token).is_none()).collect();
+        let last = tokens.last().map(AsRef::as_ref).unwrap_or_default();
+        let holds_any = |token: &str| ["headers", "env", "stringData"].contains(&token);
+        is_credential_name(last) || last != "name" && tokens.iter().any(|token| holds_any(token))
+    }
+
     /// A value as the message shows it: not at all where the field holds credentials.
     fn shown<'v>(&self, value: &'v str) -> &'v str {
-        let name = self.pointer.tokens().last();
-        if name.is_some_and(|name| is_credential_name(&name)) { "\"***\"" } else { value }
+        if self.is_about_credential() { HIDDEN } else { value }
     }
 
     /// The apiserver's own message.
@@ -115,6 +125,10 @@ impl Violation {
             }
             BrokenRule::Duplicate(value) => format!("{field}: Duplicate value: {}", self.shown(value)),
             BrokenRule::Invalid { value, detail, about_field } => {
+                let detail = match self.is_about_credential() && !value.is_empty() {
+                    true => detail.replace(value, HIDDEN),
+                    false => detail.clone(),
+                };
                 let value = if value.is_empty() { String::new() } else { format!(": {}", self.shown(value)) };
                 let about = if *about_field { format!("{field} in body ") } else { String::new() };
                 format!("{field}: Invalid value{value}: {about}{detail}")
@@ -134,6 +148,13 @@ mod tests {
         let message = |pointer| Violation::new(Pointer::new(pointer), rule()).message();
         assert!(message("/spec/mode").contains("hunter2"));
         let shown = message("/spec/apiToken");
+        for pointer in ["/spec/apiTokens/0", "/spec/headers/X-A", "/spec/env/0/value"] {
+            assert!(!message(pointer).contains("hunter2"), "{pointer}");
+        }
+        let value = "\"hunter2\"".to_owned();
+        let detail = format!("must be of type uuid: {value}");
+        let rule = BrokenRule::Invalid { value, detail, about_field: true };
+        assert!(!Violation::new(Pointer::new("/spec/apiToken"), rule).message().contains("hunter2"));
         assert_eq!(shown, "spec.apiToken: Unsupported value: \"***\": supported values: \"a\"");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::model::credential::{is_credential_name, spans as credentials};
+use crate::model::credential::{flag_ends, is_credential_name, spans as credentials};
 
 /// Fields below which any value may be a credential: those of a Secret, of a header and of a variable.
 const FIELDS: [&str; 5] = ["value", "data", "stringData", "headers", "last-applied-configuration"];
@@ -72,12 +72,7 @@ fn credential(line: &str) -> Option<usize> {
 
 /// What is behind a flag such as `--password`.
 fn flag(line: &str) -> Option<usize> {
-    line.match_indices("--").find_map(|(at, _)| {
-        let name = line.get(at..)?.trim_start_matches('-');
-        let end =
-            name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').unwrap_or(name.len());
-        is_credential_name(name.get(..end)?).then_some(line.len() - name.len() + end)
-    })
+    flag_ends(line).next()
 }
 
 #[cfg(test)]
