@@ -63,11 +63,10 @@ fn split_port(host_and_port: &str) -> (&str, &str) {
     host_and_port.split_at(at)
 }
 
-/// Whether this is nothing, `:` or `:` with a number from 1 to 65535.
+/// Whether this is nothing, or `:` with digits or nothing behind it, as Go reads URLs.
 fn is_port(text: &str) -> bool {
-    let Some(digits) = text.strip_prefix(':') else { return text.is_empty() };
-    let number = || digits.parse::<u16>().is_ok_and(|port| port > 0);
-    digits.is_empty() || digits.bytes().all(|digit| digit.is_ascii_digit()) && number()
+    let digits = text.strip_prefix(':').unwrap_or(text);
+    digits.bytes().all(|digit| digit.is_ascii_digit()) && (text.is_empty() || text.starts_with(':'))
 }
 
 /// Parses an IPv4 address in every spelling that the C library accepts: one to four numbers, decimal,
@@ -149,8 +148,7 @@ mod tests {
             ("http://host:", true, false, "host"),
             ("http://host:65535/x", true, false, "host"),
             ("http://host:http", false, false, "host"),
-            ("http://host:65536", false, false, "host"),
-            ("http://host:0", false, false, "host"),
+            ("http://host:65536", true, false, "host"),
             ("http://host:+80", false, false, "host"),
             ("http://host:80:81", false, false, "host"),
             ("http://[::1]80", false, false, "::1"),

@@ -50,6 +50,7 @@ pub(super) fn want<'p>(
     let existing = ExistingEnv::read(container, &[PREFIX]);
     let settings = &state.settings().orloj;
     let mut variables = MemoryVariables::new(found.memory, pod_namespace, settings, env::pointer(index));
+    variables.kept = SECRETS.into_iter().filter(|name| existing.get(name).is_some()).collect();
     variables.add_identity(found, &memory, &provider);
     if provider != Provider::InMemory {
         variables.add_connection(&memory, &provider, found.memory, &existing);
@@ -74,7 +75,12 @@ struct MemoryVariables<'p> {
     omitted: Vec<Finding>,
     /// What somebody has to allow first; refuses a pod that requires its memory.
     unmet: Vec<Finding>,
+    /// The variables for Secrets that the pod brings along: no Secret is needed for those.
+    kept: Vec<&'static str>,
 }
+
+/// The variables whose value can come from a Secret.
+const SECRETS: [&str; 5] = [PASSWORD, TOKEN, DSN, ENDPOINT, EMBEDDING_API_KEY];
 
 /// An object that refers to Secrets.
 #[derive(Clone, Copy)]
@@ -87,7 +93,7 @@ impl<'p> MemoryVariables<'p> {
     fn new(memory: &Object, pod_namespace: &'p str, settings: &'p Orloj, pointer: Pointer) -> Self {
         let resource = resource_name("Memory", memory);
         let (variables, omitted, unmet) = (Vec::new(), Vec::new(), Vec::new());
-        Self { pod_namespace, settings, pointer, resource, variables, omitted, unmet }
+        Self { pod_namespace, settings, pointer, resource, variables, omitted, unmet, kept: Vec::new() }
     }
 
     fn add(&mut self, name: &'static str, source: EnvSource, of: &'static str) {
@@ -216,8 +222,10 @@ impl<'p> MemoryVariables<'p> {
             return false;
         }
         if !may_hand_out(secret, &object.namespace, self.settings) {
-            let resource = [kind.kind, &object.namespace, &object.name];
-            self.unmet.push(not_shared(secret, resource, self.pointer.clone(), self.settings));
+            if !self.kept.contains(&name) {
+                let resource = [kind.kind, &object.namespace, &object.name];
+                self.unmet.push(not_shared(secret, resource, self.pointer.clone(), self.settings));
+            }
             return false;
         }
         // Credentials may live in Orloj's store only; a missing Secret must not stop the task.
