@@ -3,7 +3,9 @@
 //! Nothing in here knows HTTP, YAML, a clock or a cluster, and nothing does any I/O.
 //!
 //! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are the core objects as
-//! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`].
+//! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`]. [`crd`] is the
+//! schema of a definition and [`violation`] how an object breaks it, [`claim_volumes`] what a StatefulSet adds
+//! to its pods, [`credential`] what no output shows.
 //!
 //! ```text
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
