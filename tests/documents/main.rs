@@ -1,5 +1,5 @@
-//! That what people read and copy is true: the page of each finding code, the examples, and the page about
-//! policies.
+//! That what people read and copy is true: the page of each finding code, the examples, and the pages about
+//! policies and about the versions of the platforms.
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
@@ -9,6 +9,7 @@ mod cases;
 mod codes;
 mod examples;
 mod policies;
+mod upstream;
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
