@@ -129,7 +129,8 @@ pub fn masked_start(value: &str) -> Cow<'_, str> {
     if start.len() == value.len() || !start.contains([':', '=', '@', ' ']) {
         return masked_value(start);
     }
-    Cow::Owned(hide(start, vec![0..start.len()]))
+    let all = 0..start.len();
+    Cow::Owned(hide(start, Vec::from([all])))
 }
 
 fn hide_if_any(text: &str, spans: Vec<Range<usize>>) -> Cow<'_, str> {

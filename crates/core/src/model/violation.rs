@@ -125,10 +125,9 @@ impl Violation {
             }
             BrokenRule::Duplicate(value) => format!("{field}: Duplicate value: {}", self.shown(value)),
             BrokenRule::Invalid { value, detail, about_field } => {
-                let detail = match self.is_about_credential() && !value.is_empty() {
-                    true => detail.replace(value, HIDDEN),
-                    false => detail.clone(),
-                };
+                // Some details repeat the value.
+                let hides = self.is_about_credential() && !value.is_empty();
+                let detail = if hides { detail.replace(value, HIDDEN) } else { detail.clone() };
                 let value = if value.is_empty() { String::new() } else { format!(": {}", self.shown(value)) };
                 let about = if *about_field { format!("{field} in body ") } else { String::new() };
                 format!("{field}: Invalid value{value}: {about}{detail}")
