@@ -15,7 +15,7 @@ use crate::{MARKER, expect_no_marker};
 /// A way to break a text: the text before the line of the marker, the line, and the text behind it.
 type Break = fn(&str, &str, &str) -> String;
 
-const BREAKS: [Break; 10] = [
+const BREAKS: [Break; 13] = [
     |before, line, behind| format!("{before}{line}\n{line}\n{behind}"),
     |before, line, behind| format!("{before}{line}: x: y\n{behind}"),
     |before, line, behind| format!("{before}{}\n{behind}", line.replace(MARKER, &format!("{MARKER}\u{1}"))),
@@ -26,6 +26,11 @@ const BREAKS: [Break; 10] = [
     |before, line, behind| format!("{before}{line} ]\n{behind}"),
     |before, line, behind| format!("{before}{line}\n  }}\n{behind}"),
     |before, line, _| format!("{before}{}\n\t]", line.trim_end_matches(['"', '\'', '}', ']'])),
+    |before, line, behind| format!("{before}{}\n{behind}", line.replace(MARKER, &format!("\n{MARKER}"))),
+    |before, line, behind| format!("{before}{}\n{behind}", line.replace(MARKER, &format!("|\r\n{MARKER}"))),
+    |before, line, behind| {
+        format!("{before}{}\n{behind}", line.replace(MARKER, &format!("-----BEGIN KEY-----\n{MARKER}")))
+    },
 ];
 
 fn is_broken(text: &str) -> bool {

@@ -367,6 +367,20 @@ spec: {containers: [{name: agent}]}
             "  address: {value: \"http://notes.team-a.svc\"}\n  headers:\n    - name: X-Tenant\n      value: MARK"
         ),
     ),
+    here(
+        "ark header with a misspelt value",
+        "vlaue",
+        ark!(
+            "  address: {value: \"http://notes.team-a.svc\"}\n  headers: [{name: X-Api-Key, vlaue: {value: MARK}}]"
+        ),
+    ),
+    here(
+        "ark header with a misspelt value in its value",
+        "valu",
+        ark!(
+            "  address: {value: \"http://notes.team-a.svc\"}\n  headers:\n    - name: X-Tenant\n      value: {valu: MARK}"
+        ),
+    ),
     elsewhere(
         "ark resolved address",
         "lastResolvedAddress",
@@ -601,6 +615,18 @@ spec:
   agents: {default: {model: m, env: {DB_PASSWORD: MARK}}}
 ",
     ),
+    here(
+        "sympozium variable that is a mapping",
+        "PASSWORD",
+        "
+apiVersion: sympozium.ai/v1alpha1
+kind: Agent
+metadata: {name: triage, namespace: team-a}
+spec:
+  memory: {enabled: true}
+  agents: {default: {model: m, env: {PASSWORD: {a: MARK}}}}
+",
+    ),
     elsewhere(
         "sympozium pod",
         "WORKFLOW_MEMORY_WRITER_TOKEN",
@@ -618,6 +644,8 @@ spec: {containers: [{name: agent, env: [{name: WORKFLOW_MEMORY_WRITER_TOKEN, val
     elsewhere("Secret in clear text", "stringData", secret!("stringData: {REDIS_URL: MARK}")),
     elsewhere("Secret in base64", "data", secret!("data:\n      REDIS_URL: |\n        MARK64")),
     elsewhere("variable of a pod", "GITHUB_TOKEN", pod!("      env: [{name: GITHUB_TOKEN, value: MARK}]")),
+    elsewhere("variable of an upper case word", "DB_PASS", pod!("      env: [{name: DB_PASS, value: MARK}]")),
+    elsewhere("variable GITHUB_PAT", "GITHUB_PAT", pod!("      env: [{name: GITHUB_PAT, value: MARK}]")),
     elsewhere(
         "variable with a DSN",
         "DATABASE",

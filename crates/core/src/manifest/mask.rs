@@ -16,7 +16,7 @@ use crate::manifest::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Styl
 use crate::manifest::scalar::{Scalar, plain};
 use crate::manifest::source::Source;
 use crate::manifest::value::key_name;
-use crate::model::credential::{hide, is_credential_name, spans, value_spans};
+use crate::model::credential::{hide, is_credential_name, is_reference_name, spans, value_spans};
 
 /// Where kubectl keeps the whole object as JSON.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -45,17 +45,49 @@ fn mask(source: &Arc<Source>) -> String {
     }
     let mut spans = masker.spans;
     if syntax.roots.iter().any(Result::is_err) {
-        spans.extend(unread::spans(text));
+        let roots = syntax.roots.iter().flatten().map(|root| syntax.outline.node(*root));
+        let read = roots.filter(|root| root.is_collection()).map(|root| root.start..root.end);
+        spans.extend(unread::spans(text, read));
     }
     hide(text, spans)
 }
 
-/// Which of its values of a node are hidden already, so that aliases of aliases cost no more than their text.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    literal: bool,
-    everything: bool,
+/// What is hidden at and below a node. Keys, booleans and nulls are always shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hiding {
+    /// All of it.
+    Everything,
+    /// What may be a credential: references to one stay, and what else says where it is.
+    Credential,
+    /// The headers of a request, a mapping or a list of `{name, value}`.
+    Headers,
+    /// One header: its name stays. A misspelt field may hold its value.
+    Header,
+    /// What is below a field of a header: references stay.
+    HeaderPart,
 }
+
+impl Hiding {
+    /// What is hidden below an entry of a mapping, if anything.
+    fn below(self, name: &str, is_scalar: bool) -> Option<Self> {
+        let is_reference = || name.ends_with("Ref");
+        match self {
+            Self::Everything => Some(self),
+            Self::Credential if is_reference() || (is_scalar && is_reference_name(name)) => None,
+            Self::Header if is_scalar && name == "name" => None,
+            Self::Header | Self::HeaderPart => (!is_reference()).then_some(Self::HeaderPart),
+            Self::Credential | Self::Headers => Some(Self::Credential),
+        }
+    }
+
+    /// What is hidden of an item of a list.
+    fn item(self) -> Self {
+        if self == Self::Headers { Self::Header } else { self }
+    }
+}
+
+/// In which ways a node is hidden already, so that aliases of aliases cost no more than their text.
+type Seen = [bool; 5];
 
 struct Masker<'s> {
     text: &'s str,
@@ -95,11 +127,11 @@ impl Masker<'_> {
         for (key, value) in entries {
             let Some(name) = key_name(self.outline, *key, self.text) else { continue };
             match name.as_str() {
-                "stringData" | LAST_APPLIED => self.hide_everything(*value),
-                "data" if secret => self.hide_everything(*value),
-                "value" if named => self.hide_literals(*value),
-                name if is_headers(name) => self.hide_headers(*value),
-                name if is_credential_name(name) => self.hide_literals(*value),
+                "stringData" | LAST_APPLIED => self.hide_below(*value, Hiding::Everything),
+                "data" if secret => self.hide_below(*value, Hiding::Everything),
+                "value" if named => self.hide_below(*value, Hiding::Credential),
+                name if is_headers(name) => self.hide_below(*value, Hiding::Headers),
+                name if is_credential_name(name) => self.hide_below(*value, Hiding::Credential),
                 _ => {}
             }
         }
@@ -118,49 +150,32 @@ impl Masker<'_> {
             let [flag, value] = pair else { continue };
             let flag = self.scalar_text(*flag).and_then(|text| text.strip_prefix('-'));
             if flag.is_some_and(is_credential_name) {
-                self.hide_literals(*value);
+                self.hide_below(*value, Hiding::Credential);
             }
         }
     }
 
-    /// The values of headers, which are a list of `{name, value}` or a mapping.
-    fn hide_headers(&mut self, headers: NodeId) {
+    /// Hides what is at and below a node, each node once for each way of hiding.
+    fn hide_below(&mut self, id: NodeId, hiding: Hiding) {
         let outline = self.outline;
-        match &outline.node(outline.resolve(headers)).kind {
-            NodeKind::Map(_, entries) => entries.iter().for_each(|(_, value)| self.hide_literals(*value)),
-            _ => self.hide_literals(headers),
-        }
-    }
-
-    /// Hides a scalar, each of a list, and what a mapping has as its `value`; references stay.
-    fn hide_literals(&mut self, id: NodeId) {
-        let mut open = vec![id];
-        while let Some(id) = open.pop() {
-            let id = self.outline.resolve(id);
-            let Some(seen) = self.seen.get_mut(id.index()) else { continue };
-            if std::mem::replace(&mut seen.literal, true) {
+        let mut open = vec![(id, hiding)];
+        while let Some((id, hiding)) = open.pop() {
+            let id = outline.resolve(id);
+            let seen = self.seen.get_mut(id.index()).and_then(|seen| seen.get_mut(hiding as usize));
+            if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
                 continue;
             }
-            match &self.outline.node(id).kind {
-                NodeKind::Map(_, entries) => open.extend(self.entries(entries, "value")),
-                NodeKind::List(_, items) => open.extend(items),
-                NodeKind::Scalar(..) | NodeKind::Alias(_) => self.hide(id),
-            }
-        }
-    }
-
-    /// Hides all scalars at and below a node, keys aside.
-    fn hide_everything(&mut self, id: NodeId) {
-        let mut open = vec![id];
-        while let Some(id) = open.pop() {
-            let id = self.outline.resolve(id);
-            let Some(seen) = self.seen.get_mut(id.index()) else { continue };
-            if std::mem::replace(&mut seen.everything, true) {
-                continue;
-            }
-            match &self.outline.node(id).kind {
-                NodeKind::Map(_, entries) => open.extend(entries.iter().map(|(_, value)| *value)),
-                NodeKind::List(_, items) => open.extend(items),
+            match &outline.node(id).kind {
+                NodeKind::Map(_, entries) => {
+                    let below = |(key, value): &(NodeId, NodeId)| {
+                        let name = key_name(outline, *key, self.text);
+                        let is_scalar = self.scalar_text(*value).is_some();
+                        let below = hiding.below(name.as_deref().unwrap_or_default(), is_scalar)?;
+                        Some((*value, below))
+                    };
+                    open.extend(entries.iter().filter_map(below));
+                }
+                NodeKind::List(_, items) => open.extend(items.iter().map(|item| (*item, hiding.item()))),
                 NodeKind::Scalar(..) | NodeKind::Alias(_) => self.hide(id),
             }
         }
@@ -225,12 +240,36 @@ mod tests {
             ("kind: ConfigMap\ndata:\n  a: x\n", "kind: ConfigMap\ndata:\n  a: x\n"),
             ("headers: [{name: A, value: {value: x}}]", "headers: [{name: A, value: {value: *}}]"),
             ("headers: {A: x}", "headers: {A: *}"),
+            ("headers: [{name: A, vlaue: {value: x}}]", "headers: [{name: A, vlaue: {value: *}}]"),
+            ("headers:\n- name: A\n  value: {valu: x}\n", "headers:\n- name: A\n  value: {valu: *}\n"),
+            (
+                "headers: [{name: A, value: {valueFrom: {secretKeyRef: {name: x, key: y}}}}]",
+                "headers: [{name: A, value: {valueFrom: {secretKeyRef: {name: x, key: y}}}}]",
+            ),
+            ("env: {PASSWORD: {a: x, b: [{c: x}]}}", "env: {PASSWORD: {a: *, b: [{c: *}]}}"),
+            ("env: [{name: PASSWORD, value: {a: x}}]", "env: [{name: PASSWORD, value: {a: *}}]"),
+            ("secret: {secretName: x, items: [{key: y}]}", "secret: {secretName: x, items: [{key: y}]}"),
+            ("token: {secretKeyRef: {name: x, y: z}}", "token: {secretKeyRef: {name: x, y: z}}"),
             ("password: |\n  x\n  y\nb: 1\n", "password: |\n  *\n  *\nb: 1\n"),
             ("password: \"x\n  y\"\n", "password: \"*\n  *\"\n"),
             ("endpoint: \"https:\\/\\/u:p@h\"\n", "endpoint: \"***************\"\n"),
             ("args: [--token, x, y]", "args: [--token, *, y]"),
             ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
             ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
+        ] {
+            let source = Arc::new(Source::new("x", text));
+            assert_eq!(shown(&source), expected);
+        }
+    }
+
+    #[test]
+    fn masks_by_lines_only_where_nothing_can_be_read() {
+        for (text, expected) in [
+            ("kind: A\ndata: {a: x}\n---\na: [\n", "kind: A\ndata: {a: x}\n---\na: [\n"),
+            ("a: [\n--- # x\n{kind: A, data: x}\n# y\n", "a: [\n--- # x\n{kind: A, data: x}\n# y\n"),
+            ("password: \"\n---\nx\n", "password: \"\n---\n*\n"),
+            ("data: {a: x}\n}\ny\n", "data: ******\n}\n*\n"),
+            ("data: x\n---\ndata: [x\n---\npassword: x\n", "data: *\n---\ndata: **\n---\npassword: *\n"),
         ] {
             let source = Arc::new(Source::new("x", text));
             assert_eq!(shown(&source), expected);

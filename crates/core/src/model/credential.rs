@@ -47,6 +47,13 @@ const REFERENCE_ENDS: [&str; 17] = [
     "mode",
 ];
 
+/// What a name in upper snake case has as a word of its own when its value is a credential.
+const VARIABLE_WORDS: [&str; 8] = ["PASS", "PGPASS", "PAT", "JWT", "BEARER", "CREDS", "SK", "SESSION"];
+
+/// Names of fields beside a reference, further to [`REFERENCE_ENDS`], that say what is referred to.
+const REFERENCE_FIELDS: [&str; 7] =
+    ["key", "audience", "algorithm", "encoding", "size", "apiversion", "version"];
+
 /// What a name has in it that counts the tokens of a language model.
 const COUNT_WORDS: [&str; 7] = ["max", "min", "budget", "count", "limit", "used", "usage"];
 
@@ -70,9 +77,21 @@ pub fn is_credential_name(name: &str) -> bool {
         name.get(name.ceil_char_boundary(name.len().saturating_sub(MAX_NAME_BYTES))..).unwrap_or_default();
     let plain = plain_name(name);
     let counts = || plain.contains("token") && COUNT_WORDS.iter().any(|word| plain.contains(word));
-    let variable = name.ends_with("_KEY") || name.contains("_HEADER_");
+    let variable = name.ends_with("_KEY") || name.contains("_HEADER_") || has_variable_word(name);
     let named = variable || CREDENTIAL_WORDS.iter().any(|word| plain.contains(word));
     named && !REFERENCE_ENDS.iter().any(|end| plain.ends_with(end)) && !counts()
+}
+
+/// Whether a field that stands below one of a credential says where or how that is, such as `secretName`.
+#[must_use]
+pub fn is_reference_name(name: &str) -> bool {
+    let plain = plain_name(name);
+    REFERENCE_FIELDS.contains(&plain.as_str()) || REFERENCE_ENDS.iter().any(|end| plain.ends_with(end))
+}
+
+fn has_variable_word(name: &str) -> bool {
+    let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.chars().all(upper) && name.split('_').any(|word| VARIABLE_WORDS.contains(&word))
 }
 
 /// Whether a parameter of a URL holds a credential; `%41` in its name is an `A`.
@@ -401,6 +420,15 @@ mod tests {
             "Cookie",
             "MY_TOKEN_2",
             "ARK_MEMORY_HEADER_X_TENANT",
+            "DB_PASS",
+            "PGPASS",
+            "GITHUB_PAT",
+            "JWT",
+            "APP_BEARER",
+            "AWS_CREDS",
+            "AWS_CREDS_2",
+            "STRIPE_SK",
+            "APP_SESSION",
         ] {
             assert!(is_credential_name(name), "{name}");
         }
@@ -414,6 +442,15 @@ mod tests {
             "WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN",
             "tokenBudget",
             "sessionKey",
+            "sessionRef",
+            "sessionId",
+            "conversationId",
+            "path",
+            "PATH",
+            "pass-through",
+            "PASSIVE",
+            "PGPASS_FILE",
+            "TASK",
             "key",
             "name",
             "endpoint",
