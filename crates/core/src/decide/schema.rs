@@ -101,7 +101,7 @@ fn drop_contradicted(family: &Family, schema: &SchemaNode, found: &[Violation], 
         |pointer: &Pointer| successors(Some(pointer.clone()), Pointer::parent).any(|at| broken.contains(&at));
     own.retain(|finding| {
         if family.stand_in.unknown_field == Some(finding.code) {
-            return !keeps(schema, &finding.pointer);
+            return !declares(schema, &finding.pointer);
         }
         !repeats_schema(family, finding) || is_broken(&finding.pointer)
     });
@@ -115,14 +115,14 @@ fn repeats_schema(family: &Family, finding: &Finding) -> bool {
         && family.not_in_cel.contains(&(finding.code, NotInCel::Schema))
 }
 
-/// Whether a schema knows a field, or keeps it unknown.
-fn keeps(schema: &SchemaNode, field: &Pointer) -> bool {
+/// Whether a schema declares a field.
+fn declares(schema: &SchemaNode, field: &Pointer) -> bool {
     let mut here = schema;
     for token in field.tokens() {
         let items = here.list.items.as_deref().filter(|_| list_index(&token).is_some());
         match items.or_else(|| here.object.field(&token)) {
             Some(below) => here = below,
-            None => return here.object.preserves_unknown,
+            None => return false,
         }
     }
     true
