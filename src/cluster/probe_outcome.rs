@@ -123,7 +123,7 @@ fn has_cause(probe: &Probe, response: &Response) -> bool {
     let causes = response.body.pointer("/details/causes").and_then(Value::as_array);
     let text = |cause: &Value, field: &str| cause.get(field).and_then(Value::as_str).map(str::to_owned);
     let finding = &probe.finding;
-    let (reason, field) = (finding.code.cause.reason(), finding.pointer.field());
+    let (reason, field) = (finding.cause.reason(), finding.pointer.field());
     causes.into_iter().flatten().any(|cause| {
         text(cause, "reason").as_deref() == Some(reason) && text(cause, "field").as_ref() == Some(&field)
     })

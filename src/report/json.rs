@@ -99,7 +99,7 @@ fn json_finding<'r>(located: &'r LocatedFinding<'_>) -> JsonFinding<'r> {
         end_column,
         pointer: located.pointer.as_str(),
         field: located.pointer.field(),
-        reason: finding.code.cause.reason(),
+        reason: finding.cause.reason(),
         message: &finding.message,
         help: finding.help.as_deref(),
         object: JsonObject {

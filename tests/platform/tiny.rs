@@ -38,6 +38,7 @@ pub(crate) static FAMILY: Family = Family {
     crds: &[include_str!("tiny/notebook.yaml")],
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
+        unknown_field: None,
         unreleased: &[],
         with_status: &[],
         message: Violation::message,

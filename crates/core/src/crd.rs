@@ -33,6 +33,8 @@ pub struct NewObject<'n> {
     pub name: &'n str,
     /// Whether objects of the kind live in namespaces.
     pub namespaced: bool,
+    /// Whether the name is a part of host names, without dots, as that of a Namespace is.
+    pub name_is_label: bool,
 }
 
 /// Reads a CustomResourceDefinition.

@@ -109,7 +109,7 @@ fn decide_subject(
 ) -> Decision {
     let mut findings = (family.validate)(subject, &mut state);
     let schema =
-        stand_in.map(|(request, crds)| schema::findings(family, subject.kind, request, crds, &findings));
+        stand_in.map(|(request, crds)| schema::findings(family, subject.kind, request, crds, &mut findings));
     if let Some(old) = subject.old {
         ratchet(family, subject, old, &mut findings, &mut state);
     }

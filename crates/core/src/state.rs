@@ -52,7 +52,8 @@ pub fn empty(settings: Settings) -> Snapshot {
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
 pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    if text("/apiVersion") == "apiextensions.k8s.io/v1" && text("/kind") == "CustomResourceDefinition" {
+    let is_definition = text("/kind") == "CustomResourceDefinition";
+    if is_definition && text("/apiVersion").starts_with("apiextensions.k8s.io/") {
         return add_definition(snapshot, value);
     }
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
@@ -76,6 +77,13 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
     if family::validated(&snapshot.settings.families, group, kind).is_none() {
         return Ok(());
+    }
+    let version = text("/apiVersion");
+    if version != "apiextensions.k8s.io/v1" {
+        let name = text("/metadata/name");
+        let message =
+            format!("CustomResourceDefinition {name}: apiVersion is {version}, not apiextensions.k8s.io/v1");
+        return Err(AddError::Definition(message));
     }
     if let Some(crds) = &mut snapshot.crds {
         crds.insert(crd::read(value).map_err(AddError::Definition)?);

@@ -162,7 +162,7 @@ fn cause(finding: &Finding) -> StatusCause {
     let (field, message) = (finding.pointer.field(), message_with_help(finding));
     let bare = message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
     let message = bare.map(str::to_owned).unwrap_or(message);
-    StatusCause { reason: finding.code.cause.reason(), message, field }
+    StatusCause { reason: finding.cause.reason(), message, field }
 }
 
 /// What is wrong, what to do and the code, as far as there is room: the advice is left out first, since

@@ -100,7 +100,8 @@ fn names(fields: &Map<String, Value>, new: NewObject<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     let text = |field| fields.get(field).and_then(Value::as_str).unwrap_or_default();
     let (name, base) = (text("name"), text("generateName"));
-    let why = if base.is_empty() { None } else { wrong_base(base) };
+    let wrong_name = if new.name_is_label { wrong_label } else { wrong_subdomain };
+    let why = if base.is_empty() { None } else { wrong_base(base, wrong_name) };
     found.extend(why.map(|why| invalid(at("generateName"), base, why)));
     let is_text = |field| fields.get(field).is_none_or(|value| value.is_string() || value.is_null());
     if name.is_empty() && base.is_empty() && new.name.is_empty() {
@@ -108,7 +109,7 @@ fn names(fields: &Map<String, Value>, new: NewObject<'_>) -> Vec<Violation> {
             let rule = BrokenRule::Required("name or generateName is required");
             found.push(Violation::new(at("name"), rule));
         }
-    } else if let Some(why) = wrong_subdomain(name).filter(|_| !name.is_empty()) {
+    } else if let Some(why) = wrong_name(name).filter(|_| !name.is_empty()) {
         found.push(invalid(at("name"), name, why));
     }
     let namespace = text("namespace");
@@ -123,7 +124,7 @@ fn names(fields: &Map<String, Value>, new: NewObject<'_>) -> Vec<Violation> {
 
 /// What is wrong with the beginning of a name that the apiserver makes: with a letter in the place of a hyphen
 /// at its end, or with the five characters that it adds.
-fn wrong_base(base: &str) -> Option<String> {
+fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<String>) -> Option<String> {
     /// What remains of a long beginning. Source: k8s.io/apiserver, `storage/names/generate.go`.
     const MAX_CHARS: usize = 58;
     let stem = match base.strip_suffix('-').filter(|rest| !rest.is_empty()) {
@@ -134,7 +135,7 @@ fn wrong_base(base: &str) -> Option<String> {
         None => base.to_owned(),
     };
     let made: String = base.chars().take(MAX_CHARS).chain("xxxxx".chars()).collect();
-    wrong_subdomain(&stem).or_else(|| wrong_subdomain(&made))
+    wrong_name(&stem).or_else(|| wrong_name(&made))
 }
 
 fn wrong_subdomain(name: &str) -> Option<String> {

@@ -366,7 +366,7 @@ fn marks_what_is_stored_already() {
 
 #[test]
 fn checks_metadata() {
-    let new = Some(NewObject { name: "", namespaced: true });
+    let new = Some(NewObject { name: "", namespaced: true, name_is_label: false });
     for (metadata, expected) in [
         (
             json!({"name": "a.b", "namespace": "team-a", "labels": {"a.b/c": "x_y"}, "annotations": {"A/b": "any text", "n": null}}),

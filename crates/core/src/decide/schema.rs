@@ -1,30 +1,34 @@
 //! The schema of a kind and the rules of metadata, where no apiserver has checked them.
 //!
-//! A family's own rules speak first: where one of them denies, the schema adds nothing.
+//! A family's own rules speak first: where one of them denies, the schema adds nothing. Those that only repeat
+//! the bundled definition give way to a definition among the inputs.
 
 use std::collections::BTreeSet;
+use std::iter::successors;
 
 use serde_json::Value;
 
 use crate::crd::{self, NewObject, Status};
 use crate::family::common::VERSION_UNKNOWN;
-use crate::family::suggest::{did_you_mean, nearest};
-use crate::model::crd::{Crd, Crds};
+use crate::family::schema_check::unknown_field_message;
+use crate::family::suggest::{self, nearest};
+use crate::model::cel::NotInCel;
+use crate::model::crd::{Crd, Crds, SchemaNode};
 use crate::model::family::Family;
 use crate::model::finding::{Cause, Finding, Severity, quoted};
-use crate::model::kind::Kind;
-use crate::model::pointer::Pointer;
+use crate::model::kind::{Kind, NAMESPACE};
+use crate::model::pointer::{Pointer, list_index};
 use crate::model::request::{Operation, Request};
 use crate::model::violation::{BrokenRule, Violation};
 
 /// What an apiserver would say, in addition to `own`, the findings of the family before any of them is
-/// ratcheted.
+/// ratcheted. Of these the ones go that contradict a definition among the inputs.
 pub(super) fn findings(
     family: &'static Family,
     kind: &'static Kind,
     request: &Request<'_>,
     crds: &Crds,
-    own: &[Finding],
+    own: &mut Vec<Finding>,
 ) -> Vec<Finding> {
     let checked = matches!(request.operation, Operation::Create | Operation::Update);
     if !checked || family.misnamed.contains(&kind) {
@@ -34,13 +38,16 @@ pub(super) fn findings(
     let Some(mut object) = request.object.and_then(parse) else { return Vec::new() };
     let mut old = request.old_object.filter(|_| request.operation == Operation::Update).and_then(parse);
     let mut violations = metadata(kind, request, &object, old.as_ref());
-    let mut findings = Vec::new();
+    let mut findings = misspelt(family, &object);
     if let Some(crd) = crds.get(family, kind.group, kind.kind) {
         findings.extend(version_unknown(&crd, &request.version));
         if let Some(version) = crd.served(&request.version).or_else(|| crd.newest()) {
             let judged = family.stand_in.with_status.contains(&kind);
             let status = if judged { Status::Judged } else { Status::Dropped };
             let found = crd::violations(version, status, &mut object, old.as_mut());
+            if crds.is_given(kind.group, kind.kind) {
+                drop_contradicted(family, &version.schema, &found, own);
+            }
             violations.extend(tolerated_aside(family, kind, request, crds, found));
         }
     }
@@ -53,8 +60,11 @@ pub(super) fn findings(
 
 /// What is wrong with the metadata; what was wrong before is marked.
 fn metadata(kind: &Kind, request: &Request<'_>, object: &Value, old: Option<&Value>) -> Vec<Violation> {
-    let new = (request.operation == Operation::Create)
-        .then_some(NewObject { name: &request.name, namespaced: kind.namespaced });
+    let new = (request.operation == Operation::Create).then_some(NewObject {
+        name: &request.name,
+        namespaced: kind.namespaced,
+        name_is_label: *kind == NAMESPACE,
+    });
     let mut found = crd::metadata_violations(object, new);
     if !found.is_empty()
         && let Some(old) = old
@@ -66,6 +76,56 @@ fn metadata(kind: &Kind, request: &Request<'_>, object: &Value, old: Option<&Val
         }
     }
     found
+}
+
+/// The fields of metadata that are likely misspelt: without them an object lands in another namespace, or
+/// is selected by nothing.
+fn misspelt(family: &Family, object: &Value) -> Vec<Finding> {
+    const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
+    let Some(code) = family.stand_in.unknown_field else { return Vec::new() };
+    let fields = object.get("metadata").and_then(Value::as_object);
+    let finding = |field: &String| {
+        let meant = nearest(field, MEANT)?;
+        let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
+        let pointer = Pointer::new("/metadata").key(field);
+        Some(Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key())
+    };
+    fields.into_iter().flatten().filter_map(|(field, _)| finding(field)).collect()
+}
+
+/// Drops what the family says only because the bundled definition does, where the one that counts says
+/// something else.
+fn drop_contradicted(family: &Family, schema: &SchemaNode, found: &[Violation], own: &mut Vec<Finding>) {
+    let broken: BTreeSet<&Pointer> = found.iter().map(|violation| &violation.pointer).collect();
+    let is_broken =
+        |pointer: &Pointer| successors(Some(pointer.clone()), Pointer::parent).any(|at| broken.contains(&at));
+    own.retain(|finding| {
+        if family.stand_in.unknown_field == Some(finding.code) {
+            return !declares(schema, &finding.pointer);
+        }
+        !repeats_schema(family, finding) || is_broken(&finding.pointer)
+    });
+}
+
+/// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
+/// definition says the same.
+fn repeats_schema(family: &Family, finding: &Finding) -> bool {
+    finding.severity == Severity::Deny
+        && matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
+        && family.not_in_cel.contains(&(finding.code, NotInCel::Schema))
+}
+
+/// Whether a schema declares a field.
+fn declares(schema: &SchemaNode, field: &Pointer) -> bool {
+    let mut here = schema;
+    for token in field.tokens() {
+        let items = here.list.items.as_deref().filter(|_| list_index(&token).is_some());
+        match items.or_else(|| here.object.field(&token)) {
+            Some(below) => here = below,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// The violations that the family does not let pass on purpose.
@@ -101,6 +161,13 @@ fn finding(family: &'static Family, violation: &Violation) -> Finding {
         finding.severity = Severity::Warn;
     }
     finding.at_key = violation.at_key;
+    finding.cause = match &violation.rule {
+        BrokenRule::Type { .. } => Cause::TypeInvalid,
+        BrokenRule::Required(_) => Cause::Required,
+        BrokenRule::Unsupported { .. } => Cause::NotSupported,
+        BrokenRule::Duplicate(_) => Cause::Duplicate,
+        _ => finding.cause,
+    };
     match help(violation) {
         Some(help) => finding.help(help),
         None => finding,
@@ -110,8 +177,7 @@ fn finding(family: &'static Family, violation: &Violation) -> Finding {
 fn help(violation: &Violation) -> Option<String> {
     match &violation.rule {
         BrokenRule::Unsupported { value, supported } => {
-            let meant = nearest(value.trim_matches('"'), supported.iter().map(String::as_str));
-            meant.map(|meant| did_you_mean(Some(meant)).trim_start_matches("; ").to_owned())
+            suggest::help(value.trim_matches('"'), supported.iter().map(String::as_str))
         }
         BrokenRule::Type { expected: "string", got: "boolean" | "integer" | "number" } => {
             Some("put the value in quotes".to_owned())
@@ -171,6 +237,7 @@ impl<'f> Spoken<'f> {
 mod tests {
     use super::*;
     use crate::decide::decide;
+    use crate::family::orka;
     use crate::model::settings::Settings;
     use crate::model::snapshot::Snapshot;
     use crate::state;
@@ -190,6 +257,21 @@ mod tests {
             old_object: None,
         };
         decide(&request, snapshot).findings.iter().map(|finding| finding.code.name).collect()
+    }
+
+    #[test]
+    fn gives_the_cause_of_the_rule() {
+        let cause = |rule| finding(&orka::FAMILY, &Violation::new(Pointer::new("/spec/a"), rule)).cause;
+        let text = || "a".to_owned();
+        for (rule, expected) in [
+            (BrokenRule::Type { expected: "string", got: "integer" }, Cause::TypeInvalid),
+            (BrokenRule::Required(""), Cause::Required),
+            (BrokenRule::Unsupported { value: text(), supported: Vec::new() }, Cause::NotSupported),
+            (BrokenRule::Duplicate(text()), Cause::Duplicate),
+            (BrokenRule::TooLong { max: 1 }, Cause::Invalid),
+        ] {
+            assert_eq!(cause(rule), expected);
+        }
     }
 
     #[test]

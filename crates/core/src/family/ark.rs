@@ -44,6 +44,7 @@ pub static FAMILY: Family = Family {
     crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
+        unknown_field: Some(&codes::UNKNOWN_FIELD),
         unreleased: &[],
         with_status: &[&api::MEMORY],
         message: validate::schema_message,

@@ -45,6 +45,7 @@ pub static FAMILY: Family = Family {
     ],
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
+        unknown_field: Some(&codes::UNKNOWN_FIELD),
         unreleased: &[],
         with_status: &[],
         message: Violation::message,

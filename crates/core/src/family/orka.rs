@@ -51,6 +51,7 @@ pub static FAMILY: Family = Family {
     crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
+        unknown_field: None,
         unreleased: &[&api::MEMORY_BACKEND],
         with_status: &[],
         message: Violation::message,

@@ -47,6 +47,7 @@ pub static FAMILY: Family = Family {
     crds: &[include_str!("../../../../deploy/crds/orloj.yaml")],
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
+        unknown_field: Some(&codes::UNKNOWN_FIELD),
         unreleased: &[],
         with_status: &[],
         message: Violation::message,

@@ -31,6 +31,12 @@ pub fn did_you_mean(candidate: Option<&str>) -> String {
     candidate.map(|candidate| format!("; did you mean \"{candidate}\"?")).unwrap_or_default()
 }
 
+/// Advice on a value that is none of a fixed set, if one of them was likely meant.
+#[must_use]
+pub fn help<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+    nearest(wrong, candidates).map(|candidate| format!("did you mean \"{candidate}\"?"))
+}
+
 fn normalize(word: &str) -> String {
     word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }

@@ -107,6 +107,8 @@ pub struct Family {
 pub struct SchemaStandIn {
     /// The code of what only the schema refuses.
     pub code: &'static Code,
+    /// The code of fields that the schema does not have, if the family speaks of them.
+    pub unknown_field: Option<&'static Code>,
     /// The kinds of no release: their definitions count only when they are among the inputs.
     pub unreleased: &'static [&'static Kind],
     /// The kinds whose status is checked too, although an apiserver passes over what users write there.

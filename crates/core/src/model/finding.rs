@@ -40,6 +40,8 @@ pub enum Cause {
     NotFound,
     /// The value contradicts another one.
     Conflict,
+    /// The value occurred before.
+    Duplicate,
 }
 
 impl Cause {
@@ -53,6 +55,7 @@ impl Cause {
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::NotFound => "FieldValueNotFound",
             Self::Conflict => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
         }
     }
 }
@@ -90,6 +93,8 @@ pub enum Phase {
 pub struct Finding {
     /// The rule that is broken.
     pub code: &'static Code,
+    /// Why, in the words of the Kubernetes API: that of the code, where the rule at hand says nothing else.
+    pub cause: Cause,
     /// Whether the request is refused for it.
     pub severity: Severity,
     /// Where, in the object under review; may point at what is missing.
@@ -122,6 +127,7 @@ impl Finding {
         let message = shown(message.into());
         Self {
             code,
+            cause: code.cause,
             severity: Severity::Deny,
             pointer,
             message,

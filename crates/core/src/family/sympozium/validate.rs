@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
 use crate::family::naming::and_more;
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
-use crate::family::suggest::did_you_mean;
+use crate::family::suggest::{self, did_you_mean};
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::pointer::Pointer;
@@ -169,7 +169,11 @@ fn unsupported(
     let value = value.filter(|value| !supported.contains(value))?;
     let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
     let text = format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "));
-    Some(deny(code, at, &text).fingerprint_value(value))
+    let finding = deny(code, at, &text).fingerprint_value(value);
+    Some(match suggest::help(value, supported.iter().copied()) {
+        Some(help) => finding.help(help),
+        None => finding,
+    })
 }
 
 /// A message about `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`: as many of them as fit, and one at
@@ -198,4 +202,19 @@ fn duplicate_value(code: &'static Code, at: &Pointer, name: &str) -> Finding {
 /// A reference to a config that the Ensemble does not have.
 fn not_found(code: &'static Code, at: &Pointer, name: &str) -> Finding {
     warn_of(code, at, [name], |[name]| format!("Not found: {}", quoted(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_which_value_was_meant() {
+        let help = |value| {
+            let at = Pointer::new("/spec/access");
+            unsupported(&TYPE_INVALID, &at, Some(value), &["read-write", "read-only"])?.help
+        };
+        assert_eq!(help("readonly").as_deref(), Some("did you mean \"read-only\"?"));
+        assert_eq!(help("all"), None);
+    }
 }
