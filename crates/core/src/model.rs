@@ -28,6 +28,7 @@ pub mod kind;
 pub mod name;
 pub mod number;
 pub mod object;
+pub mod percent;
 pub mod platform_settings;
 pub mod pod;
 pub mod pointer;

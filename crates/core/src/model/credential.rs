@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::model::percent::percent_decoded;
+
 /// What a name has in it when its value is a credential; the name in lower case, letters and digits only.
 const CREDENTIAL_WORDS: [&str; 14] = [
     "password",
@@ -96,7 +98,7 @@ fn has_variable_word(name: &str) -> bool {
 
 /// Whether a parameter of a URL holds a credential; `%41` in its name is an `A`.
 fn is_credential_parameter(name: &str) -> bool {
-    let name = decode(name);
+    let name = percent_decoded(name);
     let plain = plain_name(&name);
     let known = |word: &str| plain == word || (word.len() > 2 && plain.ends_with(word));
     is_credential_name(&name) || CREDENTIAL_PARAMETERS.iter().any(|word| known(word))
@@ -104,26 +106,6 @@ fn is_credential_parameter(name: &str) -> bool {
 
 fn plain_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-/// A name without percent-encoding.
-fn decode(name: &str) -> Cow<'_, str> {
-    if !name.contains('%') {
-        return Cow::Borrowed(name);
-    }
-    let mut parts = name.split('%');
-    let mut decoded = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte {
-            Some(byte) => {
-                decoded.push(char::from(byte));
-                decoded.push_str(part.get(2..).unwrap_or_default());
-            }
-            None => decoded.push_str(part),
-        }
-    }
-    decoded.into()
 }
 
 /// A text in which each credential is masked, as far as the text itself tells.

@@ -1,7 +1,9 @@
 //! Which database a Postgres URL leads to, as Postgres drivers read it.
 //! Source: PostgreSQL documentation, libpq, connection URIs.
 
-use super::{is_postgres, percent_decoded};
+use crate::model::percent::percent_decoded;
+
+use super::is_postgres;
 
 /// The port of Postgres.
 const POSTGRES_PORT: &str = "5432";

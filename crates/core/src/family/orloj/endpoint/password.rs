@@ -1,6 +1,8 @@
 //! Finds passwords in endpoints, in each form in which a connection string can hold one.
 
-use super::{is_postgres, percent_decoded, starts_with_scheme};
+use crate::model::percent::percent_decoded;
+
+use super::{is_postgres, starts_with_scheme};
 
 /// The key of a password in a connection string, and in the query of a URL.
 const PASSWORD_KEY: &str = "password";
