@@ -77,8 +77,14 @@ fn check_new_value(
 }
 
 fn unsupported(value: &Value, allowed: &[Value]) -> BrokenRule {
+    /// More than any enum that people choose from. Each wrong element brings these along.
+    const MAX_SHOWN: usize = 100;
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    BrokenRule::Unsupported { value: scalar::shown(value), supported: allowed.iter().map(shown).collect() }
+    BrokenRule::Unsupported {
+        value: scalar::shown(value),
+        supported: allowed.iter().take(MAX_SHOWN).map(shown).collect(),
+        more: allowed.len().saturating_sub(MAX_SHOWN),
+    }
 }
 
 /// What is wrong with the choices that a schema offers.

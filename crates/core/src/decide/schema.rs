@@ -176,7 +176,7 @@ fn finding(family: &'static Family, violation: &Violation) -> Finding {
 
 fn help(violation: &Violation) -> Option<String> {
     match &violation.rule {
-        BrokenRule::Unsupported { value, supported } => {
+        BrokenRule::Unsupported { value, supported, .. } => {
             suggest::help(value.trim_matches('"'), supported.iter().map(String::as_str))
         }
         BrokenRule::Type { expected: "string", got: "boolean" | "integer" | "number" } => {
@@ -266,7 +266,7 @@ mod tests {
         for (rule, expected) in [
             (BrokenRule::Type { expected: "string", got: "integer" }, Cause::TypeInvalid),
             (BrokenRule::Required(""), Cause::Required),
-            (BrokenRule::Unsupported { value: text(), supported: Vec::new() }, Cause::NotSupported),
+            (BrokenRule::Unsupported { value: text(), supported: Vec::new(), more: 0 }, Cause::NotSupported),
             (BrokenRule::Duplicate(text()), Cause::Duplicate),
             (BrokenRule::TooLong { max: 1 }, Cause::Invalid),
         ] {

@@ -32,8 +32,10 @@ pub enum BrokenRule {
     Unsupported {
         /// The value in JSON.
         value: String,
-        /// What is allowed, strings without their quotes.
+        /// What is allowed, strings without their quotes; only the first ones of very many.
         supported: Vec<String>,
+        /// How many more are allowed.
+        more: usize,
     },
     /// A text with too many characters.
     TooLong {
@@ -104,10 +106,14 @@ impl Violation {
             BrokenRule::Type { expected, got } => type_message(&field, expected, got),
             BrokenRule::Required("") => format!("{field}: Required value"),
             BrokenRule::Required(detail) => format!("{field}: Required value: {detail}"),
-            BrokenRule::Unsupported { value, supported } => {
+            BrokenRule::Unsupported { value, supported, more } => {
+                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
                 let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
                 let value = self.shown(value);
-                format!("{field}: Unsupported value: {value}: supported values: {}", supported.join(", "))
+                format!(
+                    "{field}: Unsupported value: {value}: supported values: {}{more}",
+                    supported.join(", ")
+                )
             }
             BrokenRule::TooLong { max } => {
                 let unit = if *max == 1 { "byte" } else { "bytes" };
@@ -142,8 +148,11 @@ mod tests {
 
     #[test]
     fn shows_no_value_of_a_field_for_credentials() {
-        let rule =
-            || BrokenRule::Unsupported { value: "\"hunter2\"".to_owned(), supported: vec!["a".to_owned()] };
+        let rule = || BrokenRule::Unsupported {
+            value: "\"hunter2\"".to_owned(),
+            supported: vec!["a".to_owned()],
+            more: 0,
+        };
         let message = |pointer| Violation::new(Pointer::new(pointer), rule()).message();
         assert!(message("/spec/mode").contains("hunter2"));
         let shown = message("/spec/apiToken");
