@@ -71,8 +71,8 @@ fn decide_resource(
     }
     let deleted = request.operation == Operation::Delete;
     let text = if deleted { request.old_object } else { request.object };
-    let (work, old_work) = (Work::new(request.cancelled), Work::new(request.cancelled));
-    let object = match text.map(|text| Tree::parse_within(text, &kind.schema, &work)) {
+    let works = Works::new(request);
+    let object = match text.map(|text| Tree::parse_within(text, &kind.schema, &works.new)) {
         Some(Ok(object)) => object,
         Some(Err(_)) => return Decision::pass(Reason::Unreadable),
         None if deleted => return Decision::pass(Reason::NotJudged),
@@ -86,23 +86,40 @@ fn decide_resource(
         return Decision::pass(Reason::NotJudged);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
-    let old = old.and_then(|text| Tree::parse_within(text, &kind.schema, &old_work).ok());
-    if let Some(ended) = limits::ended_resource(request, &work, Some(&old_work)) {
+    let old = old.and_then(|text| Tree::parse_within(text, &kind.schema, &works.old).ok());
+    if let Some(ended) = limits::ended_resource(request, &works.new, &works.old) {
         return ended;
     }
     let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
     let name = first_non_empty([&request.name, metadata("name")]);
     let namespace = first_non_empty([&request.namespace, metadata("namespace")]);
     let (namespace, state) = if kind.namespaced {
-        resolve_namespace(namespace, snapshot, &work)
+        resolve_namespace(namespace, snapshot, &works.new)
     } else {
-        ("", StateReader::new(snapshot, &work))
+        ("", StateReader::new(snapshot, &works.new))
     };
     let operation = request.operation;
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
     let stand_in = snapshot.crds.as_ref().map(|crds| (request, crds));
-    let decision = decide_subject(family, &subject, state, stand_in, &old_work);
-    limits::ended_resource(request, &work, Some(&old_work)).unwrap_or(decision)
+    let decision = decide_subject(family, &subject, state, stand_in, &works);
+    limits::ended_resource(request, &works.new, &works.old).unwrap_or(decision)
+}
+
+/// What counts the steps of a decision about a resource.
+struct Works<'c> {
+    /// About the object.
+    new: Work<'c>,
+    /// About the stored object, whose findings nobody reads.
+    old: Work<'c>,
+    /// About the object once more, for the rare case that words are missing.
+    again: Work<'c>,
+}
+
+impl<'c> Works<'c> {
+    const fn new(request: &Request<'c>) -> Self {
+        let cancelled = request.cancelled;
+        Self { new: Work::new(cancelled), old: Work::wordless(cancelled), again: Work::wordy(cancelled) }
+    }
 }
 
 /// The first text that is not empty. Callers put the request before the object's own metadata.
@@ -111,27 +128,24 @@ fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
 }
 
 /// Decides about an object of a family's own kind; `stand_in` is what stands in for an apiserver that has not
-/// seen the object, and `old_work` counts what is done about the stored one.
+/// seen the object.
 fn decide_subject<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
     mut state: StateReader<'s>,
     stand_in: Option<(&Request<'_>, &Crds)>,
-    old_work: &'s Work<'s>,
+    works: &'s Works<'s>,
 ) -> Decision {
-    let mut findings = (family.validate)(subject, &mut state);
-    let schema =
-        stand_in.map(|(request, crds)| schema::findings(family, subject.kind, request, crds, &mut findings));
-    if let Some(old) = subject.old {
-        let ended = state.work().has_ended();
-        state.count_in(old_work);
-        ratchet(family, subject, old, &mut findings, ended, &mut state);
+    let mut stored = None;
+    let mut findings = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+    let mut denied = limits::denies(&findings);
+    let mut untold = limits::keep_told(&mut findings, subject.object);
+    if findings.iter().any(Finding::is_wordless) {
+        state.count_in(&works.again);
+        findings = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+        denied = limits::denies(&findings);
+        untold = limits::keep_told(&mut findings, subject.object);
     }
-    findings.extend(schema.into_iter().flatten());
-    let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
-    findings.retain(|finding| !(denied && finding.when_allowed));
-    findings.sort_by_cached_key(|finding| subject.object.document_position(&finding.pointer));
-    let untold = limits::keep_told(&mut findings);
     let edits = if subject.operation == Operation::Delete {
         Vec::new()
     } else {
@@ -147,27 +161,44 @@ fn decide_subject<'s>(
     Decision { findings, untold, edits, unknown, families, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
-/// Turns each denial that the stored object already deserves into a warning, so that a stored object can
-/// still be labelled, annotated and freed of its finalizers. `ended` says that there was too much to find
-/// everything; then the stored object is looked at to see whether it is so of that one too.
-/// Source: Kubernetes documentation, CRD validation ratcheting.
-fn ratchet(
+/// All findings about an object, in any order. `stored` keeps those about the stored object once they are known.
+fn find<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
-    old: &Tree,
-    findings: &mut [Finding],
-    ended: bool,
-    state: &mut StateReader<'_>,
-) {
-    if findings.iter().all(|finding| finding.severity == Severity::Warn) && !ended {
-        return;
+    state: &mut StateReader<'s>,
+    stand_in: Option<(&Request<'_>, &Crds)>,
+    old_work: &'s Work<'s>,
+    stored: &mut Option<Vec<Finding>>,
+) -> Vec<Finding> {
+    let mut findings = (family.validate)(subject, state);
+    let schema =
+        stand_in.map(|(request, crds)| schema::findings(family, subject.kind, request, crds, &mut findings));
+    // Where there was too much to find everything, the stored object is asked whether it is so of it too.
+    let asks_stored = limits::denies(&findings) || state.work().has_ended();
+    if let Some(old) = subject.old.filter(|_| asks_stored) {
+        let stored = stored.get_or_insert_with(|| {
+            let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
+            let work = state.count_in(old_work);
+            let stored = (family.validate)(&subject, state);
+            state.count_in(work);
+            stored
+        });
+        ratchet(&mut findings, stored);
     }
-    let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
-    let old_findings = (family.validate)(&stored, state);
-    let denied = old_findings.iter().filter(|old| old.severity == Severity::Deny);
-    let old_denials: HashSet<_> = denied.map(Finding::fingerprint).collect();
+    findings.extend(schema.into_iter().flatten());
+    let denied = limits::denies(&findings);
+    findings.retain(|finding| !(denied && finding.when_allowed));
+    findings
+}
+
+/// Turns each denial that the stored object already deserves into a warning, so that a stored object can
+/// still be labelled, annotated and freed of its finalizers.
+/// Source: Kubernetes documentation, CRD validation ratcheting.
+fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
+    let denied = stored.iter().filter(|finding| finding.severity == Severity::Deny);
+    let denied: HashSet<_> = denied.map(Finding::fingerprint).collect();
     for finding in findings {
-        if old_denials.contains(&finding.fingerprint()) {
+        if denied.contains(&finding.fingerprint()) {
             finding.severity = Severity::Warn;
         }
     }

@@ -5,18 +5,15 @@ use crate::model::decision::{Decision, Untold};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
-use crate::model::work::{Limit, OverLimit, Stop, Work};
+use crate::model::tree::Tree;
+use crate::model::work::{Limit, MAX_WORDED, OverLimit, Stop, Work};
 
 /// How many findings are told about one object. Nobody reads more, and each costs bytes in every answer.
 const MAX_FINDINGS_TOLD: usize = 50;
 
 /// The decision about a resource that ended before its time; `None` if it did not. What the stored object `old`
 /// has too much of as well only warns, so that it can still be mended, labelled and deleted.
-pub(super) fn ended_resource(
-    request: &Request<'_>,
-    work: &Work<'_>,
-    old: Option<&Work<'_>>,
-) -> Option<Decision> {
+pub(super) fn ended_resource(request: &Request<'_>, work: &Work<'_>, old: &Work<'_>) -> Option<Decision> {
     let over = match work.stopped()? {
         Stop::Cancelled => return Some(Decision::pass(Reason::Cancelled)),
         Stop::OverLimit(over) => over,
@@ -26,7 +23,7 @@ pub(super) fn ended_resource(
         Operation::Create | Operation::Update => {
             let message = format!("{}: memgate reads {} at most", place(&over), over.limit.at_most());
             let finding = Finding::deny(&OVER_LIMIT, over.pointer.clone(), message).help("make it smaller");
-            let stored = old.and_then(Work::stopped) == Some(Stop::OverLimit(over));
+            let stored = old.stopped() == Some(Stop::OverLimit(over));
             vec![if stored { Finding { severity: Severity::Warn, ..finding } } else { finding }]
         }
     };
@@ -60,10 +57,33 @@ fn place(over: &OverLimit) -> String {
     if field.is_empty() { "the object".to_owned() } else { field }
 }
 
-/// Leaves the findings that are told, in their order: denials before warnings, and of each those in front. The
-/// verdict is that of all of them.
-pub(super) fn keep_told(findings: &mut Vec<Finding>) -> Untold {
-    let is_denial = |finding: &Finding| finding.severity == Severity::Deny;
+/// Whether one of these findings refuses the request.
+pub(super) fn denies(findings: &[Finding]) -> bool {
+    findings.iter().any(is_denial)
+}
+
+fn is_denial(finding: &Finding) -> bool {
+    finding.severity == Severity::Deny
+}
+
+/// Leaves the findings that are told, in document order: denials before warnings, and of each those in front.
+pub(super) fn keep_told(findings: &mut Vec<Finding>, object: &Tree) -> Untold {
+    let sort = |findings: &mut Vec<Finding>| {
+        findings.sort_by_cached_key(|finding| object.document_position(&finding.pointer));
+    };
+    // Of very many, those in front are the ones that the rules find first: sorting all would cost more than
+    // finding them.
+    if findings.len() <= 2 * MAX_WORDED as usize {
+        sort(findings);
+        return keep_first(findings);
+    }
+    let untold = keep_first(findings);
+    sort(findings);
+    untold
+}
+
+/// Leaves the findings that are told, in their order: denials before warnings, and of each those in front.
+pub(super) fn keep_first(findings: &mut Vec<Finding>) -> Untold {
     let all = findings.len();
     if all <= MAX_FINDINGS_TOLD {
         return Untold::default();

@@ -206,7 +206,7 @@ fn join(
         joined.edits.push(marker::edit(pod, added));
     }
     joined.findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
-    joined.untold = limits::keep_told(&mut joined.findings);
+    joined.untold = limits::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {
         // Another family refuses the pod: nothing starts without its memory.

@@ -3,11 +3,15 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
+use std::collections::HashSet;
+use std::iter::successors;
+
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 /// The codes and messages with which a family reports.
 #[derive(Debug, Clone, Copy)]
@@ -36,66 +40,117 @@ pub fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
 #[must_use]
-pub fn check(object: &Tree, schema: &Schema, codes: Codes) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    check_value(object, schema, Path::Root, codes, &mut findings);
-    findings
+pub fn check(object: &Tree, schema: &Schema, codes: Codes, work: &Work<'_>) -> Vec<Finding> {
+    let mut check = Check { codes, work, findings: Vec::new() };
+    check.value(object, schema, Path::Root);
+    check.findings
 }
 
 /// Removes other findings at or below a field of the wrong type: they would only repeat that the value
 /// cannot be read.
 #[must_use]
-pub fn drop_below_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
-    let wrong: Vec<Pointer> =
-        findings.iter().filter(|f| f.code == codes.field_type).map(|f| f.pointer.clone()).collect();
-    let below_wrong_type =
-        |f: &Finding| f.code != codes.field_type && wrong.iter().any(|w| w.holds(&f.pointer));
-    findings.into_iter().filter(|finding| !below_wrong_type(finding)).collect()
+pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
+    let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
+    let wrong: HashSet<Pointer> = findings
+        .iter()
+        .filter(|finding| is_wrong_type(finding))
+        .map(|finding| finding.pointer.clone())
+        .collect();
+    if !wrong.is_empty() {
+        findings.retain(|finding| is_wrong_type(finding) || !is_at_or_below(&finding.pointer, &wrong));
+    }
+    findings
 }
 
-fn check_value(tree: &Tree, schema: &Schema, here: Path<'_>, codes: Codes, findings: &mut Vec<Finding>) {
-    if let Some(finding) = wrong_type(tree, schema, here, codes) {
-        findings.push(finding);
-        return;
-    }
-    for name in tree.unknown_fields() {
-        findings.extend(unknown_field(name, schema, here, codes));
-    }
-    for field in schema.fields().iter().filter(|field| field.name != "metadata") {
-        if let Some(value) = tree.get(field.name) {
-            check_value(value, &field.schema, Path::Key(&here, field.name), codes, findings);
+/// Whether a place is one of these or below one.
+fn is_at_or_below(pointer: &Pointer, places: &HashSet<Pointer>) -> bool {
+    successors(Some(pointer.clone()), Pointer::parent).any(|above| places.contains(&above))
+}
+
+/// A check under way.
+struct Check<'c> {
+    codes: Codes,
+    work: &'c Work<'c>,
+    findings: Vec<Finding>,
+}
+
+impl Check<'_> {
+    fn value(&mut self, tree: &Tree, schema: &Schema, here: Path<'_>) {
+        if let Some(expected) = schema.type_name().filter(|expected| *expected != tree.type_name()) {
+            return self.wrong_type(tree, schema, here, expected);
+        }
+        for name in tree.unknown_fields() {
+            self.unknown_field(name, schema, here);
+        }
+        for field in schema.fields().iter().filter(|field| field.name != "metadata") {
+            if let Some(value) = tree.get(field.name) {
+                self.value(value, &field.schema, Path::Key(&here, field.name));
+            }
+        }
+        if let Tree::Texts(_, others) = tree {
+            for (key, got) in others {
+                self.not_a_string(here.pointer().key(key), got);
+            }
+        }
+        if let Schema::List(element) = schema {
+            for (index, value) in tree.elements().iter().enumerate() {
+                self.value(value, element, Path::Index(&here, index));
+            }
         }
     }
-    if let Tree::Texts(_, others) = tree {
-        findings.extend(others.iter().map(|(key, got)| not_a_string(here.pointer().key(key), got, codes)));
+
+    /// An entry of a map of strings whose value is not a string.
+    fn not_a_string(&mut self, pointer: Pointer, got: &str) {
+        let message = |at: &Pointer| (self.codes.type_message)(&at.field(), "string", got);
+        let finding = Finding::deny_within(self.work, self.codes.field_type, pointer, message);
+        self.findings.push(finding.fingerprint_value(got));
     }
-    if let Schema::List(element) = schema {
-        for (index, value) in tree.elements().iter().enumerate() {
-            check_value(value, element, Path::Index(&here, index), codes, findings);
+
+    fn wrong_type(&mut self, tree: &Tree, schema: &Schema, here: Path<'_>, expected: &str) {
+        let here = here.pointer();
+        let message =
+            |at: &Pointer| (self.codes.type_message)(&field_or_object(at), expected, tree.type_name());
+        let finding = Finding::deny_within(self.work, self.codes.field_type, here.clone(), message)
+            .fingerprint_value(value_of_wrong_type(tree));
+        let meant = tree.text().filter(|_| !finding.is_wordless());
+        let meant = meant.and_then(|text| meant_instead(&here, schema, text));
+        self.findings.push(match meant {
+            Some(meant) => finding.help(format!("write `{meant}`")),
+            None => finding,
+        });
+    }
+
+    fn unknown_field(&mut self, name: &str, schema: &Schema, here: Path<'_>) {
+        let open = matches!(schema, Schema::Open(_) | Schema::Whole(_));
+        let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
+        let meant = || {
+            let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);
+            alias.map(|(_, meant)| *meant).or_else(|| nearest(name, fields().map(|field| field.name)))
+        };
+        if open && meant().is_none() {
+            return;
+        }
+        let pointer = here.pointer().key(name);
+        let message = |at: &Pointer| {
+            let shown = quoted(&at.field());
+            (self.codes.unknown_message)(shown.trim_matches('"'), meant())
+        };
+        let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, message);
+        self.findings.push(finding.at_key());
+    }
+}
+
+/// The part of a fingerprint that a value of the wrong type is: the type, and what it says if it says something.
+fn value_of_wrong_type(tree: &Tree) -> String {
+    match tree {
+        Tree::Text(text) => format!("\"{text}"),
+        Tree::Boolean(flag) => flag.to_string(),
+        Tree::Integer(number) => number.to_string(),
+        Tree::Fraction(number) => number.to_string(),
+        Tree::Null | Tree::List(_) | Tree::Map(_) | Tree::Texts(..) => {
+            format!("{} {}", tree.type_name(), tree.content_hash())
         }
     }
-}
-
-/// An entry of a map of strings whose value is not a string.
-fn not_a_string(pointer: Pointer, got: &str, codes: Codes) -> Finding {
-    let message = (codes.type_message)(&pointer.field(), "string", got);
-    Finding::deny(codes.field_type, pointer, message).fingerprint_value(got)
-}
-
-fn wrong_type(tree: &Tree, schema: &Schema, here: Path<'_>, codes: Codes) -> Option<Finding> {
-    let expected = schema.type_name()?;
-    let got = tree.type_name();
-    if expected == got {
-        return None;
-    }
-    let here = here.pointer();
-    let message = (codes.type_message)(&field_or_object(&here), expected, got);
-    let finding =
-        Finding::deny(codes.field_type, here.clone(), message).fingerprint_value(format!("{tree:?}"));
-    Some(match tree.text().and_then(|text| meant_instead(&here, schema, text)) {
-        Some(meant) => finding.help(format!("write `{meant}`")),
-        None => finding,
-    })
 }
 
 /// What the user of a bare string meant where an object with a single string field belongs, or a list of
@@ -123,21 +178,6 @@ fn only_string_field(schema: &Schema) -> Option<&'static str> {
         [Field { name, schema: Schema::Text, .. }] => Some(name),
         _ => None,
     }
-}
-
-fn unknown_field(name: &str, schema: &Schema, here: Path<'_>, codes: Codes) -> Option<Finding> {
-    let open = matches!(schema, Schema::Open(_) | Schema::Whole(_));
-    let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
-    let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);
-    let meant = alias.map(|(_, meant)| *meant).or_else(|| nearest(name, fields().map(|field| field.name)));
-    if open && meant.is_none() {
-        return None;
-    }
-    let pointer = here.pointer().key(name);
-    let field = pointer.field();
-    let shown = quoted(&field);
-    let message = (codes.unknown_message)(shown.trim_matches('"'), meant);
-    Some(Finding::warn(codes.unknown_field, pointer, message).at_key())
 }
 
 fn field_or_object(pointer: &Pointer) -> String {

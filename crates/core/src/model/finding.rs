@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::model::credential;
 use crate::model::pointer::Pointer;
+use crate::model::work::Work;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,6 +146,40 @@ impl Finding {
     #[must_use]
     pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
+    }
+
+    /// A finding that refuses the request, for rules about each element of a list: of very many, the later
+    /// ones get no words, since nobody would read them; see [`Finding::is_wordless`].
+    #[must_use]
+    pub fn deny_within(
+        work: &Work<'_>,
+        code: &'static Code,
+        pointer: Pointer,
+        message: impl FnOnce(&Pointer) -> String,
+    ) -> Self {
+        work.finding();
+        let message = if work.has_words(true) { message(&pointer) } else { String::new() };
+        Self::deny(code, pointer, message)
+    }
+
+    /// The same for a finding that only warns.
+    #[must_use]
+    pub fn warn_within(
+        work: &Work<'_>,
+        code: &'static Code,
+        pointer: Pointer,
+        message: impl FnOnce(&Pointer) -> String,
+    ) -> Self {
+        work.finding();
+        let message = if work.has_words(false) { message(&pointer) } else { String::new() };
+        Self::warn(code, pointer, message)
+    }
+
+    /// Whether this is only counted and compared with findings about the stored object. What refers to another
+    /// place or gives advice need not be found out for it.
+    #[must_use]
+    pub const fn is_wordless(&self) -> bool {
+        self.message.is_empty()
     }
 
     /// The message about the same place in a workload, where the pod's field is at `pointer`: messages that

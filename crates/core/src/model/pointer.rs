@@ -2,7 +2,7 @@
 //! Looking a pointer up in an object is not done here.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,20 +27,17 @@ impl Pointer {
         let mut text = String::with_capacity(self.0.len() + key.len() + 1);
         text.push_str(&self.0);
         text.push('/');
-        for character in key.chars() {
-            match character {
-                '~' => text.push_str("~0"),
-                '/' => text.push_str("~1"),
-                other => text.push(other),
-            }
-        }
+        push_escaped(&mut text, key);
         Self(text)
     }
 
     /// The pointer to the list element `index` below this one.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}/{index}", self.0))
+        let mut text = String::with_capacity(self.0.len() + MAX_INDEX_BYTES);
+        text.push_str(&self.0);
+        push_index(&mut text, index);
+        Self(text)
     }
 
     /// This pointer with all of `below` behind it.
@@ -110,10 +107,44 @@ impl Path<'_> {
     /// The pointer to the value.
     #[must_use]
     pub fn pointer(self) -> Pointer {
+        let mut text = String::with_capacity(64);
+        self.push_to(&mut text);
+        Pointer(text)
+    }
+
+    fn push_to(self, text: &mut String) {
         match self {
-            Self::Root => Pointer::root(),
-            Self::Key(above, key) => above.pointer().key(key),
-            Self::Index(above, index) => above.pointer().index(index),
+            Self::Root => {}
+            Self::Key(above, key) => {
+                above.push_to(text);
+                text.push('/');
+                push_escaped(text, key);
+            }
+            Self::Index(above, index) => {
+                above.push_to(text);
+                push_index(text, index);
+            }
+        }
+    }
+}
+
+/// The bytes of the longest index with its slash.
+const MAX_INDEX_BYTES: usize = 21;
+
+/// Appends an index with its slash. Neither writing to memory nor to a string can fail.
+fn push_index(text: &mut String, index: usize) {
+    let _infallible = write!(text, "/{index}");
+}
+
+fn push_escaped(text: &mut String, key: &str) {
+    if !key.contains(['~', '/']) {
+        return text.push_str(key);
+    }
+    for character in key.chars() {
+        match character {
+            '~' => text.push_str("~0"),
+            '/' => text.push_str("~1"),
+            other => text.push(other),
         }
     }
 }

@@ -30,9 +30,10 @@ impl<'s> StateReader<'s> {
         Self { kinds, platforms, namespace_given, work, unknown: BTreeSet::new() }
     }
 
-    /// Counts what follows elsewhere: what is said of the stored object has a budget of its own.
-    pub const fn count_in(&mut self, work: &'s Work<'s>) {
-        self.work = work;
+    /// Counts what follows elsewhere, for what is said of the stored object has a budget of its own. Returns
+    /// where it was counted before.
+    pub const fn count_in(&mut self, work: &'s Work<'s>) -> &'s Work<'s> {
+        std::mem::replace(&mut self.work, work)
     }
 
     /// What counts the steps of the decision.

@@ -31,16 +31,22 @@ pub const MAX_STEPS: u32 = 200_000;
 /// How many steps a finding counts for: it takes about as long as reading so many values.
 pub const STEPS_PER_FINDING: u32 = 8;
 
+/// How many denials, and how many warnings, of one object get words at first. More than are told, for the
+/// ratchet turns denials into warnings, and rules take back what others say better.
+pub const MAX_WORDED: u32 = 200;
+
 /// After how many steps the flag is read.
 const STEPS_PER_LOOK: u32 = 1_000;
 
 /// What is counted about one decision.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Work<'c> {
     cancelled: Option<&'c AtomicBool>,
     steps: Cell<u32>,
     ended: Cell<bool>,
     stop: RefCell<Option<Stop>>,
+    /// How many denials and warnings still get words.
+    words: [Cell<u32>; 2],
 }
 
 /// Why a decision ended before its time.
@@ -93,11 +99,48 @@ impl Limit {
     }
 }
 
+impl Default for Work<'_> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
 impl<'c> Work<'c> {
     /// Nothing done yet; `cancelled` says when nobody waits for the decision any more.
     #[must_use]
     pub const fn new(cancelled: Option<&'c AtomicBool>) -> Self {
-        Self { cancelled, steps: Cell::new(0), ended: Cell::new(false), stop: RefCell::new(None) }
+        Self::with_words(cancelled, MAX_WORDED)
+    }
+
+    /// The same where every finding gets its words.
+    #[must_use]
+    pub const fn wordy(cancelled: Option<&'c AtomicBool>) -> Self {
+        Self::with_words(cancelled, u32::MAX)
+    }
+
+    /// The same where no finding gets words: for callers that only ask whether there are any.
+    #[must_use]
+    pub const fn wordless(cancelled: Option<&'c AtomicBool>) -> Self {
+        Self::with_words(cancelled, 0)
+    }
+
+    const fn with_words(cancelled: Option<&'c AtomicBool>, words: u32) -> Self {
+        Self {
+            cancelled,
+            steps: Cell::new(0),
+            ended: Cell::new(false),
+            stop: RefCell::new(None),
+            words: [Cell::new(words), Cell::new(words)],
+        }
+    }
+
+    /// Whether one more finding that refuses the object, or warns, gets words.
+    pub fn has_words(&self, refuses: bool) -> bool {
+        let [denials, warnings] = &self.words;
+        let left = if refuses { denials } else { warnings };
+        let has_words = left.get() > 0;
+        left.set(left.get().saturating_sub(1));
+        has_words
     }
 
     /// Counts a step; whether to go on.

@@ -17,6 +17,7 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
@@ -52,7 +53,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
 /// is not usable.
 #[must_use]
 pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<String> {
-    let mut findings = schema_rules(dialect, memory);
+    let mut findings = schema_rules(dialect, memory, &Work::wordy(None));
     findings.extend(memory::conditional_rules(dialect, memory));
     let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
@@ -62,7 +63,9 @@ pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<String> {
 /// Whether the CRD's schema would refuse a memory resource.
 #[must_use]
 pub fn breaks_schema(dialect: &Dialect, memory: &Tree) -> bool {
-    schema_rules(dialect, memory).iter().any(|finding| finding.severity == Severity::Deny)
+    schema_rules(dialect, memory, &Work::wordless(None))
+        .iter()
+        .any(|finding| finding.severity == Severity::Deny)
 }
 
 /// The role of a kind in its dialect.
@@ -90,7 +93,7 @@ pub fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
 }
 
 fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let mut findings = schema_rules(dialect, subject.object);
+    let mut findings = schema_rules(dialect, subject.object, state.work());
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
     findings.extend(advice::secret(subject, state));
@@ -99,8 +102,8 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
 }
 
 /// The rules of the CRD's schema, all of them independent of the backend.
-fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    let mut findings = schema_check::check(object, &dialect.memory.schema, SCHEMA_CODES);
+fn schema_rules(dialect: &Dialect, object: &Tree, work: &Work<'_>) -> Vec<Finding> {
+    let mut findings = schema_check::check(object, &dialect.memory.schema, SCHEMA_CODES, work);
     findings.extend(memory::schema_rules(dialect, object));
     findings
 }

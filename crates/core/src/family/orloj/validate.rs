@@ -43,7 +43,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
     }
-    let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
+    let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.work());
     // The apiserver drops the status of whatever is written, before it looks at its types.
     findings.retain(|finding| !Pointer::new("/status").holds(&finding.pointer));
     findings.extend(name_reserved(subject));

@@ -29,6 +29,7 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 pub use self::skills::skill_pack_missing;
 pub use self::tolerance::tolerates;
@@ -58,7 +59,7 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
-    let mut findings = if deleted { Vec::new() } else { schema_rules(subject) };
+    let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.work()) };
     let kind = subject.kind;
     findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
         if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject) }
@@ -95,12 +96,12 @@ fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
 /// Whether every field has the right type. Other objects are denied, so they get no defaults.
 #[must_use]
 pub fn is_well_formed(subject: &Subject<'_>) -> bool {
-    schema_rules(subject).iter().all(|finding| finding.severity == Severity::Warn)
+    schema_rules(subject, &Work::wordless(None)).iter().all(|finding| finding.severity == Severity::Warn)
 }
 
 /// Violations of the schema. The status is skipped, since only the controller writes it.
-fn schema_rules(subject: &Subject<'_>) -> Vec<Finding> {
-    let findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES);
+fn schema_rules(subject: &Subject<'_>, work: &Work<'_>) -> Vec<Finding> {
+    let findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, work);
     let status = Pointer::new("/status");
     findings.into_iter().filter(|finding| !status.holds(&finding.pointer)).collect()
 }

@@ -23,7 +23,7 @@ pub(super) fn findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let agent = subject.object;
-    let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES);
+    let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES, state.work());
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
         // A claim of the wrong type has its own finding and still counts as a claim.

@@ -18,7 +18,8 @@ pub(super) fn findings(
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
-    let mut findings = schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES);
+    let mut findings =
+        schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.work());
     let Some(name) = subject.object.at(&["spec", "memoryBackend"]).and_then(Tree::text) else {
         return findings;
     };
