@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 
@@ -39,6 +40,8 @@ pub struct Report<'a> {
     pub malformed: Vec<String>,
     /// Everything that was found, in the order of the input.
     pub findings: Vec<LocatedFinding<'a>>,
+    /// Objects with more findings than are told, and how many more.
+    pub untold: Vec<(&'a ObjectRef, Untold)>,
     /// Objects that the inputs do not hold, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
 }
@@ -165,10 +168,27 @@ pub fn write(report: &Report<'_>, format: ReportFormat, out: &mut impl Write) ->
 }
 
 impl Report<'_> {
-    /// How many findings are of this severity.
+    /// How many findings are of this severity, told or not.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
-        self.findings.iter().filter(|located| located.finding.severity == severity).count()
+        let told = self.findings.iter().filter(|located| located.finding.severity == severity).count();
+        let untold = self.untold.iter().map(|(_, untold)| match severity {
+            Severity::Deny => untold.denials,
+            Severity::Warn => untold.warnings,
+        });
+        told + untold.sum::<usize>()
+    }
+
+    /// A line about each object with more findings than are told.
+    pub fn untold_lines(&self) -> impl Iterator<Item = String> {
+        self.untold.iter().map(|(object_ref, untold)| {
+            format!(
+                "{}: {} and {} more, not shown",
+                plain(&object_ref.title()),
+                counted(untold.denials, "denial"),
+                counted(untold.warnings, "warning"),
+            )
+        })
     }
 
     /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied, 1 warning; 3 passed over`.
@@ -251,6 +271,16 @@ mod tests {
     fn sums_up_in_one_line() {
         let report = Report { files: 1, objects: 2, passed_over: 3, ..Report::default() };
         assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings; 3 passed over");
+    }
+
+    #[test]
+    fn counts_what_is_not_told() {
+        let object_ref = ObjectRef { kind: "Agent".to_owned(), name: "a".to_owned(), ..ObjectRef::default() };
+        let untold = vec![(&object_ref, Untold { denials: 1, warnings: 2 })];
+        let report = Report { untold, ..Report::default() };
+        assert_eq!((report.count(Severity::Deny), report.count(Severity::Warn)), (1, 2));
+        let lines: Vec<String> = report.untold_lines().collect();
+        assert_eq!(lines, ["Agent a: 1 denial and 2 warnings more, not shown"]);
     }
 
     #[test]

@@ -74,6 +74,9 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
         terminal.input_error(error);
     }
     note_unread(&checked.unread, "manifest", terminal);
+    for line in report.untold_lines() {
+        terminal.note(&format!("note: {line}"));
+    }
     for title in &report.malformed {
         let title = plain(title);
         terminal.note(&format!("note: {title}: a field has the wrong type for a pod, so it was not checked"));

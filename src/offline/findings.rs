@@ -1,6 +1,7 @@
 //! Decisions as a report has them: with their place in the files.
 
 use crate::admission::Admitted;
+use crate::model::decision::Untold;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::reason::Reason;
@@ -18,6 +19,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().flat_map(|(_, admitted)| &admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
+    let untold = decided.iter().map(|(object, admitted)| (&object.object_ref, admitted.decision.untold));
     Report {
         files: checked.sources.len(),
         objects: decided.len(),
@@ -26,6 +28,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         errors: checked.errors.iter().map(input_error).collect(),
         malformed: malformed.map(|(object, _)| object.object_ref.title()).collect(),
         findings: decided.iter().flat_map(|(object, admitted)| findings(object, admitted)).collect(),
+        untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
         unknown,
     }
 }

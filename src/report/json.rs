@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::model::decision::Untold;
 use crate::model::finding::Severity;
-use crate::report::{LocatedFinding, Report};
+use crate::report::{LocatedFinding, ObjectRef, Report};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -14,6 +15,9 @@ struct JsonReport<'r> {
     version: &'static str,
     summary: JsonSummary,
     findings: Vec<JsonFinding<'r>>,
+    /// How many more findings there are of objects with very many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    untold: Vec<JsonUntold<'r>>,
     /// What could not be read, as `file:line:column: message`.
     errors: Vec<&'r str>,
     /// Objects that the inputs do not hold, about which nothing was concluded.
@@ -52,6 +56,14 @@ struct JsonFinding<'r> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct JsonUntold<'r> {
+    object: JsonObject<'r>,
+    deny: usize,
+    warn: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct JsonObject<'r> {
     api_version: &'r str,
     kind: &'r str,
@@ -68,6 +80,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         version: env!("CARGO_PKG_VERSION"),
         summary: summary(report),
         findings: report.findings.iter().map(json_finding).collect(),
+        untold: report.untold.iter().map(json_untold).collect(),
         errors: report.errors.iter().map(|error| error.line.as_str()).collect(),
         assumed: &report.unknown,
     };
@@ -83,6 +96,19 @@ fn summary(report: &Report<'_>) -> JsonSummary {
         passed_over: report.passed_over,
         deny: report.count(Severity::Deny),
         warn: report.count(Severity::Warn),
+    }
+}
+
+fn json_untold<'r>((object_ref, untold): &(&'r ObjectRef, Untold)) -> JsonUntold<'r> {
+    JsonUntold { object: json_object(object_ref), deny: untold.denials, warn: untold.warnings }
+}
+
+fn json_object(object_ref: &ObjectRef) -> JsonObject<'_> {
+    JsonObject {
+        api_version: &object_ref.api_version,
+        kind: &object_ref.kind,
+        namespace: &object_ref.namespace,
+        name: &object_ref.name,
     }
 }
 
@@ -102,11 +128,6 @@ fn json_finding<'r>(located: &'r LocatedFinding<'_>) -> JsonFinding<'r> {
         reason: finding.cause.reason(),
         message: &finding.message,
         help: finding.help.as_deref(),
-        object: JsonObject {
-            api_version: &object_ref.api_version,
-            kind: &object_ref.kind,
-            namespace: &object_ref.namespace,
-            name: &object_ref.name,
-        },
+        object: json_object(object_ref),
     }
 }
