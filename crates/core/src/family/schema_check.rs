@@ -111,7 +111,7 @@ impl Check<'_> {
         let message =
             |at: &Pointer| (self.codes.type_message)(&field_or_object(at), expected, tree.type_name());
         let finding = Finding::deny_within(self.work, self.codes.field_type, here.clone(), message)
-            .fingerprint_value(value_of_wrong_type(tree));
+            .fingerprint_value(tree.content_hash().to_string());
         let meant = tree.text().filter(|_| !finding.is_wordless());
         let meant = meant.and_then(|text| meant_instead(&here, schema, text));
         self.findings.push(match meant {
@@ -137,19 +137,6 @@ impl Check<'_> {
         };
         let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, message);
         self.findings.push(finding.at_key());
-    }
-}
-
-/// The part of a fingerprint that a value of the wrong type is: the type, and what it says if it says something.
-fn value_of_wrong_type(tree: &Tree) -> String {
-    match tree {
-        Tree::Text(text) => format!("\"{text}"),
-        Tree::Boolean(flag) => flag.to_string(),
-        Tree::Integer(number) => number.to_string(),
-        Tree::Fraction(number) => number.to_string(),
-        Tree::Null | Tree::List(_) | Tree::Map(_) | Tree::Texts(..) => {
-            format!("{} {}", tree.type_name(), tree.content_hash())
-        }
     }
 }
 

@@ -265,13 +265,22 @@ pub(crate) fn without_controls(text: String) -> String {
     text
 }
 
-/// A message as people see it: without control characters and credentials.
+/// How many bytes of a message are shown: more than any rule writes about names of the usual length.
+const MAX_MESSAGE_BYTES: usize = 2048;
+
+/// A message as people see it: without control characters and credentials, and cut where it is very long. It is
+/// cut last, since what shows that something is a credential can stand behind it.
 fn shown(message: String) -> String {
     let message = without_controls(message);
-    match credential::masked(&message) {
+    let mut shown = match credential::masked(&message) {
         Cow::Borrowed(_) => message,
         Cow::Owned(masked) => masked,
+    };
+    if shown.len() > MAX_MESSAGE_BYTES {
+        shown.truncate(shown.floor_char_boundary(MAX_MESSAGE_BYTES));
+        shown.push('…');
     }
+    shown
 }
 
 /// A value from user input as messages show it: in double quotes, credentials masked, control characters
@@ -287,4 +296,17 @@ pub fn quoted(value: &str) -> String {
         shown.push('…');
     }
     format!("\"{shown}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_a_very_long_message_behind_its_credentials() {
+        let long = format!("{}redis://u:{}@a", "ä".repeat(900), "s".repeat(4_000));
+        let message = shown(long);
+        assert!(message.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && !message.contains("ss"), "{message}");
+        assert_eq!(shown("x".repeat(MAX_MESSAGE_BYTES)).len(), MAX_MESSAGE_BYTES);
+    }
 }
