@@ -5,7 +5,7 @@
 #   tools/soak.sh rotations           leaves and CAs replaced under load
 #   tools/soak.sh wipes               caBundle wiped, over and over
 #   tools/soak.sh overload|idle       more than it can take; crowds that do nothing
-#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, day
+#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, day, hostile
 #
 # MEMGATE_SOAK_SECONDS is how long the first two go on.
 set -euo pipefail

@@ -51,7 +51,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 }
 
 /// The most of the middle third of the time against the most of the last one.
-fn check_growth(used: &[Usage]) -> Result<()> {
+pub(crate) fn check_growth(used: &[Usage]) -> Result<()> {
     let third = used.len() / 3;
     ensure!(third > 0, "three windows are the least");
     let most = |used: &[Usage]| {

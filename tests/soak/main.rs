@@ -38,6 +38,7 @@ mod samples;
 mod support;
 
 mod day;
+mod hostile;
 mod outage;
 mod parameters;
 mod races;
@@ -90,6 +91,19 @@ const SCENARIOS: &[Scenario] = &[
             ("memgate", ""),
         ],
         run: day::run,
+    },
+    Scenario {
+        name: "hostile",
+        about: "ordinary calls beside the worst ones, in the memory of a container (as root): all stays as it is",
+        parameters: &[
+            ("time", "3600"),
+            ("window", "60"),
+            ("quiet", "120"),
+            ("rate", "20"),
+            ("hostile", "2"),
+            ("memgate", ""),
+        ],
+        run: hostile::run,
     },
     Scenario {
         name: "scale",

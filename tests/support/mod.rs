@@ -6,6 +6,7 @@
 //!   └─ audit      what the apiserver wrote down about a request
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
+//! cgroup          the memory that a container has
 //! tools           other Go programs, built the same way
 //! cases           the project's own case files
 //! load            many calls at a pace of their own, and what came of them
@@ -40,6 +41,7 @@ pub(crate) mod balancer;
 pub(crate) mod build;
 pub(crate) mod cases;
 pub(crate) mod certs;
+pub(crate) mod cgroup;
 pub(crate) mod components;
 pub(crate) mod connection;
 pub(crate) mod control_plane;

@@ -9,8 +9,6 @@ mod pod;
 mod preview;
 mod schema;
 
-use std::collections::HashSet;
-
 use crate::family;
 use crate::model::change::is_metadata_only_update;
 use crate::model::crd::Crds;
@@ -18,6 +16,7 @@ use crate::model::decision::{Decision, FamilyShare};
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::kind::Kind;
+use crate::model::members::Members;
 use crate::model::object::{DEFAULT_NAMESPACE, is_deleting};
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
@@ -196,7 +195,7 @@ fn find<'s>(
 /// Source: Kubernetes documentation, CRD validation ratcheting.
 fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
     let denied = stored.iter().filter(|finding| finding.severity == Severity::Deny);
-    let denied: HashSet<_> = denied.map(Finding::fingerprint).collect();
+    let denied: Members<_> = denied.map(Finding::fingerprint).collect();
     for finding in findings {
         if denied.contains(&finding.fingerprint()) {
             finding.severity = Severity::Warn;

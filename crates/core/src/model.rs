@@ -26,6 +26,7 @@ pub mod family;
 pub mod finding;
 pub mod injection;
 pub mod kind;
+pub mod members;
 pub mod name;
 pub mod number;
 pub mod object;

@@ -137,6 +137,11 @@ impl Caller {
         send(&self.client, Method::POST, "/mutate?timeout=10s", Some(&self.review(agent, labels))).await
     }
 
+    /// The answer to any body.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Answer> {
+        send(&self.client, method, path, Some(body)).await
+    }
+
     fn review(&self, agent: &str, labels: &[(&str, &str)]) -> Value {
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

@@ -3,11 +3,11 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use std::collections::HashSet;
 use std::iter::successors;
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
@@ -51,7 +51,7 @@ pub fn check(object: &Tree, schema: &Schema, codes: Codes, work: &Work<'_>) -> V
 #[must_use]
 pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
-    let wrong: HashSet<Pointer> = findings
+    let wrong: Members<Pointer> = findings
         .iter()
         .filter(|finding| is_wrong_type(finding))
         .map(|finding| finding.pointer.clone())
@@ -63,7 +63,7 @@ pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<F
 }
 
 /// Whether a place is one of these or below one.
-fn is_at_or_below(pointer: &Pointer, places: &HashSet<Pointer>) -> bool {
+fn is_at_or_below(pointer: &Pointer, places: &Members<Pointer>) -> bool {
     successors(Some(pointer.clone()), Pointer::parent).any(|above| places.contains(&above))
 }
 

@@ -1,0 +1,179 @@
+//! Ordinary calls of one tenant beside the worst that others can send, for long and in the memory of a small
+//! container: nothing ends, memory stays as it is, and the ordinary calls are about as fast as alone.
+
+use std::{path::Path, sync::Arc, time::Instant};
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    day::check_growth,
+    faults::{
+        calls::{Caller, through_apiserver},
+        fleet::Fleet,
+    },
+    installed::{MEMGATE, install_account, install_crds},
+    parameters::Parameters,
+    replicas::pace,
+    request::create,
+    support::{
+        cgroup::MemoryCgroup,
+        control_plane::ControlPlane,
+        load::{Failure, Load, Pace, Tally},
+        process::Usage,
+        scratch::Scratch,
+    },
+};
+
+/// The memory limit of the container in the manifests.
+const MEMORY_LIMIT: u64 = 256 << 20;
+
+/// How much slower the slowest hundredth of ordinary calls may be beside hostile ones.
+const MAX_SLOWDOWN: u32 = 2;
+
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let (cgroup, scratch) = (MemoryCgroup::new(MEMORY_LIMIT)?, Scratch::new("hostile")?);
+    let program = match parameters.text("memgate")? {
+        "" => Path::new(MEMGATE),
+        path => Path::new(path),
+    };
+    let cluster = ControlPlane::start()?;
+    install_crds(&cluster)?;
+    let kubeconfig = install_account(&cluster)?;
+    let mut fleet = Fleet::of(&[cgroup.program(program, &scratch)?], &cluster, &kubeconfig, 1)?;
+    let call = through_apiserver(&cluster, &fleet.namespace)?;
+
+    let alone = Load::start(cluster.runtime(), pace(parameters)?, call.clone());
+    std::thread::sleep(parameters.seconds("quiet")?);
+    let alone = alone.stop()?;
+    println!("alone: {alone}");
+    alone.all_good()?;
+
+    let worst = Pace { per_second: parameters.number("hostile")?, at_once: 20 };
+    let hostile = Load::start(cluster.runtime(), worst, hostile(&cluster, &fleet)?);
+    let ordinary = Load::start(cluster.runtime(), pace(parameters)?, call);
+    let (begin, time, window) = (Instant::now(), parameters.seconds("time")?, parameters.seconds("window")?);
+    let (mut used, mut beside, mut sent) = (Vec::new(), Tally::default(), Tally::default());
+    while begin.elapsed() < time {
+        std::thread::sleep(window);
+        let usage = usage(&mut fleet)?;
+        let (called, hostile) = (ordinary.take(), hostile.take());
+        println!("{:>5.0?} {usage:?}, {} KiB in all; {called}", begin.elapsed(), cgroup.current()? >> 10);
+        used.push(usage);
+        beside.add(called);
+        sent.add(hostile);
+    }
+    sent.add(hostile.stop()?);
+    beside.add(ordinary.stop()?);
+    println!("beside hostile calls: {beside}\nhostile: {sent}");
+    println!("at most {} KiB in all, {} killed", cgroup.peak()? >> 10, cgroup.kills()?);
+    let _running = usage(&mut fleet).context("the replica has ended")?;
+    ensure!(cgroup.kills()? == 0, "the memory of the container did not do");
+    beside.all_good()?;
+    check_growth(&used)?;
+    let (fast, slow) = (alone.within(0.99), beside.within(0.99));
+    ensure!(slow <= fast * MAX_SLOWDOWN, "p99 went from {fast:.1?} to {slow:.1?}");
+    Ok(())
+}
+
+fn usage(fleet: &mut Fleet) -> Result<Usage> {
+    let replica = fleet.replicas.first_mut().context("there is no replica")?;
+    replica.process().usage().context("the replica is gone")
+}
+
+/// A call of the hostile tenant: through the apiserver, or past it straight to the port of the webhook.
+#[derive(Clone)]
+enum Hostile {
+    /// Creates an object in a dry run.
+    Object(Arc<Value>),
+    /// Sends a review to a path.
+    Review(&'static str, Arc<Value>),
+}
+
+/// The hostile calls in turns. Every answer will do, as long as there is one.
+fn hostile(
+    cluster: &ControlPlane,
+    fleet: &Fleet,
+) -> Result<impl Fn(u64) -> futures::future::BoxFuture<'static, Result<(), Failure>> + Send + 'static> {
+    let replica = fleet.replicas.first().context("there is no replica")?;
+    let caller = Caller::new(cluster, &replica.endpoint(), &fleet.namespace)?;
+    let (client, namespace, calls) = (cluster.client(), fleet.namespace.clone(), calls());
+    Ok(move |number: u64| {
+        let turn = usize::try_from(number).unwrap_or_default() % calls.len();
+        let (call, client, caller, namespace) =
+            (calls[turn].clone(), client.clone(), caller.clone(), namespace.clone());
+        Box::pin(async move { send(call, &client, &caller, &namespace).await })
+            as futures::future::BoxFuture<'static, _>
+    })
+}
+
+async fn send(call: Hostile, client: &Client, caller: &Caller, namespace: &str) -> Result<(), Failure> {
+    let failed = |error: anyhow::Error| Failure::new("not answered", format!("{error:#}"));
+    match call {
+        Hostile::Object(object) => {
+            create(client, namespace, &object, "?dryRun=All").await.map_err(failed)?;
+        }
+        Hostile::Review(path, review) => {
+            caller.send(Method::POST, path, &review).await.map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lists of tiny, wrong, equal and unique elements: as large as an apiserver takes them, and up to the largest body
+/// straight to the port.
+fn calls() -> Vec<Hostile> {
+    let object = |object: Value| Hostile::Object(Arc::new(object));
+    let review = |path, object: &Value| Hostile::Review(path, Arc::new(review(object)));
+    let allow = |entry: &Value, count| agent(&vec![entry.clone(); count]);
+    vec![
+        object(allow(&json!("wrong"), 10_000)),
+        object(headers(5_000)),
+        object(pod(&vec![json!({"name": "c", "image": "i"}); 1_000], "scout")),
+        review("/validate?timeout=5s", &allow(&json!(1), 1_500_000)),
+        review("/validate?timeout=5s", &headers(10_000)),
+        review("/mutate?timeout=5s", &pod(&vec![json!({}); 2_000_000], "scout")),
+        review(
+            "/mutate?timeout=5s",
+            &pod(&vec![json!({"name": "c", "env": vec![json!({}); 2_000]}); 20], "scout"),
+        ),
+        review("/mutate?timeout=5s", &pod(&[json!({"name": "x".repeat(3 << 20)})], "scout")),
+    ]
+}
+
+fn agent(allow: &[Value]) -> Value {
+    json!({
+        "apiVersion": "orloj.dev/v1", "kind": "Agent", "metadata": {"name": "hostile"},
+        "spec": {"model_ref": "m", "memory": {"ref": "notes", "allow": allow}},
+    })
+}
+
+fn headers(count: usize) -> Value {
+    let header = |index| json!({"name": format!("X-{index}"), "value": {"value": "v"}});
+    json!({
+        "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory", "metadata": {"name": "hostile"},
+        "spec": {"address": {"value": "http://memory"}, "headers": (0..count).map(header).collect::<Vec<_>>()},
+    })
+}
+
+fn pod(containers: &[Value], agent: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "hostile", "labels": {"arkonis.dev/deployment": agent}},
+        "spec": {"containers": containers},
+    })
+}
+
+fn review(object: &Value) -> Value {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "0", "operation": "CREATE", "namespace": "hostile", "name": "hostile", "dryRun": true,
+            "kind": {"group": group, "version": version, "kind": object["kind"]}, "object": object,
+        },
+    })
+}
