@@ -40,7 +40,7 @@
 //! | `fd_limit` | fits the limits to the file descriptors | `options` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
-//! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
+//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `drain`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
 //! | `aggregation` | says which platforms have an API server of their own | |
@@ -48,7 +48,7 @@
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` | `certs`, `clock`, `jitter`, `metrics`, `options`, `tls` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
-//! | `body` | reads a request body | `concurrency_limiter`, `metrics`, `rejection` |
+//! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
@@ -239,7 +239,9 @@ impl Server {
         }
         options.limits = fd_limit::fit_to_fd_limit(&options.limits);
         let client_auth = options.client_auth.as_ref();
-        let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
+        let unread = options.timers.write;
+        let bind =
+            |address| listener::bind(address, unread).map_err(|source| Error::Bind { address, source });
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);
         // Only after binding: a second server that gets no port must not overwrite the CA of the first one.
         let certificate = Arc::new(ServingCert::load(&options.tls, client_auth, &options.clock)?);
@@ -376,7 +378,7 @@ fn app_state(
     };
     let app = AppState {
         handler,
-        concurrency: ConcurrencyLimiter::new(&options.limits),
+        concurrency: Arc::new(ConcurrencyLimiter::new(&options.limits)),
         lag: LagMonitor::new(),
         metrics: Arc::clone(metrics),
         tracer,
@@ -399,6 +401,7 @@ fn serve_health(
         tls: None,
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
+        concurrency: None,
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };
@@ -466,6 +469,7 @@ fn spawn_listener(
         tls: Some(TlsAcceptor::from(Arc::new(config))),
         head: limits.head,
         timers: Arc::clone(timers),
+        concurrency: Some(Arc::clone(&health.app.concurrency)),
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };

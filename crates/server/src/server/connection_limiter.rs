@@ -1,10 +1,12 @@
 //! Bounds the open connections of a listener, and closes the least useful one when there is one too many.
 //!
 //! A connection whose request is being answered stays: there are never more of those than the concurrency
-//! limit admits. Of the others, the first of this order is closed:
+//! limit admits. So does one whose answer is being written, for a moment. Of the others, the first of this
+//! order is closed:
 //!
 //! 1. one that has been open for a while without a single review: an apiserver sends one within
-//!    milliseconds, so this peer only occupies the connection, or sends a byte a second;
+//!    milliseconds, so this peer only occupies the connection, or sends a byte a second; or one whose peer has
+//!    not read its answer for a while;
 //! 2. one of an address that has more than half of all connections;
 //! 3. one without a review so far, the oldest first;
 //! 4. one that is idle, the longest idle first;
@@ -20,7 +22,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection that is older than this without having had a review answered is the first to be closed.
+/// A connection that is older than this without having had a review answered, or has not been able to write an
+/// answer for so long, is the first to be closed.
 const USELESS_AFTER: Duration = Duration::from_secs(1);
 
 /// All connections of one listener.
@@ -65,6 +68,8 @@ struct ActivityState {
     opened: Instant,
     /// Whether a review of its was answered yet.
     reviewed: bool,
+    /// Whether bytes have arrived while the last answer was being written.
+    next_has_begun: bool,
 }
 
 /// The phases of a connection.
@@ -76,6 +81,8 @@ pub(super) enum ConnectionPhase {
     Head,
     /// Answering a request; its body belongs to this.
     Busy,
+    /// Writing the answer.
+    Writing,
 }
 
 impl ConnectionLimiter {
@@ -144,7 +151,7 @@ impl OpenConnections {
         let now = Instant::now();
         let rank = |(number, (peer, activity)): (&u64, &(IpAddr, Arc<Activity>))| {
             let state = *activity.state();
-            let (class, since) = state.rank()?;
+            let (class, since) = state.rank(now)?;
             Some((Reverse(state.is_useless(now)), Reverse(is_crowding(peer)), class, since, *number))
         };
         self.connections.iter().filter_map(rank).min().map(|(.., number)| number)
@@ -152,16 +159,20 @@ impl OpenConnections {
 }
 
 impl ActivityState {
-    /// Whether it has been open for long without a review.
+    /// Whether it has been open for long without a review, or without its answer being read.
     fn is_useless(self, now: Instant) -> bool {
-        !self.reviewed && now.saturating_duration_since(self.opened) > USELESS_AFTER
+        let is_old = |instant| now.saturating_duration_since(instant) > USELESS_AFTER;
+        (!self.reviewed && is_old(self.opened))
+            || (self.phase == ConnectionPhase::Writing && is_old(self.since))
     }
 
     /// Its class among those that may be closed, and since when it has been in it; the lowest is closed first.
     /// `None` for one that must stay.
-    fn rank(self) -> Option<(u8, Option<Instant>)> {
+    fn rank(self, now: Instant) -> Option<(u8, Option<Instant>)> {
         match (self.phase, self.reviewed) {
             (ConnectionPhase::Busy, _) => None,
+            (ConnectionPhase::Writing, _) if !self.is_useless(now) => None,
+            (ConnectionPhase::Writing, _) => Some((0, Some(self.since))),
             // No time: the number decides, so dripping bytes does not help.
             (_, false) => Some((0, None)),
             (ConnectionPhase::Idle, true) => Some((1, Some(self.since))),
@@ -179,7 +190,13 @@ impl Drop for ConnectionSlot {
 impl Activity {
     fn new() -> Self {
         let now = Instant::now();
-        let state = ActivityState { phase: ConnectionPhase::Idle, since: now, opened: now, reviewed: false };
+        let state = ActivityState {
+            phase: ConnectionPhase::Idle,
+            since: now,
+            opened: now,
+            reviewed: false,
+            next_has_begun: false,
+        };
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
@@ -192,8 +209,10 @@ impl Activity {
     /// Bytes have arrived: on an idle connection they start a request.
     pub(super) fn bytes_received(&self) {
         let mut state = self.state();
-        if state.phase == ConnectionPhase::Idle {
-            (state.phase, state.since) = (ConnectionPhase::Head, Instant::now());
+        match state.phase {
+            ConnectionPhase::Idle => (state.phase, state.since) = (ConnectionPhase::Head, Instant::now()),
+            ConnectionPhase::Writing => state.next_has_begun = true,
+            ConnectionPhase::Head | ConnectionPhase::Busy => {}
         }
     }
 
@@ -203,11 +222,21 @@ impl Activity {
         (state.phase, state.since) = (ConnectionPhase::Busy, Instant::now());
     }
 
-    /// A request was answered; `is_review` unless it was rejected as a bad request.
-    pub(super) fn response_sent(&self, is_review: bool) {
+    /// There is an answer to a request, which is to be written; `is_review` unless it was rejected as a bad
+    /// request.
+    pub(super) fn answered(&self, is_review: bool) {
         let mut state = self.state();
-        let reviewed = state.reviewed || is_review;
-        *state = ActivityState { phase: ConnectionPhase::Idle, since: Instant::now(), reviewed, ..*state };
+        state.reviewed |= is_review;
+        (state.phase, state.since, state.next_has_begun) = (ConnectionPhase::Writing, Instant::now(), false);
+    }
+
+    /// All that was to be written has been.
+    pub(super) fn flushed(&self) {
+        let mut state = self.state();
+        if state.phase == ConnectionPhase::Writing {
+            let next = if state.next_has_begun { ConnectionPhase::Head } else { ConnectionPhase::Idle };
+            (state.phase, state.since) = (next, Instant::now());
+        }
     }
 
     /// Waits until this connection is to be closed for another one.
@@ -230,6 +259,12 @@ mod tests {
         limiter.acquire(IpAddr::from([127, 0, 0, host])).expect("a slot")
     }
 
+    /// A request of this connection is answered, and the answer written.
+    fn respond(slot: &ConnectionSlot, is_review: bool) {
+        slot.activity.answered(is_review);
+        slot.activity.flushed();
+    }
+
     fn is_closed(slot: &ConnectionSlot) -> bool {
         !slot.limiter.lock().connections.contains_key(&slot.number)
     }
@@ -238,7 +273,7 @@ mod tests {
     async fn the_oldest_that_got_no_answer_goes_first() {
         let limiter = ConnectionLimiter::new(3);
         let (reviewed, _) = acquire(&limiter, 1);
-        reviewed.activity.response_sent(true);
+        respond(&reviewed, true);
         let (silent, _) = acquire(&limiter, 1);
         let (_newer, evicted) = acquire(&limiter, 1);
         assert!(!evicted);
@@ -254,9 +289,9 @@ mod tests {
         let limiter = ConnectionLimiter::new(2);
         let (first, _) = acquire(&limiter, 1);
         let (second, _) = acquire(&limiter, 1);
-        second.activity.response_sent(true);
+        respond(&second, true);
         tokio::time::sleep(Duration::from_millis(2)).await;
-        first.activity.response_sent(true);
+        respond(&first, true);
         acquire(&limiter, 1);
         second.activity.evicted().await;
     }
@@ -265,10 +300,10 @@ mod tests {
     fn an_answer_to_no_review_earns_nothing() {
         let limiter = ConnectionLimiter::new(2);
         let (reviewed, _) = acquire(&limiter, 1);
-        reviewed.activity.response_sent(true);
-        reviewed.activity.response_sent(false);
+        respond(&reviewed, true);
+        respond(&reviewed, false);
         let (noisy, _) = acquire(&limiter, 1);
-        noisy.activity.response_sent(false);
+        respond(&noisy, false);
         acquire(&limiter, 1);
         assert!(is_closed(&noisy) && !is_closed(&reviewed));
     }
@@ -277,7 +312,7 @@ mod tests {
     fn a_slow_second_head_is_closed_last() {
         let limiter = ConnectionLimiter::new(1);
         let (dripping, _) = acquire(&limiter, 1);
-        dripping.activity.response_sent(true);
+        respond(&dripping, true);
         dripping.activity.bytes_received();
         acquire(&limiter, 2);
         assert!(is_closed(&dripping));
@@ -287,14 +322,14 @@ mod tests {
     fn a_peer_with_more_than_half_is_closed_before_others() {
         let limiter = ConnectionLimiter::new(4);
         let apiserver = [acquire(&limiter, 1).0, acquire(&limiter, 1).0];
-        apiserver[0].activity.response_sent(true);
+        respond(&apiserver[0], true);
         let crowd = [acquire(&limiter, 2).0, acquire(&limiter, 2).0];
         for slot in &crowd {
-            slot.activity.response_sent(true);
+            respond(slot, true);
         }
         let (third, _) = acquire(&limiter, 2);
         assert!(is_closed(&apiserver[1]), "half of the connections is no crowd");
-        third.activity.response_sent(true);
+        respond(&third, true);
         let (_newcomer, _) = acquire(&limiter, 3);
         assert!(is_closed(&crowd[0]) && !is_closed(&apiserver[0]));
         let (_other, _) = acquire(&limiter, 3);
@@ -307,7 +342,7 @@ mod tests {
         let (holding, _) = acquire(&limiter, 2);
         let apiserver = [acquire(&limiter, 1).0, acquire(&limiter, 1).0, acquire(&limiter, 1).0];
         for slot in &apiserver {
-            slot.activity.response_sent(true);
+            respond(slot, true);
         }
         let long_ago = Instant::now().checked_sub(USELESS_AFTER * 2).expect("a past");
         holding.activity.state().opened = long_ago;
@@ -324,5 +359,29 @@ mod tests {
         drop(only);
         acquire(&limiter, 1);
         assert_eq!(limiter.open(), 0);
+    }
+    #[test]
+    fn one_that_does_not_read_its_answer_stays_only_for_a_moment() {
+        let limiter = ConnectionLimiter::new(1);
+        let (unread, _) = acquire(&limiter, 1);
+        unread.activity.answered(true);
+        assert!(limiter.acquire(IpAddr::from([127, 0, 0, 1])).is_none(), "its answer is being written");
+        unread.activity.state().since = Instant::now().checked_sub(USELESS_AFTER * 2).expect("a past");
+        acquire(&limiter, 1);
+        assert!(is_closed(&unread));
+    }
+
+    #[test]
+    fn a_request_that_begins_during_an_answer_has_begun_after_it() {
+        let activity = Activity::new();
+        for (received, next) in [(false, ConnectionPhase::Idle), (true, ConnectionPhase::Head)] {
+            activity.answered(true);
+            if received {
+                activity.bytes_received();
+            }
+            assert_eq!(activity.phase().0, ConnectionPhase::Writing);
+            activity.flushed();
+            assert_eq!(activity.phase().0, next);
+        }
     }
 }

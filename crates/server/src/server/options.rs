@@ -79,8 +79,8 @@ pub struct Limits {
     /// The largest body, in bytes. A review holds two objects of up to 1.5 MiB each in etcd, 3 MiB
     /// in a request; controller-runtime allows 7 MiB for the same reason.
     pub body: usize,
-    /// The most bytes of bodies held at any moment, all requests together: with this, a burst of
-    /// large reviews cannot exhaust a memory limit of 256 MiB.
+    /// The most bytes of bodies and of answers held at any moment, all requests together: with this, a burst of
+    /// large reviews, or callers that do not read, cannot exhaust a memory limit of 256 MiB.
     pub body_bytes: usize,
     /// The most requests between their first header and their answer. Each holds a connection, so
     /// this leaves half of [`Limits::connections`] for idle ones.
@@ -142,6 +142,9 @@ pub struct Timers {
     pub head: Duration,
     /// The body of a request, from the end of its head.
     pub body: Duration,
+    /// The answer to a request, until the kernel has all of it. An apiserver reads at once and gives up after at
+    /// most 30 s; nobody else has a reason to hold the memory of an answer.
+    pub write: Duration,
     /// How long a connection is kept between requests. An apiserver closes its side after 90 s; a
     /// server that closes earlier than that can lose a review that is just being sent.
     pub idle: Duration,
@@ -180,6 +183,7 @@ impl Default for Timers {
             handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
             body: Duration::from_secs(10),
+            write: Duration::from_secs(10),
             idle: Duration::from_mins(2),
             request: Duration::from_secs(10),
             linger: Duration::from_secs(2),

@@ -200,6 +200,8 @@ pub(in crate::server) enum ShedCause {
     Bytes,
     /// A body that arrived slowly while other requests waited for its bytes.
     Slow,
+    /// An answer that its caller did not read, or read slowly while other requests waited for its bytes.
+    Unread,
     /// More queued work than can be done before the deadline.
     Lag,
     /// Too many connections; one was closed for another.
@@ -209,8 +211,8 @@ pub(in crate::server) enum ShedCause {
 impl ShedCause {
     /// Every cause.
     #[cfg(test)]
-    pub(in crate::server) const ALL: [Self; 5] =
-        [Self::Requests, Self::Bytes, Self::Slow, Self::Lag, Self::Connections];
+    pub(in crate::server) const ALL: [Self; 6] =
+        [Self::Requests, Self::Bytes, Self::Slow, Self::Unread, Self::Lag, Self::Connections];
 
     /// The name in metrics.
     pub(super) const fn name(self) -> &'static str {
@@ -218,6 +220,7 @@ impl ShedCause {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
             Self::Slow => "slow",
+            Self::Unread => "unread",
             Self::Lag => "lag",
             Self::Connections => "connections",
         }
