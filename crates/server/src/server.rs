@@ -38,10 +38,11 @@
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
 //! | `fd_limit` | fits the limits to the file descriptors | `options` |
+//! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
-//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `drain`, `metrics`, `options` |
-//! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
+//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `drain`, `handshake_limiter`, `metrics`, `options` |
+//! | `listener` | accepts connections | `connection`, `connection_limiter`, `handshake_limiter`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
 //! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
@@ -75,6 +76,7 @@ pub mod options;
 
 mod concurrency_limiter;
 mod fd_limit;
+mod handshake_limiter;
 
 mod drain;
 
@@ -121,6 +123,7 @@ use crate::server::connection::ListenerContext;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::{Drain, Signals, wait_drained};
 use crate::server::events::EventWriter;
+use crate::server::handshake_limiter::HandshakeLimiter;
 use crate::server::health::Health;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::lookup::Lookups;
@@ -399,6 +402,7 @@ fn serve_health(
     let context = ListenerContext {
         router: health::router(Arc::clone(health)),
         tls: None,
+        handshakes: HandshakeLimiter::new(&options.limits),
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
         concurrency: None,
@@ -467,6 +471,7 @@ fn spawn_listener(
     let context = ListenerContext {
         router,
         tls: Some(TlsAcceptor::from(Arc::new(config))),
+        handshakes: HandshakeLimiter::new(limits),
         head: limits.head,
         timers: Arc::clone(timers),
         concurrency: Some(Arc::clone(&health.app.concurrency)),

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
@@ -28,6 +29,7 @@ use crate::server::connection::socket::Socket;
 use crate::server::connection::timeout_stream::TimeoutStream;
 use crate::server::connection_limiter::{ConnectionPhase, ConnectionSlot};
 use crate::server::drain::Drain;
+use crate::server::handshake_limiter::{HandshakeLimiter, HandshakePermit};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{HandshakeOutcome, ShedCause};
 use crate::server::options::Timers;
@@ -52,6 +54,8 @@ pub(super) struct ListenerContext {
     pub(super) tls: Option<TlsAcceptor>,
     /// The largest head of a request, in bytes.
     pub(super) head: usize,
+    /// Rations the handshakes of TLS.
+    pub(super) handshakes: Arc<HandshakeLimiter>,
     pub(super) timers: Arc<Timers>,
     /// Bounds the bytes of answers that are not read; `None` where they are few and small.
     pub(super) concurrency: Option<Arc<ConcurrencyLimiter>>,
@@ -71,25 +75,47 @@ pub(super) async fn serve(context: Arc<ListenerContext>, stream: TcpStream, slot
 
 async fn serve_tls(context: &ListenerContext, socket: Socket, slot: &ConnectionSlot) {
     let Some(acceptor) = &context.tls else {
-        return serve_http(context, socket, slot).await;
+        return serve_http(context, socket, slot, None).await;
     };
-    let accept = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)));
-    let handshake = match timeout(context.timers.handshake, accept).await {
-        Ok(Ok(stream)) => {
+    let shaking = timeout(context.timers.handshake, shake_hands(context, acceptor, socket, slot));
+    let outcome = match shaking.await {
+        Ok(Ok((stream, permit))) => {
             context.metrics.count_handshake(HandshakeOutcome::Done);
-            return Box::pin(serve_http(context, stream, slot)).await;
+            return Box::pin(serve_http(context, stream, slot, Some(&permit))).await;
         }
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a TLS handshake failed");
-            if is_client_rejected(&error) {
-                HandshakeOutcome::ClientRefused
-            } else {
-                HandshakeOutcome::Failed
-            }
-        }
+        Ok(Err(outcome)) => outcome,
         Err(_) => HandshakeOutcome::TimedOut,
     };
-    context.metrics.count_handshake(handshake);
+    context.metrics.count_handshake(outcome);
+}
+
+/// Waits for the first byte and for a permit, and shakes hands.
+async fn shake_hands(
+    context: &ListenerContext,
+    acceptor: &TlsAcceptor,
+    socket: Socket,
+    slot: &ConnectionSlot,
+) -> Result<(TlsStream<Socket>, HandshakePermit), HandshakeOutcome> {
+    // Who connects and says nothing, like a probe, uses up nothing of what others need.
+    socket.begins().await.map_err(|_| HandshakeOutcome::Failed)?;
+    let permit = context.handshakes.begin(slot.peer, &slot.activity).await;
+    let permit = permit.ok_or(HandshakeOutcome::Rationed)?;
+    // A caller that has hung up by now is not worth the cryptography.
+    if !socket.begins().await.map_err(|_| HandshakeOutcome::Failed)? {
+        permit.give_back();
+        return Err(HandshakeOutcome::Failed);
+    }
+    let accept = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)));
+    let accepted = accept.await;
+    permit.end();
+    match accepted {
+        Ok(stream) => Ok((stream, permit)),
+        Err(error) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            let refused = is_client_rejected(&error);
+            Err(if refused { HandshakeOutcome::ClientRefused } else { HandshakeOutcome::Failed })
+        }
+    }
 }
 
 /// Whether a handshake failed because of the client certificate, or for want of one.
@@ -102,10 +128,11 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     context: &ListenerContext,
     stream: S,
     slot: &ConnectionSlot,
+    handshake: Option<&HandshakePermit>,
 ) {
     let (activity, timers) = (Arc::clone(&slot.activity), Arc::clone(&context.timers));
     let stream = TimeoutStream::new(stream, activity, timers, context.concurrency.clone());
-    let respond = |request| respond(context, slot, request);
+    let respond = |request| respond(context, slot, handshake, request);
     let connection = http1::Builder::new()
         .max_header_size(context.head)
         .max_buf_size(MAX_READ_BUFFER_BYTES.max(context.head))
@@ -131,12 +158,16 @@ fn is_timeout(error: &hyper::Error) -> bool {
 async fn respond(
     context: &ListenerContext,
     slot: &ConnectionSlot,
+    handshake: Option<&HandshakePermit>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     slot.activity.request_received();
     let mut response = context.router.clone().oneshot(request.map(Body::new)).await?;
     if context.drain.has_begun() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let (Some(permit), true) = (handshake, response.status().is_success()) {
+        permit.reviewed();
     }
     slot.activity.answered(is_review(response.status()));
     Ok(response)

@@ -48,6 +48,8 @@ struct OpenConnections {
 pub(super) struct ConnectionSlot {
     number: u64,
     limiter: Arc<ConnectionLimiter>,
+    /// Where it comes from.
+    pub(super) peer: IpAddr,
     /// What its connection is doing.
     pub(super) activity: Arc<Activity>,
 }
@@ -103,7 +105,7 @@ impl ConnectionLimiter {
         let activity = Arc::new(Activity::new());
         open.insert(number, peer.to_canonical(), Arc::clone(&activity));
         drop(open);
-        Some((ConnectionSlot { number, limiter: Arc::clone(self), activity }, full))
+        Some((ConnectionSlot { number, limiter: Arc::clone(self), peer, activity }, full))
     }
 
     /// Closes the least useful connection; whether there was one that may be closed.
@@ -141,7 +143,7 @@ impl OpenConnections {
     /// Tells the least useful connection to close, and forgets it at once: its task may take a moment.
     fn evict(&mut self, capacity: usize) -> bool {
         let least = self.least_useful(capacity).and_then(|number| self.remove(number));
-        least.inspect(|activity| activity.evicted.notify_one()).is_some()
+        least.inspect(|activity| activity.evict()).is_some()
     }
 
     fn least_useful(&self, capacity: usize) -> Option<u64> {
@@ -237,6 +239,11 @@ impl Activity {
             let next = if state.next_has_begun { ConnectionPhase::Head } else { ConnectionPhase::Idle };
             (state.phase, state.since) = (next, Instant::now());
         }
+    }
+
+    /// Closes this connection for another one.
+    pub(super) fn evict(&self) {
+        self.evicted.notify_one();
     }
 
     /// Waits until this connection is to be closed for another one.

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::server::connection::{ListenerContext, serve};
 use crate::server::connection_limiter::{ConnectionLimiter, ConnectionSlot};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
-use crate::server::metrics::labels::ShedCause;
+use crate::server::metrics::labels::{HandshakeOutcome, ShedCause};
 
 /// How long nothing is accepted after file descriptors or memory have run out: a connection has to end
 /// first.
@@ -60,6 +60,7 @@ pub(super) async fn run(
     limiter: Arc<ConnectionLimiter>,
 ) {
     let mut connections = JoinSet::new();
+    connections.spawn(Arc::clone(&context.handshakes).run());
     let log_limiter = LogRateLimiter::new(ACCEPT_LOG_RATE);
     loop {
         tokio::select! {
@@ -100,6 +101,12 @@ fn slot_for(
     stream: &TcpStream,
     peer: SocketAddr,
 ) -> Option<ConnectionSlot> {
+    // Nothing is cheaper than this, not even to close it in turn: the kernel would go on waiting for its peer.
+    if context.tls.is_some() && context.handshakes.is_crowded(peer.ip()) {
+        context.metrics.count_handshake(HandshakeOutcome::Rationed);
+        let _gone_already = stream.set_zero_linger();
+        return None;
+    }
     // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended before it was served");

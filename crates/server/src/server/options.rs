@@ -88,6 +88,10 @@ pub struct Limits {
     /// The most connections. At some 20 KiB each (TLS and HTTP buffers) this is 40 MiB; an
     /// apiserver keeps 25 idle ones and opens more only for bursts.
     pub connections: usize,
+    /// The most handshakes a second, on average, of all addresses together that never had a review answered. Each
+    /// takes some 125 µs of a processor, so that bad ones take a sixteenth of one. Those of other addresses get
+    /// twice as much, and whoever has a review answered gives back what it took.
+    pub handshakes: u32,
     /// The largest head of a request, in bytes; an apiserver sends less than 1 KiB.
     pub head: usize,
     /// How long a request waits for a permit before it is rejected with 429, which is promised within
@@ -106,6 +110,7 @@ impl Default for Limits {
             body_bytes: 64 << 20,
             requests: 1024,
             connections: 2048,
+            handshakes: 500,
             head: 32 << 10,
             wait: Duration::from_millis(4),
             slow: Duration::from_secs(1),

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::server::connection_limiter::{Activity, ConnectionPhase};
@@ -22,6 +22,12 @@ impl Socket {
     /// The socket of a connection.
     pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
         Self { stream, activity }
+    }
+
+    /// Waits for the first byte; whether the peer is still there after it.
+    pub(super) async fn begins(&self) -> io::Result<bool> {
+        let ready = self.stream.ready(Interest::READABLE).await?;
+        Ok(!ready.is_read_closed())
     }
 }
 

@@ -116,13 +116,15 @@ pub(in crate::server) enum HandshakeOutcome {
     ClientRefused,
     /// It took too long.
     TimedOut,
+    /// It did not begin, because too many others did, or was closed for another one.
+    Rationed,
 }
 
 impl HandshakeOutcome {
     /// Every outcome.
     #[cfg(test)]
-    pub(in crate::server) const ALL: [Self; 4] =
-        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut];
+    pub(in crate::server) const ALL: [Self; 5] =
+        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut, Self::Rationed];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -130,6 +132,7 @@ impl HandshakeOutcome {
             Self::Failed => "failed",
             Self::ClientRefused => "client-refused",
             Self::TimedOut => "timeout",
+            Self::Rationed => "rationed",
         }
     }
 }
