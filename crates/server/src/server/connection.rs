@@ -97,11 +97,16 @@ async fn shake_hands(
     slot: &ConnectionSlot,
 ) -> Result<(TlsStream<Socket>, HandshakePermit), HandshakeOutcome> {
     // Who connects and says nothing, like a probe, uses up nothing of what others need.
-    socket.begins().await.map_err(|_| HandshakeOutcome::Failed)?;
+    if !socket.begins().await {
+        return Err(HandshakeOutcome::Failed);
+    }
     let permit = context.handshakes.begin(slot.peer, &slot.activity).await;
     let permit = permit.ok_or(HandshakeOutcome::Rationed)?;
+    if permit.displaces {
+        context.metrics.count_handshake(HandshakeOutcome::Rationed);
+    }
     // A caller that has hung up by now is not worth the cryptography.
-    if !socket.begins().await.map_err(|_| HandshakeOutcome::Failed)? {
+    if !socket.begins().await {
         permit.give_back();
         return Err(HandshakeOutcome::Failed);
     }

@@ -26,6 +26,9 @@ use tokio::time::Instant;
 /// answer for so long, is the first to be closed.
 const USELESS_AFTER: Duration = Duration::from_secs(1);
 
+/// For how many times that one connection has to be closed it is found out at once which.
+const USELESS_BATCH: usize = 64;
+
 /// All connections of one listener.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
@@ -41,7 +44,13 @@ struct OpenConnections {
     connections: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
     /// How many connections each address has.
     per_peer: BTreeMap<IpAddr, usize>,
+    /// Some of those that are to be closed first, unless they have become useful since; the first one last.
+    useless: Vec<u64>,
 }
+
+/// How early a connection is closed: whether it is useless, whether its peer has more than half of all, its class,
+/// since when it has been in that, its number.
+type Rank = (Reverse<bool>, Reverse<bool>, u8, Option<Instant>, u64);
 
 /// One of the connections that may be open; free again when dropped.
 #[derive(Debug)]
@@ -146,17 +155,39 @@ impl OpenConnections {
         least.inspect(|activity| activity.evict()).is_some()
     }
 
-    fn least_useful(&self, capacity: usize) -> Option<u64> {
-        // The key is the order of the module documentation; the lowest one is closed. `Reverse` puts what is
-        // true first.
-        let is_crowding = |peer: &IpAddr| self.per_peer.get(peer).is_some_and(|count| *count > capacity / 2);
+    /// The connection that is to be closed first.
+    fn least_useful(&mut self, capacity: usize) -> Option<u64> {
         let now = Instant::now();
-        let rank = |(number, (peer, activity)): (&u64, &(IpAddr, Arc<Activity>))| {
+        while let Some(number) = self.useless.pop() {
+            let state = self.connections.get(&number).map(|(_, activity)| *activity.state());
+            if state.is_some_and(|state| state.is_useless(now) && state.rank(now).is_some()) {
+                return Some(number);
+            }
+        }
+        let mut ranks: Vec<_> = self.ranks(capacity, now).collect();
+        let (.., least) = *ranks.iter().min()?;
+        // Crowds make this necessary thousands of times a second, and all of it takes as long as a handshake. What
+        // is useless comes first of all and stays useless, so a few of those will do for the next times.
+        ranks.retain(|(useless, ..)| useless.0);
+        if ranks.len() > USELESS_BATCH {
+            ranks.select_nth_unstable(USELESS_BATCH);
+            ranks.truncate(USELESS_BATCH);
+        }
+        ranks.sort_unstable();
+        self.useless = ranks.into_iter().rev().map(|(.., number)| number).collect();
+        self.useless.pop_if(|number| *number == least);
+        Some(least)
+    }
+
+    /// The connections that may be closed. The key is the order of the module documentation; the lowest is closed
+    /// first. `Reverse` puts what is true first.
+    fn ranks(&self, capacity: usize, now: Instant) -> impl Iterator<Item = Rank> {
+        let crowd = self.per_peer.iter().find(|(_, count)| **count > capacity / 2).map(|(peer, _)| *peer);
+        self.connections.iter().filter_map(move |(number, (peer, activity))| {
             let state = *activity.state();
             let (class, since) = state.rank(now)?;
-            Some((Reverse(state.is_useless(now)), Reverse(is_crowding(peer)), class, since, *number))
-        };
-        self.connections.iter().filter_map(rank).min().map(|(.., number)| number)
+            Some((Reverse(state.is_useless(now)), Reverse(Some(*peer) == crowd), class, since, *number))
+        })
     }
 }
 
@@ -257,138 +288,4 @@ impl Activity {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn acquire(limiter: &Arc<ConnectionLimiter>, host: u8) -> (ConnectionSlot, bool) {
-        limiter.acquire(IpAddr::from([127, 0, 0, host])).expect("a slot")
-    }
-
-    /// A request of this connection is answered, and the answer written.
-    fn respond(slot: &ConnectionSlot, is_review: bool) {
-        slot.activity.answered(is_review);
-        slot.activity.flushed();
-    }
-
-    fn is_closed(slot: &ConnectionSlot) -> bool {
-        !slot.limiter.lock().connections.contains_key(&slot.number)
-    }
-
-    #[tokio::test]
-    async fn the_oldest_that_got_no_answer_goes_first() {
-        let limiter = ConnectionLimiter::new(3);
-        let (reviewed, _) = acquire(&limiter, 1);
-        respond(&reviewed, true);
-        let (silent, _) = acquire(&limiter, 1);
-        let (_newer, evicted) = acquire(&limiter, 1);
-        assert!(!evicted);
-        let (_newest, evicted) = acquire(&limiter, 1);
-        assert!(evicted);
-        silent.activity.evicted().await;
-        drop(silent);
-        assert_eq!(limiter.open(), 3);
-    }
-
-    #[tokio::test]
-    async fn then_the_one_that_has_been_idle_longest() {
-        let limiter = ConnectionLimiter::new(2);
-        let (first, _) = acquire(&limiter, 1);
-        let (second, _) = acquire(&limiter, 1);
-        respond(&second, true);
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        respond(&first, true);
-        acquire(&limiter, 1);
-        second.activity.evicted().await;
-    }
-
-    #[test]
-    fn an_answer_to_no_review_earns_nothing() {
-        let limiter = ConnectionLimiter::new(2);
-        let (reviewed, _) = acquire(&limiter, 1);
-        respond(&reviewed, true);
-        respond(&reviewed, false);
-        let (noisy, _) = acquire(&limiter, 1);
-        respond(&noisy, false);
-        acquire(&limiter, 1);
-        assert!(is_closed(&noisy) && !is_closed(&reviewed));
-    }
-
-    #[test]
-    fn a_slow_second_head_is_closed_last() {
-        let limiter = ConnectionLimiter::new(1);
-        let (dripping, _) = acquire(&limiter, 1);
-        respond(&dripping, true);
-        dripping.activity.bytes_received();
-        acquire(&limiter, 2);
-        assert!(is_closed(&dripping));
-    }
-
-    #[test]
-    fn a_peer_with_more_than_half_is_closed_before_others() {
-        let limiter = ConnectionLimiter::new(4);
-        let apiserver = [acquire(&limiter, 1).0, acquire(&limiter, 1).0];
-        respond(&apiserver[0], true);
-        let crowd = [acquire(&limiter, 2).0, acquire(&limiter, 2).0];
-        for slot in &crowd {
-            respond(slot, true);
-        }
-        let (third, _) = acquire(&limiter, 2);
-        assert!(is_closed(&apiserver[1]), "half of the connections is no crowd");
-        respond(&third, true);
-        let (_newcomer, _) = acquire(&limiter, 3);
-        assert!(is_closed(&crowd[0]) && !is_closed(&apiserver[0]));
-        let (_other, _) = acquire(&limiter, 3);
-        assert!(!is_closed(&crowd[1]) && !is_closed(&apiserver[0]), "its crowd has gone");
-    }
-
-    #[test]
-    fn a_useless_connection_is_closed_before_an_apiserver_with_more_than_half() {
-        let limiter = ConnectionLimiter::new(4);
-        let (holding, _) = acquire(&limiter, 2);
-        let apiserver = [acquire(&limiter, 1).0, acquire(&limiter, 1).0, acquire(&limiter, 1).0];
-        for slot in &apiserver {
-            respond(slot, true);
-        }
-        let long_ago = Instant::now().checked_sub(USELESS_AFTER * 2).expect("a past");
-        holding.activity.state().opened = long_ago;
-        acquire(&limiter, 3);
-        assert!(is_closed(&holding) && !apiserver.iter().any(is_closed));
-    }
-
-    #[test]
-    fn none_is_closed_while_it_is_answered() {
-        let limiter = ConnectionLimiter::new(1);
-        let (only, _) = acquire(&limiter, 1);
-        only.activity.request_received();
-        assert!(limiter.acquire(IpAddr::from([127, 0, 0, 1])).is_none());
-        drop(only);
-        acquire(&limiter, 1);
-        assert_eq!(limiter.open(), 0);
-    }
-    #[test]
-    fn one_that_does_not_read_its_answer_stays_only_for_a_moment() {
-        let limiter = ConnectionLimiter::new(1);
-        let (unread, _) = acquire(&limiter, 1);
-        unread.activity.answered(true);
-        assert!(limiter.acquire(IpAddr::from([127, 0, 0, 1])).is_none(), "its answer is being written");
-        unread.activity.state().since = Instant::now().checked_sub(USELESS_AFTER * 2).expect("a past");
-        acquire(&limiter, 1);
-        assert!(is_closed(&unread));
-    }
-
-    #[test]
-    fn a_request_that_begins_during_an_answer_has_begun_after_it() {
-        let activity = Activity::new();
-        for (received, next) in [(false, ConnectionPhase::Idle), (true, ConnectionPhase::Head)] {
-            activity.answered(true);
-            if received {
-                activity.bytes_received();
-            }
-            assert_eq!(activity.phase().0, ConnectionPhase::Writing);
-            activity.flushed();
-            assert_eq!(activity.phase().0, next);
-        }
-    }
-}
+mod tests;

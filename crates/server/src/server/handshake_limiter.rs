@@ -78,6 +78,8 @@ pub(super) struct HandshakePermit {
     /// Whether the token is from the budget of known addresses.
     known: bool,
     number: u64,
+    /// Whether another one was closed for it.
+    pub(super) displaces: bool,
     earned: AtomicBool,
 }
 
@@ -124,14 +126,9 @@ impl HandshakeLimiter {
             }
             Begun::Crowded => return None,
         }
-        let number = self.register(activity);
-        Some(HandshakePermit {
-            limiter: Arc::clone(self),
-            source,
-            known,
-            number,
-            earned: AtomicBool::new(false),
-        })
+        let (number, displaces) = self.register(activity);
+        let limiter = Arc::clone(self);
+        Some(HandshakePermit { limiter, source, known, number, displaces, earned: AtomicBool::new(false) })
     }
 
     /// Gives tokens to those that wait, for as long as it is polled.
@@ -145,18 +142,16 @@ impl HandshakeLimiter {
         }
     }
 
-    /// Notes that a handshake begins, and has the oldest closed if there are too many.
-    fn register(&self, activity: &Arc<Activity>) -> u64 {
+    /// Notes that a handshake begins, and has the oldest closed if there are too many. Its number, and whether one
+    /// was closed.
+    fn register(&self, activity: &Arc<Activity>) -> (u64, bool) {
         let mut state = self.state();
         let number = state.next_number;
         state.next_number += 1;
         state.unfinished.insert(number, Arc::clone(activity));
-        if state.unfinished.len() > self.max_unfinished
-            && let Some((_, oldest)) = state.unfinished.pop_first()
-        {
-            oldest.evict();
-        }
-        number
+        let full = state.unfinished.len() > self.max_unfinished;
+        let oldest = if full { state.unfinished.pop_first() } else { None };
+        (number, oldest.inspect(|(_, oldest)| oldest.evict()).is_some())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -25,9 +25,8 @@ impl Socket {
     }
 
     /// Waits for the first byte; whether the peer is still there after it.
-    pub(super) async fn begins(&self) -> io::Result<bool> {
-        let ready = self.stream.ready(Interest::READABLE).await?;
-        Ok(!ready.is_read_closed())
+    pub(super) async fn begins(&self) -> bool {
+        self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed())
     }
 }
 
