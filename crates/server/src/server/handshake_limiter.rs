@@ -222,7 +222,7 @@ impl Source {
                 let [a, b, c, d, ..] = address.segments();
                 Self(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
             }
-            canonical => Self(canonical),
+            address @ IpAddr::V4(_) => Self(address),
         }
     }
 }
