@@ -3,6 +3,7 @@
 //! ```text
 //! just soak overload [--seconds 60] [--times 5] [--cost 1000]
 //! just soak idle     [--seconds 20] [--callers 4000]
+//! just soak replays  [--seconds 10] [--rate 10000] [--ration 500]
 //! ```
 //!
 //! `overload` measures how many reviews a second a server with one thread decides, then sends so many
@@ -15,6 +16,10 @@
 //! `idle` sends 200 reviews a second, alone and then among callers that only hold connections, drip
 //! bytes or stop in the handshake.
 //!
+//! `replays` sends 200 reviews a second, alone and then while others replay the first message of a handshake: from
+//! other addresses and from the same one, leaving at once and staying. Besides, a newcomer connects ten times a
+//! second from an address that nobody else has. `--ration 4000000000` is for no ration.
+//!
 //! Everything stays on loopback. Goals and results: docs/performance.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
@@ -23,9 +28,11 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 
 mod common;
+#[path = "overload/replays.rs"]
+mod replays;
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,10 +46,11 @@ use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
 use memgate::server::tls::CertSource;
 use memgate::server::{Server, State, runtime_builder};
+use replays::{Flood, Manner};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_rustls::TlsConnector;
@@ -76,8 +84,13 @@ fn main() {
             let seconds = Duration::from_secs(number("--seconds", 20));
             LocalSet::new().block_on(&runtime, idle(seconds, number("--callers", 4_000)));
         }
+        Some("replays") => {
+            let seconds = Duration::from_secs(number("--seconds", 10));
+            let ration = number("--ration", 500).try_into().expect("a ration");
+            LocalSet::new().block_on(&runtime, replays(seconds, number("--rate", 10_000), ration));
+        }
         // As part of all benchmarks there is nothing to say in a short time.
-        _ => println!("overload: say `overload` or `idle`; see the head of benches/overload.rs"),
+        _ => println!("overload: say `overload`, `idle` or `replays`; see the head of benches/overload.rs"),
     }
 }
 
@@ -92,6 +105,7 @@ fn dear(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 /// A server on a thread of its own, and the way to it.
 struct Served {
     address: SocketAddr,
+    config: Arc<rustls::ClientConfig>,
     connector: TlsConnector,
     request: Vec<u8>,
     idle: RefCell<Vec<TlsStream<TcpStream>>>,
@@ -99,7 +113,7 @@ struct Served {
 }
 
 impl Served {
-    fn start() -> Rc<Self> {
+    fn start(change: impl FnOnce(&mut Options)) -> Rc<Self> {
         let (sender, receiver) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
@@ -107,6 +121,7 @@ impl Served {
         options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
         options.decide = dear;
+        change(&mut options);
         std::thread::spawn(move || {
             let runtime = runtime_builder().worker_threads(1).build().expect("a runtime");
             runtime.block_on(async {
@@ -124,14 +139,24 @@ impl Served {
             "POST /mutate?timeout=2s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let connector = TlsConnector::from(Arc::new(config));
+        let config = Arc::new(config);
+        let connector = TlsConnector::from(Arc::clone(&config));
         let (idle, open) = (RefCell::default(), Cell::new(0));
-        Rc::new(Self { address, connector, request: request.into_bytes(), idle, open })
+        Rc::new(Self { address, config, connector, request: request.into_bytes(), idle, open })
     }
 
     async fn connect(&self) -> Option<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await.ok()?;
         stream.set_nodelay(true).ok()?;
+        let name = ServerName::try_from("localhost").expect("a name");
+        self.connector.connect(name, stream).await.ok()
+    }
+
+    /// A connection from an address of its own.
+    async fn connect_from(&self, from: IpAddr) -> Option<TlsStream<TcpStream>> {
+        let socket = TcpSocket::new_v4().ok()?;
+        socket.bind(SocketAddr::new(from, 0)).ok()?;
+        let stream = socket.connect(self.address).await.ok()?;
         let name = ServerName::try_from("localhost").expect("a name");
         self.connector.connect(name, stream).await.ok()
     }
@@ -235,7 +260,7 @@ fn show(name: &str, mut millis: Vec<f64>) {
 }
 
 async fn overload(time: Duration, times: u64) {
-    let served = Served::start();
+    let served = Served::start(|_| {});
     let end = Instant::now() + Duration::from_secs(5);
     let callers = (0..25).map(|_| async {
         let mut count = 0_u64;
@@ -275,7 +300,7 @@ async fn overload(time: Duration, times: u64) {
 
 async fn idle(time: Duration, callers: u64) {
     const RATE: f64 = 200.0;
-    let served = Served::start();
+    let served = Served::start(|_| {});
     // The first ones open connections.
     send(&served, RATE, Duration::from_secs(2)).await;
     let alone = send(&served, RATE, time).await;
@@ -290,6 +315,49 @@ async fn idle(time: Duration, callers: u64) {
     }
     show("alone", alone.served);
     show("among them", among.served);
+}
+
+async fn replays(time: Duration, rate: u64, ration: u32) {
+    const RATE: f64 = 200.0;
+    let served = Served::start(|options| options.limits.handshakes = ration);
+    send(&served, RATE, Duration::from_secs(2)).await;
+    show("alone", send(&served, RATE, time).await.served);
+    let [same, other] = [[127, 0, 0, 1], [127, 0, 0, 9]].map(IpAddr::from);
+    let [at_once, later] = [Duration::ZERO, Duration::from_secs(1)];
+    for (name, from, stay) in [
+        ("another address, gone", other, at_once),
+        ("another address, staying", other, later),
+        ("the same address, gone", same, at_once),
+        ("the same address, staying", same, later),
+    ] {
+        let flood = Flood::start(served.address, Arc::clone(&served.config), Manner { rate, from, stay });
+        sleep(Duration::from_secs(1)).await;
+        let newcomers = spawn_local(newcomers(Rc::clone(&served), time));
+        let among = send(&served, RATE, time).await;
+        let Tally { late, failed, unsent, .. } = among;
+        println!("{name}: {:.0} replays a second", flood.rate());
+        println!("  refused {}, late {late}, failed {failed}, unsent {unsent}", among.refused.len());
+        show("  reviews", among.served);
+        let (connected, of) = newcomers.await.expect("newcomers");
+        show(&format!("  newcomers, of {of}"), connected);
+        drop(flood);
+        sleep(Duration::from_secs(2)).await;
+    }
+}
+
+/// Connects ten times a second from an address that nobody else has; how long it took each, and how many there were.
+async fn newcomers(served: Rc<Served>, time: Duration) -> (Vec<f64>, usize) {
+    let (start, mut took, mut count) = (Instant::now(), Vec::new(), 0);
+    while start.elapsed() < time {
+        sleep(Duration::from_millis(100)).await;
+        let began = Instant::now();
+        count += 1;
+        let connected = timeout(CALL_TIMEOUT, served.connect_from(IpAddr::from([127, 0, 0, 3]))).await;
+        if let Ok(Some(_)) = connected {
+            took.push(began.elapsed().as_secs_f64() * 1_000.0);
+        }
+    }
+    (took, count)
 }
 
 /// Callers that hold what they can, each in one of four ways, and come again when they are cut.

@@ -24,8 +24,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1024")]
     max_requests: usize,
 
-    /// The most bytes of bodies at once; what finds no room gets 429. An eighth is kept for bodies of
-    /// up to 256Ki
+    /// The most bytes of bodies and answers at once; what finds no room gets 429. An eighth is kept for those
+    /// of up to 256Ki
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64Mi")]
     max_bytes_in_flight: usize,
 
@@ -48,6 +48,10 @@ pub struct LimitArgs {
     /// How long the body of a request may take
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
     timeout_body: Duration,
+
+    /// How long a caller may take to read its answer; then its connection is closed
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    timeout_write: Duration,
 
     /// How long a connection may be idle; apiservers keep theirs for 90s, and lose reviews on one that
     /// is closed earlier
@@ -81,6 +85,7 @@ impl LimitArgs {
             handshake: self.timeout_handshake,
             head: self.timeout_head,
             body: self.timeout_body,
+            write: self.timeout_write,
             idle: self.timeout_idle,
             ..options.timers.clone()
         };
@@ -177,13 +182,13 @@ mod tests {
     fn sets_every_option() {
         let flags = "--max-body-bytes=1Mi --max-requests=8 --max-bytes-in-flight=4194304 --max-connections=16 \
                      --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
-                     --timeout-idle=1m30s";
+                     --timeout-write=4s --timeout-idle=1m30s";
         let options = options(&flags.split_whitespace().collect::<Vec<_>>()).expect("good");
         let Limits { body, body_bytes, requests, connections, wait, .. } = options.limits;
         assert_eq!((body, body_bytes, requests, connections), (1 << 20, 4 << 20, 8, 16));
         assert_eq!(wait, Duration::from_micros(1500));
-        let Timers { handshake, head, body, idle, .. } = options.timers;
-        assert_eq!([handshake, head, body, idle], [1, 2, 3, 90].map(Duration::from_secs));
+        let Timers { handshake, head, body, write, idle, .. } = options.timers;
+        assert_eq!([handshake, head, body, write, idle], [1, 2, 3, 4, 90].map(Duration::from_secs));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! ```text
 //! requests    not what an apiserver sends; bodies that are too long, or lie about it (S1, S2)
 //! memory      64 callers with 8 MiB each (S3)
+//! unread      500 callers who never read their answers (S20)
 //! slow        slow bodies and heads, silence, ten thousand connections (S4)
 //! handshakes  old versions, other protocols, names and certificates (S5)
 //! json        depth, width, numbers, text (S6)
@@ -37,3 +38,4 @@ mod reviews;
 mod running;
 mod slow;
 mod tenants;
+mod unread;

@@ -111,7 +111,8 @@ async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
 /// S4 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_idle_connections_cost_the_apiserver_none() {
-    let victim = Victim::start(&[]).await;
+    // However long it takes to connect, none of them ends by itself.
+    let victim = Victim::start(&["--timeout-handshake=10m"]).await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let count = idle_connections();
     let mut held = Vec::new();

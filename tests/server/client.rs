@@ -135,6 +135,11 @@ impl Connection {
         timeout(TIMEOUT, reading).await.expect("an answer or an end should come").ok()
     }
 
+    /// Reads up to so many bytes and forgets them; how many there were.
+    pub(crate) async fn read_some(&mut self, most: usize) -> io::Result<usize> {
+        self.stream.read(&mut vec![0; most]).await
+    }
+
     /// Waits until the server has hung up; what it said before is lost.
     pub(crate) async fn closed(&mut self) {
         let mut scrap = [0; 1024];

@@ -50,7 +50,12 @@ impl Running {
 
     /// Starts a server that answers with other routes than the webhook's.
     pub(crate) fn start_routes(routes: Router) -> Self {
-        Self::start_changed(State::Fixed(Snapshot::default()), |_| {}, |server| server.with_routes(routes))
+        Self::start_routes_with(routes, |_| {})
+    }
+
+    /// The same with options changed.
+    pub(crate) fn start_routes_with(routes: Router, change: impl FnOnce(&mut Options)) -> Self {
+        Self::start_changed(State::Fixed(Snapshot::default()), change, |server| server.with_routes(routes))
     }
 
     fn start_changed(

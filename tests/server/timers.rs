@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::Router;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -79,4 +80,50 @@ async fn no_request_outlives_the_time_that_its_caller_gives() {
     connection.send(&head("/mutate?timeout=200ms", 1000)).await;
     let answer = connection.answer().await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+}
+
+/// More than all the buffers between a server and a client that does not read.
+const LONG_ANSWER: usize = 8 << 20;
+
+const UNREAD: &str = "memgate_admission_shed_total{cause=\"unread\"}";
+
+/// A server with a long answer to everything, and little time for it.
+fn talkative() -> Running {
+    let routes = Router::new().fallback(|| async { vec![b'x'; LONG_ANSWER] });
+    Running::start_routes_with(routes, |options| options.timers.write = Duration::from_millis(500))
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_is_given_up() {
+    let server = talkative();
+    let mut deaf = server.connect().await;
+    deaf.send(&post("/mutate", b"{}")).await;
+    until("it should be cut off", || async { server.metric(UNREAD).await.as_deref() == Some("1") }).await;
+    assert!(deaf.answer_or_end().await.is_none(), "the rest of the answer is gone");
+}
+
+#[tokio::test]
+async fn a_byte_now_and_then_prolongs_nothing() {
+    let server = talkative();
+    let mut slow = server.connect().await;
+    slow.send(&post("/mutate", b"{}")).await;
+    let reading = async {
+        while slow.read_some(100_000).await.is_ok_and(|count| count > 0) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(TIMEOUT, reading).await.expect("the server should hang up");
+    assert_eq!(server.metric(UNREAD).await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn who_reads_gets_all_of_it_and_the_next_one() {
+    let server = talkative();
+    let mut connection = server.connect().await;
+    for _ in 0..3 {
+        connection.send(&post("/mutate", b"{}")).await;
+        assert_eq!(connection.answer().await.text().len(), LONG_ANSWER);
+        sleep(Duration::from_millis(600)).await;
+    }
+    assert_eq!(server.metric(UNREAD).await, None);
 }

@@ -38,17 +38,18 @@
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
 //! | `fd_limit` | fits the limits to the file descriptors | `options` |
+//! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
-//! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
-//! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
+//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `drain`, `handshake_limiter`, `metrics`, `options` |
+//! | `listener` | accepts connections | `connection`, `connection_limiter`, `handshake_limiter`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
 //! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` | `certs`, `clock`, `jitter`, `metrics`, `options`, `tls` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
-//! | `body` | reads a request body | `concurrency_limiter`, `metrics`, `rejection` |
+//! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
@@ -75,6 +76,7 @@ pub mod options;
 
 mod concurrency_limiter;
 mod fd_limit;
+mod handshake_limiter;
 
 mod drain;
 
@@ -121,6 +123,7 @@ use crate::server::connection::ListenerContext;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::{Drain, Signals, wait_drained};
 use crate::server::events::EventWriter;
+use crate::server::handshake_limiter::HandshakeLimiter;
 use crate::server::health::Health;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::lookup::Lookups;
@@ -239,7 +242,9 @@ impl Server {
         }
         options.limits = fd_limit::fit_to_fd_limit(&options.limits);
         let client_auth = options.client_auth.as_ref();
-        let bind = |address| listener::bind(address).map_err(|source| Error::Bind { address, source });
+        let unread = options.timers.write;
+        let bind =
+            |address| listener::bind(address, unread).map_err(|source| Error::Bind { address, source });
         let (listener, health_listener) = (bind(options.listen)?, bind(options.health)?);
         // Only after binding: a second server that gets no port must not overwrite the CA of the first one.
         let certificate = Arc::new(ServingCert::load(&options.tls, client_auth, &options.clock)?);
@@ -376,7 +381,7 @@ fn app_state(
     };
     let app = AppState {
         handler,
-        concurrency: ConcurrencyLimiter::new(&options.limits),
+        concurrency: Arc::new(ConcurrencyLimiter::new(&options.limits)),
         lag: LagMonitor::new(),
         metrics: Arc::clone(metrics),
         tracer,
@@ -397,8 +402,10 @@ fn serve_health(
     let context = ListenerContext {
         router: health::router(Arc::clone(health)),
         tls: None,
+        handshakes: HandshakeLimiter::new(&options.limits),
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
+        concurrency: None,
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };
@@ -464,8 +471,10 @@ fn spawn_listener(
     let context = ListenerContext {
         router,
         tls: Some(TlsAcceptor::from(Arc::new(config))),
+        handshakes: HandshakeLimiter::new(limits),
         head: limits.head,
         timers: Arc::clone(timers),
+        concurrency: Some(Arc::clone(&health.app.concurrency)),
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };

@@ -1,8 +1,9 @@
-//! Reads the body of a request within its limits.
+//! Reads the body of a request within its limits, and keeps the bytes of its answer within them.
 //!
 //! It limits bytes only; the timeout is the caller's.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
@@ -10,14 +11,44 @@ use tokio::time::Instant;
 
 use crate::server::concurrency_limiter::{BodyPermit, ConcurrencyLimiter, SMALL_BODY_BYTES};
 use crate::server::metrics::labels::ShedCause;
+use crate::server::options::PAGE_BYTES;
 use crate::server::rejection::Rejection;
 
 /// A whole body, with the permit for its bytes.
 #[derive(Debug)]
-pub(super) struct ReceivedBody<'l> {
+pub(super) struct ReceivedBody {
     /// The bytes.
     pub(super) bytes: Bytes,
-    _permit: BodyPermit<'l>,
+    permit: BodyPermit,
+}
+
+impl ReceivedBody {
+    /// The same answer, with a claim on its bytes in place of those of the body: it ends with the last
+    /// reference to them, and that is when the connection has encrypted the last of them. What is left then
+    /// fits into the buffers of TLS and of the socket, which are bounded for each connection.
+    ///
+    /// An answer of one page claims nothing: there are no more of them than connections.
+    pub(super) async fn into_answer(self, answer: Bytes) -> Result<Bytes, Rejection> {
+        let Self { bytes, mut permit } = self;
+        drop(bytes);
+        if answer.len() <= PAGE_BYTES {
+            return Ok(answer);
+        }
+        permit.resize(answer.len()).await.map_err(Rejection::Overloaded)?;
+        Ok(Bytes::from_owner(ClaimedAnswer { bytes: answer, _permit: permit }))
+    }
+}
+
+/// An answer with the permit for its bytes.
+struct ClaimedAnswer {
+    bytes: Bytes,
+    _permit: BodyPermit,
+}
+
+impl AsRef<[u8]> for ClaimedAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// The `Content-Length`; `None` when the body is chunked.
@@ -26,11 +57,11 @@ pub(super) fn content_length(body: &Body) -> Option<usize> {
 }
 
 /// Reads the body to its end.
-pub(super) async fn read<'l>(
+pub(super) async fn read(
     body: &mut Body,
     limit: usize,
-    limiter: &'l ConcurrencyLimiter,
-) -> Result<ReceivedBody<'l>, Rejection> {
+    limiter: &Arc<ConcurrencyLimiter>,
+) -> Result<ReceivedBody, Rejection> {
     let length = content_length(body);
     let mut permit = limiter.acquire_body(length).await.map_err(Rejection::Overloaded)?;
     // A large body has its permit as a whole, so one allocation will do; a small one gets memory as it arrives.
@@ -58,11 +89,11 @@ pub(super) async fn read<'l>(
         }
         permit.grow_to(total).await.map_err(Rejection::Overloaded)?;
         if whole.is_empty() && length == Some(data.len()) {
-            return Ok(ReceivedBody { bytes: data, _permit: permit });
+            return Ok(ReceivedBody { bytes: data, permit });
         }
         whole.extend_from_slice(&data);
     }
-    Ok(ReceivedBody { bytes: whole.into(), _permit: permit })
+    Ok(ReceivedBody { bytes: whole.into(), permit })
 }
 
 /// Reads a small body to its end without keeping it, so that the connection can be used again; whether it got

@@ -1,4 +1,4 @@
-//! Bounds how many requests, and how many bytes of their bodies, are in memory at any moment.
+//! Bounds how many requests, and how many bytes of their bodies and answers, are in memory at any moment.
 //!
 //! Small and large bodies have budgets of their own, so that a few large ones, or callers that only
 //! announce them, cannot keep the small ones out. A large body acquires all its bytes before it is read:
@@ -7,7 +7,9 @@
 //!
 //! A slow body may take its time as long as no other request waits for a permit. As soon as one waits,
 //! bodies that have arrived at less than [`MIN_BYTES_PER_MILLISECOND`] for longer than [`Limits::slow`] are
-//! rejected, so that their bytes are free before the waiting request times out.
+//! rejected, so that their bytes are free before the waiting request times out. The same holds for answers
+//! that are read slowly: a permit is for the bytes of a body, and then for those of its answer until they have
+//! been written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,14 +67,17 @@ impl ConcurrencyLimiter {
     }
 
     /// A permit for a body of this `Content-Length`; `None` for a chunked one.
-    pub(super) async fn acquire_body(&self, length: Option<usize>) -> Result<BodyPermit<'_>, ShedCause> {
+    pub(super) async fn acquire_body(
+        self: &Arc<Self>,
+        length: Option<usize>,
+    ) -> Result<BodyPermit, ShedCause> {
         let large = length.is_some_and(|length| length > self.max_small_bytes);
-        let mut permit = BodyPermit { limiter: self, large, pages: 0, permits: None };
+        let mut permit = BodyPermit { limiter: Arc::clone(self), large, pages: 0, permits: None };
         permit.grow_to(if large { length.unwrap_or_default() } else { 1 }).await?;
         Ok(permit)
     }
 
-    /// The bytes that bodies occupy.
+    /// The bytes that bodies and answers occupy.
     pub(super) fn bytes_in_use(&self) -> usize {
         (self.pages - self.small.available_permits() - self.large.available_permits()) * PAGE_BYTES
     }
@@ -105,16 +110,26 @@ impl ConcurrencyLimiter {
     }
 }
 
-/// The bytes of one body; given back when dropped.
+/// The bytes of one body, or of its answer; given back when dropped.
 #[derive(Debug)]
-pub(super) struct BodyPermit<'l> {
-    limiter: &'l ConcurrencyLimiter,
+pub(super) struct BodyPermit {
+    limiter: Arc<ConcurrencyLimiter>,
     large: bool,
     pages: usize,
     permits: Option<OwnedSemaphorePermit>,
 }
 
-impl BodyPermit<'_> {
+impl BodyPermit {
+    /// Makes the permit cover so many bytes in all and no more.
+    pub(super) async fn resize(&mut self, bytes: usize) -> Result<(), ShedCause> {
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        if let (Some(permits), 1..) = (&mut self.permits, self.pages.saturating_sub(pages)) {
+            drop(permits.split(self.pages - pages));
+            self.pages = pages;
+        }
+        self.grow_to(bytes).await
+    }
+
     /// Makes sure that the permit covers so many bytes in all.
     pub(super) async fn grow_to(&mut self, bytes: usize) -> Result<(), ShedCause> {
         let pages = bytes.div_ceil(PAGE_BYTES);
@@ -139,9 +154,9 @@ impl BodyPermit<'_> {
 mod tests {
     use super::*;
 
-    fn limiter(body_bytes: usize, requests: usize) -> ConcurrencyLimiter {
+    fn limiter(body_bytes: usize, requests: usize) -> Arc<ConcurrencyLimiter> {
         let wait = Duration::from_millis(1);
-        ConcurrencyLimiter::new(&Limits { body_bytes, requests, wait, ..Limits::default() })
+        Arc::new(ConcurrencyLimiter::new(&Limits { body_bytes, requests, wait, ..Limits::default() }))
     }
 
     #[tokio::test]
@@ -170,7 +185,7 @@ mod tests {
     async fn every_size_gets_a_permit_from_small_budgets() {
         for body_bytes in [8 << 10, 40_959, 64 << 10, 1 << 20, 2 << 20] {
             let limits = Limits { body_bytes, wait: Duration::from_millis(1), ..Limits::default() };
-            let limiter = ConcurrencyLimiter::new(&limits);
+            let limiter = Arc::new(ConcurrencyLimiter::new(&limits));
             for length in (0..=limits.kept_for_large()).step_by(1_000).chain([limits.kept_for_large()]) {
                 let mut permit = limiter.acquire_body(Some(length)).await.expect("a permit");
                 assert_eq!(permit.grow_to(length).await, Ok(()), "{length} of {body_bytes}");
@@ -220,6 +235,21 @@ mod tests {
         assert_eq!(limiter.bytes_in_use(), SMALL_BODY_BYTES + PAGE_BYTES);
         assert_eq!(permit.grow_to(15 << 20).await, Err(ShedCause::Bytes));
         drop(permit);
+        assert_eq!(limiter.bytes_in_use(), 0);
+    }
+    #[tokio::test]
+    async fn an_answer_claims_its_own_size() {
+        let limiter = limiter(16 << 20, 8);
+        let mut permit = limiter.acquire_body(Some(3 << 20)).await.expect("a permit");
+        permit.resize(PAGE_BYTES + 1).await.expect("less");
+        assert_eq!(limiter.bytes_in_use(), 2 * PAGE_BYTES);
+        permit.resize(1 << 20).await.expect("more");
+        assert_eq!(limiter.bytes_in_use(), 1 << 20);
+        let mut small = limiter.acquire_body(Some(100)).await.expect("a permit");
+        assert_eq!(small.resize(14 << 20).await, Err(ShedCause::Bytes), "there is no room for it");
+        small.resize(2 << 20).await.expect("a small body with a large answer");
+        assert_eq!(limiter.bytes_in_use(), 3 << 20);
+        drop((permit, small));
         assert_eq!(limiter.bytes_in_use(), 0);
     }
 }

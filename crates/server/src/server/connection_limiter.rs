@@ -1,10 +1,12 @@
 //! Bounds the open connections of a listener, and closes the least useful one when there is one too many.
 //!
 //! A connection whose request is being answered stays: there are never more of those than the concurrency
-//! limit admits. Of the others, the first of this order is closed:
+//! limit admits. So does one whose answer is being written, for a moment. Of the others, the first of this
+//! order is closed:
 //!
 //! 1. one that has been open for a while without a single review: an apiserver sends one within
-//!    milliseconds, so this peer only occupies the connection, or sends a byte a second;
+//!    milliseconds, so this peer only occupies the connection, or sends a byte a second; or one whose peer has
+//!    not read its answer for a while;
 //! 2. one of an address that has more than half of all connections;
 //! 3. one without a review so far, the oldest first;
 //! 4. one that is idle, the longest idle first;
@@ -20,8 +22,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection that is older than this without having had a review answered is the first to be closed.
+/// A connection that is older than this without having had a review answered, or has not been able to write an
+/// answer for so long, is the first to be closed.
 const USELESS_AFTER: Duration = Duration::from_secs(1);
+
+/// For how many times that one connection has to be closed it is found out at once which.
+const USELESS_BATCH: usize = 64;
 
 /// All connections of one listener.
 #[derive(Debug)]
@@ -38,13 +44,21 @@ struct OpenConnections {
     connections: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
     /// How many connections each address has.
     per_peer: BTreeMap<IpAddr, usize>,
+    /// Some of those that are to be closed first, unless they have become useful since; the first one last.
+    useless: Vec<u64>,
 }
+
+/// How early a connection is closed: whether it is useless, whether its peer has more than half of all, its class,
+/// since when it has been in that, its number.
+type Rank = (Reverse<bool>, Reverse<bool>, u8, Option<Instant>, u64);
 
 /// One of the connections that may be open; free again when dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     number: u64,
     limiter: Arc<ConnectionLimiter>,
+    /// Where it comes from.
+    pub(super) peer: IpAddr,
     /// What its connection is doing.
     pub(super) activity: Arc<Activity>,
 }
@@ -65,6 +79,8 @@ struct ActivityState {
     opened: Instant,
     /// Whether a review of its was answered yet.
     reviewed: bool,
+    /// Whether bytes have arrived while the last answer was being written.
+    next_has_begun: bool,
 }
 
 /// The phases of a connection.
@@ -76,6 +92,8 @@ pub(super) enum ConnectionPhase {
     Head,
     /// Answering a request; its body belongs to this.
     Busy,
+    /// Writing the answer.
+    Writing,
 }
 
 impl ConnectionLimiter {
@@ -96,7 +114,7 @@ impl ConnectionLimiter {
         let activity = Arc::new(Activity::new());
         open.insert(number, peer.to_canonical(), Arc::clone(&activity));
         drop(open);
-        Some((ConnectionSlot { number, limiter: Arc::clone(self), activity }, full))
+        Some((ConnectionSlot { number, limiter: Arc::clone(self), peer, activity }, full))
     }
 
     /// Closes the least useful connection; whether there was one that may be closed.
@@ -134,34 +152,60 @@ impl OpenConnections {
     /// Tells the least useful connection to close, and forgets it at once: its task may take a moment.
     fn evict(&mut self, capacity: usize) -> bool {
         let least = self.least_useful(capacity).and_then(|number| self.remove(number));
-        least.inspect(|activity| activity.evicted.notify_one()).is_some()
+        least.inspect(|activity| activity.evict()).is_some()
     }
 
-    fn least_useful(&self, capacity: usize) -> Option<u64> {
-        // The key is the order of the module documentation; the lowest one is closed. `Reverse` puts what is
-        // true first.
-        let is_crowding = |peer: &IpAddr| self.per_peer.get(peer).is_some_and(|count| *count > capacity / 2);
+    /// The connection that is to be closed first.
+    fn least_useful(&mut self, capacity: usize) -> Option<u64> {
         let now = Instant::now();
-        let rank = |(number, (peer, activity)): (&u64, &(IpAddr, Arc<Activity>))| {
+        while let Some(number) = self.useless.pop() {
+            let state = self.connections.get(&number).map(|(_, activity)| *activity.state());
+            if state.is_some_and(|state| state.is_useless(now) && state.rank(now).is_some()) {
+                return Some(number);
+            }
+        }
+        let mut ranks: Vec<_> = self.ranks(capacity, now).collect();
+        let (.., least) = *ranks.iter().min()?;
+        // Crowds make this necessary thousands of times a second, and all of it takes as long as a handshake. What
+        // is useless comes first of all and stays useless, so a few of those will do for the next times.
+        ranks.retain(|(useless, ..)| useless.0);
+        if ranks.len() > USELESS_BATCH {
+            ranks.select_nth_unstable(USELESS_BATCH);
+            ranks.truncate(USELESS_BATCH);
+        }
+        ranks.sort_unstable();
+        self.useless = ranks.into_iter().rev().map(|(.., number)| number).collect();
+        self.useless.pop_if(|number| *number == least);
+        Some(least)
+    }
+
+    /// The connections that may be closed. The key is the order of the module documentation; the lowest is closed
+    /// first. `Reverse` puts what is true first.
+    fn ranks(&self, capacity: usize, now: Instant) -> impl Iterator<Item = Rank> {
+        let crowd = self.per_peer.iter().find(|(_, count)| **count > capacity / 2).map(|(peer, _)| *peer);
+        self.connections.iter().filter_map(move |(number, (peer, activity))| {
             let state = *activity.state();
-            let (class, since) = state.rank()?;
-            Some((Reverse(state.is_useless(now)), Reverse(is_crowding(peer)), class, since, *number))
-        };
-        self.connections.iter().filter_map(rank).min().map(|(.., number)| number)
+            let (class, since) = state.rank(now)?;
+            Some((Reverse(state.is_useless(now)), Reverse(Some(*peer) == crowd), class, since, *number))
+        })
     }
 }
 
 impl ActivityState {
-    /// Whether it has been open for long without a review.
+    /// Whether it has been open for long without a review, or without its answer being read.
     fn is_useless(self, now: Instant) -> bool {
-        !self.reviewed && now.saturating_duration_since(self.opened) > USELESS_AFTER
+        let is_old = |instant| now.saturating_duration_since(instant) > USELESS_AFTER;
+        (!self.reviewed && is_old(self.opened))
+            || (self.phase == ConnectionPhase::Writing && is_old(self.since))
     }
 
     /// Its class among those that may be closed, and since when it has been in it; the lowest is closed first.
     /// `None` for one that must stay.
-    fn rank(self) -> Option<(u8, Option<Instant>)> {
+    fn rank(self, now: Instant) -> Option<(u8, Option<Instant>)> {
         match (self.phase, self.reviewed) {
             (ConnectionPhase::Busy, _) => None,
+            (ConnectionPhase::Writing, _) if !self.is_useless(now) => None,
+            (ConnectionPhase::Writing, _) => Some((0, Some(self.since))),
             // No time: the number decides, so dripping bytes does not help.
             (_, false) => Some((0, None)),
             (ConnectionPhase::Idle, true) => Some((1, Some(self.since))),
@@ -179,7 +223,13 @@ impl Drop for ConnectionSlot {
 impl Activity {
     fn new() -> Self {
         let now = Instant::now();
-        let state = ActivityState { phase: ConnectionPhase::Idle, since: now, opened: now, reviewed: false };
+        let state = ActivityState {
+            phase: ConnectionPhase::Idle,
+            since: now,
+            opened: now,
+            reviewed: false,
+            next_has_begun: false,
+        };
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
@@ -192,8 +242,10 @@ impl Activity {
     /// Bytes have arrived: on an idle connection they start a request.
     pub(super) fn bytes_received(&self) {
         let mut state = self.state();
-        if state.phase == ConnectionPhase::Idle {
-            (state.phase, state.since) = (ConnectionPhase::Head, Instant::now());
+        match state.phase {
+            ConnectionPhase::Idle => (state.phase, state.since) = (ConnectionPhase::Head, Instant::now()),
+            ConnectionPhase::Writing => state.next_has_begun = true,
+            ConnectionPhase::Head | ConnectionPhase::Busy => {}
         }
     }
 
@@ -203,11 +255,26 @@ impl Activity {
         (state.phase, state.since) = (ConnectionPhase::Busy, Instant::now());
     }
 
-    /// A request was answered; `is_review` unless it was rejected as a bad request.
-    pub(super) fn response_sent(&self, is_review: bool) {
+    /// There is an answer to a request, which is to be written; `is_review` unless it was rejected as a bad
+    /// request.
+    pub(super) fn answered(&self, is_review: bool) {
         let mut state = self.state();
-        let reviewed = state.reviewed || is_review;
-        *state = ActivityState { phase: ConnectionPhase::Idle, since: Instant::now(), reviewed, ..*state };
+        state.reviewed |= is_review;
+        (state.phase, state.since, state.next_has_begun) = (ConnectionPhase::Writing, Instant::now(), false);
+    }
+
+    /// All that was to be written has been.
+    pub(super) fn flushed(&self) {
+        let mut state = self.state();
+        if state.phase == ConnectionPhase::Writing {
+            let next = if state.next_has_begun { ConnectionPhase::Head } else { ConnectionPhase::Idle };
+            (state.phase, state.since) = (next, Instant::now());
+        }
+    }
+
+    /// Closes this connection for another one.
+    pub(super) fn evict(&self) {
+        self.evicted.notify_one();
     }
 
     /// Waits until this connection is to be closed for another one.
@@ -221,108 +288,4 @@ impl Activity {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn acquire(limiter: &Arc<ConnectionLimiter>, host: u8) -> (ConnectionSlot, bool) {
-        limiter.acquire(IpAddr::from([127, 0, 0, host])).expect("a slot")
-    }
-
-    fn is_closed(slot: &ConnectionSlot) -> bool {
-        !slot.limiter.lock().connections.contains_key(&slot.number)
-    }
-
-    #[tokio::test]
-    async fn the_oldest_that_got_no_answer_goes_first() {
-        let limiter = ConnectionLimiter::new(3);
-        let (reviewed, _) = acquire(&limiter, 1);
-        reviewed.activity.response_sent(true);
-        let (silent, _) = acquire(&limiter, 1);
-        let (_newer, evicted) = acquire(&limiter, 1);
-        assert!(!evicted);
-        let (_newest, evicted) = acquire(&limiter, 1);
-        assert!(evicted);
-        silent.activity.evicted().await;
-        drop(silent);
-        assert_eq!(limiter.open(), 3);
-    }
-
-    #[tokio::test]
-    async fn then_the_one_that_has_been_idle_longest() {
-        let limiter = ConnectionLimiter::new(2);
-        let (first, _) = acquire(&limiter, 1);
-        let (second, _) = acquire(&limiter, 1);
-        second.activity.response_sent(true);
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        first.activity.response_sent(true);
-        acquire(&limiter, 1);
-        second.activity.evicted().await;
-    }
-
-    #[test]
-    fn an_answer_to_no_review_earns_nothing() {
-        let limiter = ConnectionLimiter::new(2);
-        let (reviewed, _) = acquire(&limiter, 1);
-        reviewed.activity.response_sent(true);
-        reviewed.activity.response_sent(false);
-        let (noisy, _) = acquire(&limiter, 1);
-        noisy.activity.response_sent(false);
-        acquire(&limiter, 1);
-        assert!(is_closed(&noisy) && !is_closed(&reviewed));
-    }
-
-    #[test]
-    fn a_slow_second_head_is_closed_last() {
-        let limiter = ConnectionLimiter::new(1);
-        let (dripping, _) = acquire(&limiter, 1);
-        dripping.activity.response_sent(true);
-        dripping.activity.bytes_received();
-        acquire(&limiter, 2);
-        assert!(is_closed(&dripping));
-    }
-
-    #[test]
-    fn a_peer_with_more_than_half_is_closed_before_others() {
-        let limiter = ConnectionLimiter::new(4);
-        let apiserver = [acquire(&limiter, 1).0, acquire(&limiter, 1).0];
-        apiserver[0].activity.response_sent(true);
-        let crowd = [acquire(&limiter, 2).0, acquire(&limiter, 2).0];
-        for slot in &crowd {
-            slot.activity.response_sent(true);
-        }
-        let (third, _) = acquire(&limiter, 2);
-        assert!(is_closed(&apiserver[1]), "half of the connections is no crowd");
-        third.activity.response_sent(true);
-        let (_newcomer, _) = acquire(&limiter, 3);
-        assert!(is_closed(&crowd[0]) && !is_closed(&apiserver[0]));
-        let (_other, _) = acquire(&limiter, 3);
-        assert!(!is_closed(&crowd[1]) && !is_closed(&apiserver[0]), "its crowd has gone");
-    }
-
-    #[test]
-    fn a_useless_connection_is_closed_before_an_apiserver_with_more_than_half() {
-        let limiter = ConnectionLimiter::new(4);
-        let (holding, _) = acquire(&limiter, 2);
-        let apiserver = [acquire(&limiter, 1).0, acquire(&limiter, 1).0, acquire(&limiter, 1).0];
-        for slot in &apiserver {
-            slot.activity.response_sent(true);
-        }
-        let long_ago = Instant::now().checked_sub(USELESS_AFTER * 2).expect("a past");
-        holding.activity.state().opened = long_ago;
-        acquire(&limiter, 3);
-        assert!(is_closed(&holding) && !apiserver.iter().any(is_closed));
-    }
-
-    #[test]
-    fn none_is_closed_while_it_is_answered() {
-        let limiter = ConnectionLimiter::new(1);
-        let (only, _) = acquire(&limiter, 1);
-        only.activity.request_received();
-        assert!(limiter.acquire(IpAddr::from([127, 0, 0, 1])).is_none());
-        drop(only);
-        acquire(&limiter, 1);
-        assert_eq!(limiter.open(), 0);
-    }
-}
+mod tests;

@@ -109,7 +109,7 @@ impl Metrics {
         registry.register("admission_in_flight", "Requests being answered", self.in_flight.clone());
         registry.register(
             "admission_bytes_in_flight",
-            "Bytes claimed by request bodies",
+            "Bytes claimed by request bodies and by answers that are not written yet",
             self.bytes_in_flight.clone(),
         );
         registry.register(
@@ -230,7 +230,7 @@ impl Metrics {
         self.ready.set(i64::from(ready));
     }
 
-    /// Sets the bytes that request bodies occupy; measured at each scrape.
+    /// Sets the bytes that request bodies and answers occupy; measured at each scrape.
     pub(super) fn set_bytes_in_flight(&self, bytes: usize) {
         self.bytes_in_flight.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }

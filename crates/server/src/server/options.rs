@@ -79,8 +79,8 @@ pub struct Limits {
     /// The largest body, in bytes. A review holds two objects of up to 1.5 MiB each in etcd, 3 MiB
     /// in a request; controller-runtime allows 7 MiB for the same reason.
     pub body: usize,
-    /// The most bytes of bodies held at any moment, all requests together: with this, a burst of
-    /// large reviews cannot exhaust a memory limit of 256 MiB.
+    /// The most bytes of bodies and of answers held at any moment, all requests together: with this, a burst of
+    /// large reviews, or callers that do not read, cannot exhaust a memory limit of 256 MiB.
     pub body_bytes: usize,
     /// The most requests between their first header and their answer. Each holds a connection, so
     /// this leaves half of [`Limits::connections`] for idle ones.
@@ -88,6 +88,10 @@ pub struct Limits {
     /// The most connections. At some 20 KiB each (TLS and HTTP buffers) this is 40 MiB; an
     /// apiserver keeps 25 idle ones and opens more only for bursts.
     pub connections: usize,
+    /// The most handshakes a second, on average, of all addresses together that never had a review answered. Each
+    /// takes some 125 µs of a processor, so that bad ones take a sixteenth of one. Those of other addresses get
+    /// twice as much, and whoever has a review answered gives back what it took.
+    pub handshakes: u32,
     /// The largest head of a request, in bytes; an apiserver sends less than 1 KiB.
     pub head: usize,
     /// How long a request waits for a permit before it is rejected with 429, which is promised within
@@ -106,6 +110,7 @@ impl Default for Limits {
             body_bytes: 64 << 20,
             requests: 1024,
             connections: 2048,
+            handshakes: 500,
             head: 32 << 10,
             wait: Duration::from_millis(4),
             slow: Duration::from_secs(1),
@@ -142,6 +147,9 @@ pub struct Timers {
     pub head: Duration,
     /// The body of a request, from the end of its head.
     pub body: Duration,
+    /// The answer to a request, until the kernel has all of it. An apiserver reads at once and gives up after at
+    /// most 30 s; nobody else has a reason to hold the memory of an answer.
+    pub write: Duration,
     /// How long a connection is kept between requests. An apiserver closes its side after 90 s; a
     /// server that closes earlier than that can lose a review that is just being sent.
     pub idle: Duration,
@@ -180,6 +188,7 @@ impl Default for Timers {
             handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
             body: Duration::from_secs(10),
+            write: Duration::from_secs(10),
             idle: Duration::from_mins(2),
             request: Duration::from_secs(10),
             linger: Duration::from_secs(2),

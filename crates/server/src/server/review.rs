@@ -93,7 +93,9 @@ impl ReviewHandler {
             log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
             return Ok(answer);
         }
-        let body = admission::respond(phase, &review, &decision)?;
+        let mut body = admission::respond(phase, &review, &decision)?;
+        // It may wait for its caller to read it, and only its length is accounted for.
+        body.shrink_to_fit();
         let findings = decision.findings_for(phase);
         let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
         if phase == Phase::Mutate && allowed {

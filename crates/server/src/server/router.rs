@@ -37,7 +37,7 @@ const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 #[derive(Debug)]
 pub(super) struct AppState {
     pub(super) handler: ReviewHandler,
-    pub(super) concurrency: ConcurrencyLimiter,
+    pub(super) concurrency: Arc<ConcurrencyLimiter>,
     pub(super) lag: LagMonitor,
     pub(super) metrics: Arc<Metrics>,
     /// Makes traces, if a collector is configured.
@@ -102,7 +102,9 @@ async fn answer(
         let reading = body::read(body, app.body_limit, &app.concurrency);
         let received = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         drop(span);
-        app.handler.answer(phase, &received.bytes, start, deadline, trace).await
+        let mut answer = app.handler.answer(phase, &received.bytes, start, deadline, trace).await?;
+        answer.body = received.into_answer(answer.body).await?;
+        Ok(answer)
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }

@@ -200,7 +200,7 @@ volumes:
 {{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue) }}
 {{- end }}
 {{- with .Values.timeouts }}
-{{- include "memgate.flags" (dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle) }}
+{{- include "memgate.flags" (dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle "timeout-write" .write) }}
 {{- end }}
 {{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format "otlp-endpoint" .Values.tracing.otlpEndpoint "otlp-sampling" .Values.tracing.sampling) }}
 {{- range .Values.extraArgs }}

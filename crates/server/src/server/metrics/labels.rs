@@ -116,13 +116,15 @@ pub(in crate::server) enum HandshakeOutcome {
     ClientRefused,
     /// It took too long.
     TimedOut,
+    /// It did not begin, because too many others did, or was closed for another one.
+    Rationed,
 }
 
 impl HandshakeOutcome {
     /// Every outcome.
     #[cfg(test)]
-    pub(in crate::server) const ALL: [Self; 4] =
-        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut];
+    pub(in crate::server) const ALL: [Self; 5] =
+        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut, Self::Rationed];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -130,6 +132,7 @@ impl HandshakeOutcome {
             Self::Failed => "failed",
             Self::ClientRefused => "client-refused",
             Self::TimedOut => "timeout",
+            Self::Rationed => "rationed",
         }
     }
 }
@@ -200,6 +203,8 @@ pub(in crate::server) enum ShedCause {
     Bytes,
     /// A body that arrived slowly while other requests waited for its bytes.
     Slow,
+    /// An answer that its caller did not read, or read slowly while other requests waited for its bytes.
+    Unread,
     /// More queued work than can be done before the deadline.
     Lag,
     /// Too many connections; one was closed for another.
@@ -209,8 +214,8 @@ pub(in crate::server) enum ShedCause {
 impl ShedCause {
     /// Every cause.
     #[cfg(test)]
-    pub(in crate::server) const ALL: [Self; 5] =
-        [Self::Requests, Self::Bytes, Self::Slow, Self::Lag, Self::Connections];
+    pub(in crate::server) const ALL: [Self; 6] =
+        [Self::Requests, Self::Bytes, Self::Slow, Self::Unread, Self::Lag, Self::Connections];
 
     /// The name in metrics.
     pub(super) const fn name(self) -> &'static str {
@@ -218,6 +223,7 @@ impl ShedCause {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
             Self::Slow => "slow",
+            Self::Unread => "unread",
             Self::Lag => "lag",
             Self::Connections => "connections",
         }

@@ -1,0 +1,76 @@
+//! The socket under TLS. When it is closed while its peer does not read an answer, the kernel must not keep what is
+//! left of that answer, and go on trying to send it, for minutes.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::server::connection_limiter::{Activity, ConnectionPhase};
+
+/// A TCP stream that is reset rather than closed when an answer is still being written.
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+}
+
+impl Socket {
+    /// The socket of a connection.
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
+    }
+
+    /// Waits for the first byte; whether the peer is still there after it.
+    pub(super) async fn begins(&self) -> bool {
+        self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed())
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.activity.phase().0 == ConnectionPhase::Writing {
+            // It fails only for a socket that has nothing left to send.
+            let _gone_already = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
