@@ -7,6 +7,7 @@
 //! body ──parse──▶ Review ──decide──▶ Decision ──respond──▶ body
 //! ```
 
+mod bounds;
 mod response;
 
 use std::borrow::Cow;
@@ -14,16 +15,19 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::decide::decide;
-use crate::model::decision::Decision;
+use crate::model::decision::{Decision, Untold};
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
-use crate::model::view::{Text, view};
+use crate::model::view::{self, Text, view};
 use crate::patch::{self, PatchError};
 
 use self::response::ReviewResponse;
+
+/// How long the id of a review may be. An apiserver's has 36 bytes.
+const MAX_UID_BYTES: usize = 256;
 
 /// Why a body is not an AdmissionReview that can be answered; a 400 with this text.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +52,9 @@ pub enum Malformed {
     /// A field is absent that the answer needs.
     #[error("request.{0} is missing")]
     Missing(&'static str),
+    /// The id, which the answer repeats, is too long.
+    #[error("request.uid is longer than {MAX_UID_BYTES} bytes")]
+    LongUid,
     /// An operation that the API does not have.
     #[error("request.operation must be CREATE, UPDATE, DELETE or CONNECT")]
     UnknownOperation,
@@ -131,7 +138,7 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     if body.is_empty() {
         return Err(Malformed::Empty);
     }
-    let envelope: Envelope<'_> = serde_json::from_str(body)
+    let envelope: Envelope<'_> = view::read(body)
         .map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })?;
     let is = |text: &Option<Text<'_>>, wanted| text.as_deref() == Some(wanted);
     if !is(&envelope.api_version, "admission.k8s.io/v1") || !is(&envelope.kind, "AdmissionReview") {
@@ -139,6 +146,9 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     }
     let sent = envelope.request.ok_or(Malformed::NoRequest)?;
     let uid = sent.uid.filter(|uid| !uid.is_empty()).ok_or(Malformed::Missing("uid"))?.0;
+    if uid.len() > MAX_UID_BYTES {
+        return Err(Malformed::LongUid);
+    }
     let kind = sent.kind.ok_or(Malformed::Missing("kind"))?;
     let operation = sent.operation.ok_or(Malformed::Missing("operation"))?;
     let operation = Operation::from_name(&operation).ok_or(Malformed::UnknownOperation)?;
@@ -175,13 +185,14 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         return Err(Error::Unreadable);
     }
     let findings = decision.findings_for(phase);
-    let allowed = allowed(&findings);
+    let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
     let edits = if phase == Phase::Mutate && allowed { decision.edits.as_slice() } else { &[] };
     check_patch(review, edits)?;
     Ok(ReviewResponse {
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
+        untold: if phase == decision.phase { decision.untold } else { Untold::default() },
         edits,
         reason: decision.reason,
         waits: None,
@@ -198,16 +209,12 @@ pub fn postpone(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
+        untold: decision.untold,
         edits: &[],
         reason: Reason::ReferencePending,
         waits: Some(message),
     }
     .to_bytes()
-}
-
-/// Whether none of the findings of one call refuses the request.
-fn allowed(findings: &[&Finding]) -> bool {
-    findings.iter().all(|finding| finding.severity == Severity::Warn)
 }
 
 /// Both calls in one response: mutates, then validates the result, as the apiserver would.
@@ -222,6 +229,7 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
+        untold: admitted.decision.untold,
         edits,
         reason: admitted.reason(),
         waits: None,

@@ -16,6 +16,7 @@ pub mod causes;
 pub mod cel;
 pub mod change;
 pub mod claim_volumes;
+mod content_hash;
 pub mod crd;
 pub mod credential;
 pub mod decision;

@@ -5,7 +5,10 @@
 //! the difference of two objects, which could touch what no rule is about.
 
 pub mod apply;
+mod positions;
 pub mod verify;
+
+use std::io;
 
 use serde::Serialize;
 use serde::ser::SerializeSeq;
@@ -27,6 +30,38 @@ pub enum PatchError {
 /// Edits that serialize to an RFC 6902 document.
 #[derive(Debug, Clone, Copy)]
 pub struct Patch<'e>(pub &'e [Edit]);
+
+impl Patch<'_> {
+    /// Whether the document has more bytes than this.
+    #[must_use]
+    pub fn is_longer_than(&self, most: usize) -> bool {
+        let about: usize = self.0.iter().map(Edit::bytes).sum();
+        if about.saturating_mul(MAX_ESCAPE_BYTES) <= most {
+            return false;
+        }
+        let mut bytes = Bytes { left: most };
+        serde_json::to_writer(&mut bytes, self).is_err()
+    }
+}
+
+/// How many bytes one that is escaped takes at most, as in `\u001f`.
+const MAX_ESCAPE_BYTES: usize = 6;
+
+/// Counts what is written, up to a limit.
+struct Bytes {
+    left: usize,
+}
+
+impl io::Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 #[derive(Serialize)]
 struct PatchOperation<'e> {

@@ -1,15 +1,21 @@
 //! The response half of an AdmissionReview, written straight into its bytes. What the answer is was
 //! decided before.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::model::decision::Untold;
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Severity, codes, without_controls};
 use crate::model::reason::Reason;
 use crate::model::request::Request;
 use crate::patch::Patch;
+
+use super::bounds::{cut, json_bytes, takes};
 
 /// How many bytes of warnings one response may hold: what the apiserver passes on to a client.
 /// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
@@ -19,11 +25,29 @@ const MAX_WARNINGS_BYTES: usize = 4096;
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.
 const MAX_WARNING_CHARS: usize = 120;
 
+/// How many bytes the message of a denial may have, as JSON. A response has 64 KiB at most beside its patch:
+/// this, the causes, the warnings, which escapes can double, and some names.
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
+
+/// How many bytes the causes of a denial may have.
+const MAX_CAUSES_BYTES: usize = 24 << 10;
+
+/// How many bytes of JSON stand around the texts of a cause.
+const CAUSE_BYTES: usize = 80;
+
+/// How many characters one complaint may have. What is longer lists what somebody has to look up anyway.
+const MAX_COMPLAINT_CHARS: usize = 1024;
+
+/// How many characters of a name are repeated: as many as one in Kubernetes has at most.
+const MAX_NAME_CHARS: usize = 253;
+
 /// What the `response` of an AdmissionReview is made of.
 pub(super) struct ReviewResponse<'a> {
     pub(super) uid: &'a str,
     pub(super) request: &'a Request<'a>,
     pub(super) findings: &'a [&'a Finding],
+    /// How many more there are.
+    pub(super) untold: Untold,
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
     /// Why the object is refused for now, whatever the findings say; they are told when it is admitted.
@@ -44,10 +68,10 @@ struct Status<'a> {
 #[derive(Serialize)]
 struct StatusDetails<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
+    name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    group: &'a str,
-    kind: &'a str,
+    group: Cow<'a, str>,
+    kind: Cow<'a, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<StatusCause>,
 }
@@ -84,13 +108,19 @@ impl ReviewResponse<'_> {
         out
     }
 
-    fn denials(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny)
+    /// What refuses the object, each complaint once.
+    fn complaints(&self) -> Vec<Complaint<'_>> {
+        let mut told = HashSet::new();
+        let denials = self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny);
+        let complaints = denials.map(|finding| Complaint { finding, text: message_with_help(finding) });
+        complaints
+            .filter(|complaint| told.insert((&complaint.finding.pointer, complaint.text.clone())))
+            .collect()
     }
 
     fn status(&self) -> Option<Status<'_>> {
         if let Some(message) = self.waits {
-            let (code, reason, message) = (403, "Forbidden", message.to_owned());
+            let (code, reason, message) = (403, "Forbidden", cut(message, MAX_COMPLAINT_CHARS).into_owned());
             return Some(Status {
                 code,
                 status: "Failure",
@@ -99,18 +129,26 @@ impl ReviewResponse<'_> {
                 details: self.details(Vec::new()),
             });
         }
-        let causes: Vec<StatusCause> = self.denials().map(cause).collect();
-        if causes.is_empty() {
+        let complaints = self.complaints();
+        if complaints.is_empty() {
             return None;
         }
-        let details = self.details(causes);
-        let message = status_message(&details, self.denials());
+        let mut left = MAX_CAUSES_BYTES;
+        let causes = complaints.iter().map(Complaint::cause);
+        let details = self.details(causes.take_while(|cause| cause.fits(&mut left)).collect());
+        let message = status_message(&details, &complaints, self.untold.denials);
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
     fn details(&self, causes: Vec<StatusCause>) -> StatusDetails<'_> {
         let request = self.request;
-        StatusDetails { name: &request.name, group: &request.group, kind: &request.kind, causes }
+        let name = |name| cut(name, MAX_NAME_CHARS);
+        StatusDetails {
+            name: name(&request.name),
+            group: name(&request.group),
+            kind: name(&request.kind),
+            causes,
+        }
     }
 
     fn patch(&self, out: &mut Vec<u8>) {
@@ -129,8 +167,11 @@ impl ReviewResponse<'_> {
 
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
     fn warnings(&self) -> Vec<String> {
-        let texts = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
-        let texts: Vec<String> = texts.map(|finding| warning(finding)).collect();
+        let mut told: HashSet<_> =
+            self.complaints().into_iter().map(|denial| (&denial.finding.pointer, denial.text)).collect();
+        let warnings = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
+        let once = warnings.filter(|finding| told.insert((&finding.pointer, message_with_help(finding))));
+        let texts: Vec<String> = once.map(|finding| warning(finding)).collect();
         let mut left = MAX_WARNINGS_BYTES - "and 1000000 more warnings".len();
         let fits = |text: &&String| {
             let room = left.checked_sub(text.len());
@@ -138,7 +179,7 @@ impl ReviewResponse<'_> {
             room.is_some()
         };
         let mut shown: Vec<String> = texts.iter().take_while(fits).cloned().collect();
-        let more = texts.len() - shown.len();
+        let more = texts.len() - shown.len() + self.untold.warnings;
         if more > 0 {
             shown.push(format!("and {more} more warnings"));
         }
@@ -157,12 +198,28 @@ impl ReviewResponse<'_> {
     }
 }
 
-/// The message without the field in front: clients write it there themselves.
-fn cause(finding: &Finding) -> StatusCause {
-    let (field, message) = (finding.pointer.field(), message_with_help(finding));
-    let bare = message.strip_prefix(&field).and_then(|message| message.strip_prefix(": "));
-    let message = bare.map(str::to_owned).unwrap_or(message);
-    StatusCause { reason: finding.cause.reason(), message, field }
+/// A reason why the object is refused.
+struct Complaint<'f> {
+    finding: &'f Finding,
+    text: String,
+}
+
+impl Complaint<'_> {
+    /// The message without the field in front: clients write it there themselves.
+    fn cause(&self) -> StatusCause {
+        let field = self.finding.pointer.field();
+        let bare = self.text.strip_prefix(&field).and_then(|text| text.strip_prefix(": "));
+        let message = cut(bare.unwrap_or(&self.text), MAX_COMPLAINT_CHARS).into_owned();
+        let field = cut(&field, MAX_COMPLAINT_CHARS).into_owned();
+        StatusCause { reason: self.finding.cause.reason(), message, field }
+    }
+}
+
+impl StatusCause {
+    /// Whether there is room for it in so many bytes, which it then takes.
+    fn fits(&self, left: &mut usize) -> bool {
+        takes(left, json_bytes(&self.message) + json_bytes(&self.field) + CAUSE_BYTES)
+    }
 }
 
 /// What is wrong, what to do and the code, as far as there is room: the advice is left out first, since
@@ -183,13 +240,20 @@ fn message_with_help(finding: &Finding) -> String {
 }
 
 /// The message as the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with
-/// brackets around several messages.
-fn status_message<'f>(details: &StatusDetails<'_>, denials: impl Iterator<Item = &'f Finding>) -> String {
+/// brackets around several messages; then how many more there are.
+fn status_message(details: &StatusDetails<'_>, complaints: &[Complaint<'_>], untold: usize) -> String {
     let dot = if details.group.is_empty() { "" } else { "." };
     let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let messages: Vec<String> = denials.map(message_with_help).collect();
-    let (open, close) = if messages.len() > 1 { ("[", "]") } else { ("", "") };
-    format!("{}{dot}{}{name} is invalid: {open}{}{close}", details.kind, details.group, messages.join(", "))
+    let mut left = MAX_MESSAGE_BYTES;
+    let texts = complaints.iter().map(|complaint| cut(&complaint.text, MAX_COMPLAINT_CHARS));
+    let texts: Vec<_> = texts.take_while(|text| takes(&mut left, json_bytes(text) + ", ".len())).collect();
+    let (open, close) = if texts.len() > 1 { ("[", "]") } else { ("", "") };
+    let more = match complaints.len() - texts.len() + untold {
+        0 => String::new(),
+        more => format!(" … and {more} more"),
+    };
+    let texts = texts.join(", ");
+    format!("{}{dot}{}{name} is invalid: {open}{texts}{close}{more}", details.kind, details.group)
 }
 
 /// Writes a value as JSON. Neither writing to memory nor serializing these types can fail.

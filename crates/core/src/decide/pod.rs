@@ -3,11 +3,12 @@
 //! Each family that recognises a pod decides on its own. What they add is joined in the order of the
 //! families, so a later one is asked about the pod as the earlier ones leave it.
 
+mod controller;
+
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::sync::atomic::AtomicBool;
 
-use crate::family::inject::{INJECT_LABEL, controller_of, label_pointer, marker};
+use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
 use crate::family::{self, common};
 use crate::model::decision::{Decision, FamilyShare};
 use crate::model::event::{InvolvedObject, PodEvent};
@@ -23,9 +24,11 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::view::MIRROR_POD;
-use crate::model::work::Work;
+use crate::model::work::{Limit, MAX_PATCH_BYTES, Work};
+use crate::patch::Patch;
 use crate::patch::apply::apply;
 
+use self::controller::is_from_controller;
 use super::{first_non_empty, limits, resolve_namespace};
 
 /// The value of the inject label of a pod.
@@ -71,7 +74,7 @@ pub(super) fn decide_new(
     cancelled: Option<&AtomicBool>,
 ) -> Decision {
     let work = Work::new(cancelled);
-    let pod = match Pod::parse(text) {
+    let pod = match Pod::parse_within(text, &work) {
         Ok(pod) => pod,
         Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
         Err(_) => return Decision::pass(Reason::Malformed),
@@ -139,6 +142,11 @@ fn decide_injection(
     if decisions.is_empty() {
         return Decision::pass(Reason::OptedOut);
     }
+    if state.work().has_ended() {
+        // What they add is not all, and goes nowhere.
+        let required = decisions.iter().any(|decision| decision.required);
+        return Decision { required, ..Decision::pass(joined_reason(&decisions)) };
+    }
     make_edits_consecutive(text, namespace, &mut decisions, state);
     join(pod, namespace, decisions, state)
 }
@@ -205,7 +213,10 @@ fn join(
         last.edits += 1;
         joined.edits.push(marker::edit(pod, added));
     }
-    joined.findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
+    if Patch(&joined.edits).is_longer_than(MAX_PATCH_BYTES) {
+        state.work().over_limit(Pointer::root, Limit::Patch);
+    }
+    joined.findings.sort_by_cached_key(|finding| position(&finding.pointer));
     joined.untold = limits::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {
@@ -213,19 +224,6 @@ fn join(
         joined.events.clear();
     }
     joined
-}
-
-/// The built-in controllers that try again when a pod of theirs is refused. What others do is not known.
-const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =
-    [("apps", &["ReplicaSet", "StatefulSet", "DaemonSet"]), ("batch", &["Job"])];
-
-/// Whether one of these made the pod.
-fn is_from_controller(pod: &Pod<'_>, namespace: &str) -> bool {
-    controller_of(pod, namespace).is_some_and(|controller| {
-        let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
-        let is = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&controller.kind.as_ref());
-        RETRYING_CONTROLLERS.iter().any(is)
-    })
 }
 
 /// Why several families decide as they do, in one word: that of the first one that refuses the pod, else
@@ -292,11 +290,7 @@ fn not_recognised() -> Decision {
     Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
 }
 
-/// Orders two pointers by position, in an object whose fields are sorted by name, as the apiserver
-/// sends them.
-fn compare_pointers(a: &Pointer, b: &Pointer) -> Ordering {
-    fn key(token: Cow<'_, str>) -> (usize, Cow<'_, str>) {
-        (token.parse().unwrap_or(0), token)
-    }
-    a.tokens().map(key).cmp(b.tokens().map(key))
+/// Where a pointer stands, in an object whose fields are sorted by name, as the apiserver sends them.
+fn position(pointer: &Pointer) -> Vec<(usize, String)> {
+    pointer.tokens().map(|token| (token.parse().unwrap_or(0), token.into_owned())).collect()
 }

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::change::is_metadata_only_update;
@@ -18,10 +17,28 @@ use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
+use crate::model::view::view;
 use crate::model::workload::Workload;
+use crate::patch::apply::apply;
 
 use super::first_non_empty;
 use super::pod::decide_new;
+
+view! {
+    /// What is read of a pod template to give it its claims.
+    PodTemplate {
+        /// What its pods run.
+        spec: PodTemplateSpec<'a> = "spec",
+    }
+}
+
+view! {
+    /// The spec of a pod template.
+    PodTemplateSpec {
+        /// The volumes, unread.
+        volumes: &'a RawValue = "volumes",
+    }
+}
 
 pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
@@ -59,13 +76,14 @@ fn pod_of_template<'t>(
     stateful_set: &str,
     claim_templates: Option<&RawValue>,
 ) -> (Cow<'t, str>, ClaimVolumes) {
-    let claim_templates = pod::read::<Value>(claim_templates).filter(|claims| !claims.is_null());
-    let read = claim_templates.and_then(|claims| Some((claims, pod::read::<Value>(Some(template))?)));
-    let Some((claims, mut pod)) = read else {
-        return (Cow::Borrowed(template.get()), ClaimVolumes::default());
-    };
-    let volumes = claim_volumes::add_to_pod(&mut pod, stateful_set, &claims);
-    (Cow::Owned(pod.to_string()), volumes)
+    let unchanged = || (Cow::Borrowed(template.get()), ClaimVolumes::default());
+    let spec = pod::read::<PodTemplate<'_>>(Some(template)).and_then(|template| template.spec);
+    let Some((claims, spec)) = claim_templates.zip(spec) else { return unchanged() };
+    let (edits, claims) = claim_volumes::edits_to_pod(spec.volumes, stateful_set, claims);
+    if edits.is_empty() {
+        return unchanged();
+    }
+    apply(template.get(), &edits).map_or_else(|_| unchanged(), |pod| (Cow::Owned(pod), claims))
 }
 
 /// Moves a finding about a pod to its workload, whose template is at `template_pointer`.

@@ -30,16 +30,15 @@ use crate::model::injection::{Added, Injection};
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Object, Reference};
-use crate::model::pod::{self, Container, Pod};
+use crate::model::pod::{Container, Controller, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
-use crate::model::view;
+use crate::model::work::{Limit, MAX_PATCH_BYTES, Work};
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 
-/// The label by which a pod or a namespace opts out of injection, or a pod requires it.
-pub const INJECT_LABEL: &str = "memgate.dev/inject";
+pub use crate::model::view::INJECT_LABEL;
 
 /// The annotation that lists what memgate added. It informs readers; no decision depends on it.
 pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";
@@ -109,13 +108,26 @@ impl<'w> WantedInContainer<'w> {
     }
 }
 
-/// Adds what is missing. A variable with another value stays, and `warning` makes the finding about it.
+/// Adds what is missing. A variable with another value stays, and `warning` makes the finding about it. Once
+/// `work` has ended, the rest is left out.
 #[must_use]
-pub fn merge(wanted: Wanted<'_>, warning: impl Fn(&Conflict<'_>) -> Finding) -> Injection {
+pub fn merge(wanted: Wanted<'_>, work: &Work<'_>, warning: impl Fn(&Conflict<'_>) -> Finding) -> Injection {
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
+    let mut bytes = 0;
     for container in wanted.containers {
+        if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
+            break;
+        }
+        let (made, warned) = (edits.len(), warnings.len());
         conflict |= merge_container(container, &warning, &mut edits, &mut warnings, &mut added);
+        bytes += edits.iter().skip(made).map(Edit::bytes).sum::<usize>();
+        if bytes > MAX_PATCH_BYTES {
+            work.over_limit(Pointer::root, Limit::Patch);
+        }
+        for _ in warned..warnings.len() {
+            work.finding();
+        }
     }
     if let Some((parts, existing)) = wanted.parts {
         let inits = parts.first_init_container.iter().chain(&parts.last_init_container);
@@ -236,22 +248,15 @@ pub fn annotation_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }
 
-/// The longest valid text in an owner reference: a group of 253 characters, a slash and a version of 63.
-const MAX_OWNER_FIELD_BYTES: usize = 317;
-
 /// The controller that a pod's owner references name. Events regard it where no object of the family is
 /// known. `None` for a pod without a controller.
 #[must_use]
 pub fn controller_of(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
-    let owners: Vec<pod::Owner<'_>> = pod::read(pod.metadata.as_ref()?.owner_references)?;
-    let controller = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-    // The apiserver has not validated the pod yet, and the event queue keeps these texts: bound them.
-    let text = |text: Option<view::Text<'_>>| {
-        text.filter(|text| text.len() <= MAX_OWNER_FIELD_BYTES).map(|text| text.0.into_owned())
-    };
-    let name = text(controller.name).filter(|name| is_dns_subdomain(name))?;
-    let (api_version, kind, uid) =
-        (text(controller.api_version)?, text(controller.kind)?, text(controller.uid)?);
+    let controller = pod.metadata.as_ref()?.owner_references.as_ref()?.controller()?;
+    let Controller { api_version, kind, name, uid } = controller.clone();
+    if !is_dns_subdomain(&name) {
+        return None;
+    }
     let (kind, namespace) = (kind.into(), namespace.to_owned());
     Some(InvolvedObject { api_version, kind, namespace, name, uid, known: false })
 }

@@ -1,12 +1,13 @@
 //! What an update changes: in go the old and the new object, out comes whether a user wrote any of it.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde_json::Value;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::model::content_hash::ContentHash;
 use crate::model::request::{Operation, Request};
-use crate::model::view::view;
+use crate::model::view::{self, Text, view};
 
 /// The annotations that are for memgate start with this.
 const ANNOTATION_PREFIX: &str = "memgate.dev/";
@@ -31,26 +32,60 @@ view! {
 
 /// Whether this is an update that leaves the spec and the annotations for memgate as they were, compared as
 /// JSON: that of a controller that writes finalizers, labels or a status. What cannot be read counts as
-/// changed.
+/// changed, and so does a key that is repeated in one of them only.
 #[must_use]
 pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
     else {
         return false;
     };
-    user_fields(new).is_some_and(|new| user_fields(old).is_some_and(|old| new == old))
+    let hash = ContentHash::default();
+    let (Some(new), Some(old)) = (user_fields(new), user_fields(old)) else { return false };
+    let same = |new: Option<&RawValue>, old: Option<&RawValue>| match (new, old) {
+        (None, None) => true,
+        (Some(new), Some(old)) if new.get() == old.get() => true,
+        (Some(new), Some(old)) => hash.of(new.get()).is_some_and(|new| hash.of(old.get()) == Some(new)),
+        _ => false,
+    };
+    let annotations = hash_annotations(new.0, &hash);
+    annotations.is_some() && annotations == hash_annotations(old.0, &hash) && same(new.1, old.1)
 }
 
-/// The spec of an object and its annotations for memgate.
-fn user_fields(object: &str) -> Option<(Option<Value>, BTreeMap<String, Value>)> {
-    let UserFields { metadata, spec } = serde_json::from_str(object).ok()?;
-    let spec = spec.map(|spec| serde_json::from_str(spec.get())).transpose().ok()?;
-    let mut annotations: BTreeMap<String, Value> = match metadata.and_then(|metadata| metadata.annotations) {
-        Some(annotations) => serde_json::from_str(annotations.get()).ok()?,
-        None => BTreeMap::new(),
-    };
-    annotations.retain(|key, value| key.starts_with(ANNOTATION_PREFIX) && !value.is_null());
-    Some((spec, annotations))
+/// The annotations of an object, and its spec.
+fn user_fields(object: &str) -> Option<(Option<&RawValue>, Option<&RawValue>)> {
+    let UserFields { metadata, spec } = view::read(object).ok()?;
+    Some((metadata.and_then(|metadata| metadata.annotations), spec))
+}
+
+/// A hash of the annotations that are for memgate; `None` for what is no map.
+fn hash_annotations(annotations: Option<&RawValue>, hash: &ContentHash) -> Option<u64> {
+    let Some(annotations) = annotations else { return Some(0) };
+    serde_json::Deserializer::from_str(annotations.get()).deserialize_map(OurAnnotations(hash)).ok()
+}
+
+struct OurAnnotations<'h>(&'h ContentHash);
+
+impl<'de> Visitor<'de> for OurAnnotations<'_> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
+        let mut sum = 0_u64;
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            if key.starts_with(ANNOTATION_PREFIX) {
+                let value = map.next_value::<Option<&'de RawValue>>()?;
+                let value =
+                    value.map(|value| self.0.of(value.get()).ok_or_else(|| A::Error::custom("unreadable")));
+                sum = sum.wrapping_add(value.transpose()?.map_or(0, |value| self.0.entry(&key, value)));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(sum)
+    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,14 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::model::edit::{self, Edit, Op};
-use crate::model::pointer::{Pointer, list_index};
+use crate::model::pod;
+use crate::model::pointer::{Path, Pointer, list_index};
+use crate::model::view::{Text, view};
+use crate::model::work::Work;
 
 /// The volumes of a pod that are not those of its template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,12 +27,36 @@ pub struct ClaimVolumes {
     in_template: Option<usize>,
 }
 
+view! {
+    /// What is read of a claim template.
+    in VOLUMES ClaimTemplate {
+        /// Its metadata.
+        metadata: ClaimMetadata<'a> = "metadata",
+    }
+}
+
+view! {
+    /// The metadata of a claim template.
+    ClaimMetadata {
+        /// The name of the claim and its volume.
+        name: Text<'a> = "name",
+    }
+}
+
+view! {
+    /// What is read of a volume.
+    in VOLUMES NamedVolume {
+        /// Its name.
+        name: Text<'a> = "name",
+    }
+}
+
 /// Gives a pod that was made from the template of a StatefulSet of this name its claims, as the controller
 /// does for the first replica. A pod whose volumes are no list is left alone: no apiserver takes it.
 #[must_use]
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
     let templates = claim_templates.as_array().into_iter().flatten().enumerate();
-    let mut claims: BTreeMap<&str, usize> = templates
+    let claims: BTreeMap<&str, usize> = templates
         .filter_map(|(index, template)| Some((template.pointer("/metadata/name")?.as_str()?, index)))
         .collect();
     let volumes = pod.pointer("/spec/volumes").filter(|volumes| !volumes.is_null());
@@ -37,28 +65,93 @@ pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) 
     let Some(Value::Object(spec)) = pod.get_mut("spec").filter(|_| !is_odd && !claims.is_empty()) else {
         return ClaimVolumes::default();
     };
-    let mut found = ClaimVolumes { in_template, ..ClaimVolumes::default() };
     let mut volumes = match spec.remove("volumes") {
         Some(Value::Array(volumes)) => volumes,
         _ => Vec::new(),
     };
-    let volume = |name: &str| json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-{stateful_set}-0")}});
-    for (index, own) in volumes.iter_mut().enumerate() {
-        let name = own.get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = |volume: &Value| volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let names: Vec<String> = volumes.iter().map(name).collect();
+    let (found, names) = place(in_template, names.iter().map(String::as_str), claims);
+    for (index, name) in names {
+        let volume = claim_volume(name, stateful_set);
+        match volumes.get_mut(index) {
+            Some(own) => *own = volume,
+            None => volumes.push(volume),
+        }
+    }
+    spec.insert("volumes".to_owned(), Value::Array(volumes));
+    found
+}
+
+/// The edits that give a pod, whose spec holds these volumes, its claims in the same way. Where there are more
+/// of either than memgate reads, there are none.
+#[must_use]
+pub fn edits_to_pod(
+    volumes: Option<&RawValue>,
+    stateful_set: &str,
+    claim_templates: &RawValue,
+) -> (Vec<Edit>, ClaimVolumes) {
+    let work = Work::default();
+    let read = || {
+        let templates: Vec<ClaimTemplate<'_>> = pod::read_list(Some(claim_templates), Path::Root, &work)?;
+        let volumes: Option<Vec<NamedVolume<'_>>> = match volumes {
+            Some(volumes) => Some(pod::read_list(Some(volumes), Path::Root, &work)?),
+            None => None,
+        };
+        Some((templates, volumes)).filter(|_| !work.has_ended())
+    };
+    let Some((templates, volumes)) = read() else { return Default::default() };
+    let claims: BTreeMap<&str, usize> = templates
+        .iter()
+        .enumerate()
+        .filter_map(|(index, template)| Some((template.metadata.as_ref()?.name.as_deref()?, index)))
+        .collect();
+    if claims.is_empty() {
+        return Default::default();
+    }
+    let names = volumes.iter().flatten().map(|volume| volume.name.as_deref().unwrap_or_default());
+    let (found, names) = place(volumes.as_ref().map(Vec::len), names, claims);
+    let list = Pointer::new("/spec/volumes");
+    let edit =
+        |op, pointer, value| Edit { op, pointer, value: edit::Value::Tree(value), origins: Vec::new() };
+    let Some(len) = found.in_template else {
+        let all = names.into_iter().map(|(_, name)| claim_volume(name, stateful_set)).collect();
+        return (vec![edit(Op::Add, list, Value::Array(all))], found);
+    };
+    let edits = names.into_iter().map(|(index, name)| {
+        let op = if index < len { Op::Replace } else { Op::Add };
+        edit(op, list.index(index), claim_volume(name, stateful_set))
+    });
+    (edits.collect(), found)
+}
+
+/// Which volume becomes that of which claim, by its index: first those in place of volumes of their name, then
+/// those behind them.
+fn place<'n>(
+    in_template: Option<usize>,
+    volumes: impl Iterator<Item = &'n str>,
+    mut claims: BTreeMap<&'n str, usize>,
+) -> (ClaimVolumes, Vec<(usize, &'n str)>) {
+    let mut found = ClaimVolumes { in_template, ..ClaimVolumes::default() };
+    let mut names = Vec::new();
+    for (index, name) in volumes.enumerate() {
         if let Some((name, template)) = claims.remove_entry(name) {
-            *own = volume(name);
+            names.push((index, name));
             found.claim_templates.insert(index, template);
         }
     }
     let mut others: Vec<_> = claims.into_iter().collect();
     others.sort_by_key(|(_, template)| *template);
     found.appended = others.len();
-    for (name, template) in others {
-        found.claim_templates.insert(volumes.len(), template);
-        volumes.push(volume(name));
+    for (index, (name, template)) in (in_template.unwrap_or_default()..).zip(others) {
+        names.push((index, name));
+        found.claim_templates.insert(index, template);
     }
-    spec.insert("volumes".to_owned(), Value::Array(volumes));
-    found
+    (found, names)
+}
+
+fn claim_volume(name: &str, stateful_set: &str) -> Value {
+    json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-{stateful_set}-0")}})
 }
 
 impl ClaimVolumes {

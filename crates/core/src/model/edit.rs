@@ -51,6 +51,46 @@ pub enum Value {
     Nothing,
 }
 
+impl Value {
+    /// How many bytes it has as JSON, before anything is escaped.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 2,
+            Self::Integer(_) => 1,
+            Self::Env(variable) => variable.bytes(),
+            Self::EnvList(list) => list.iter().map(EnvVar::bytes).sum(),
+            Self::Entry(Entry(key, value)) => key.len() + value.len() + 7,
+            Self::Tree(tree) => tree_bytes(tree),
+            Self::Nothing => 0,
+        }
+    }
+}
+
+/// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
+fn tree_bytes(tree: &serde_json::Value) -> usize {
+    match tree {
+        serde_json::Value::String(text) => text.len() + 2,
+        serde_json::Value::Array(list) => list.iter().map(|element| tree_bytes(element) + 1).sum(),
+        serde_json::Value::Object(fields) => {
+            fields.iter().map(|(key, value)| key.len() + tree_bytes(value) + 4).sum()
+        }
+        _ => 1,
+    }
+}
+
+impl EnvVar {
+    fn bytes(&self) -> usize {
+        let source = match &self.source {
+            EnvSource::Value(value) => value.len() + 10,
+            EnvSource::ValueFrom(ValueFrom { secret_key_ref: key })
+            | EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key }) => {
+                key.name.len() + key.key.len() + 50
+            }
+        };
+        self.name.len() + source + 11
+    }
+}
+
 /// An environment variable of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvVar {
@@ -148,4 +188,12 @@ pub struct Edit {
     /// One origin for each thing that the value holds: one for a plain value, one for each
     /// element of a list.
     pub origins: Vec<Origin>,
+}
+
+impl Edit {
+    /// About how many bytes it has in a patch: what is escaped may have up to six times as many.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pointer.as_str().len() + self.value.bytes() + 30
+    }
 }

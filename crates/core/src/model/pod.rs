@@ -1,9 +1,19 @@
 //! A core/v1 Pod, as far as decisions read it. Everything else in it is skipped, so that a pod costs no
 //! more than what is asked of it.
 
+mod owners;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::model::view::{Annotations, Text, Texts, view};
+use crate::model::pointer::Path;
+use crate::model::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
+use crate::model::work::Work;
+
+pub use self::owners::{Controller, Owners};
 
 view! {
     /// A pod.
@@ -24,8 +34,8 @@ view! {
         generate_name: Text<'a> = "generateName",
         /// The namespace; the request's counts when this is absent.
         namespace: Text<'a> = "namespace",
-        /// The owners, unread.
-        owner_references: &'a RawValue = "ownerReferences",
+        /// The owners, read when they are asked for.
+        owner_references: Owners<'a> = "ownerReferences",
         /// All labels.
         labels: Texts<'a> = "labels",
         /// The annotations that memgate reads; `None` when there is no such map at all.
@@ -55,7 +65,7 @@ view! {
 
 view! {
     /// A container.
-    element Container {
+    in CONTAINERS element Container {
         /// The name.
         name: Text<'a> = "name",
         /// The environment; `None` when there is no list at all, which a patch must tell from an
@@ -69,22 +79,6 @@ view! {
         args: &'a RawValue = "args",
         /// The mounts, unread.
         volume_mounts: &'a RawValue = "volumeMounts",
-    }
-}
-
-view! {
-    /// An owner of a pod.
-    Owner {
-        /// Its API group and version.
-        api_version: Text<'a> = "apiVersion",
-        /// Its kind.
-        kind: Text<'a> = "kind",
-        /// Its name.
-        name: Text<'a> = "name",
-        /// Its uid.
-        uid: Text<'a> = "uid",
-        /// Whether it is the one that made the pod.
-        controller: bool = "controller",
     }
 }
 
@@ -104,7 +98,7 @@ view! {
 
 view! {
     /// One environment variable.
-    EnvVarView {
+    in VARIABLES EnvVarView {
         /// The name.
         name: Text<'a> = "name",
         /// The literal.
@@ -143,7 +137,16 @@ impl<'a> Pod<'a> {
     /// Of category `Data` when a field that is read has another JSON type than a pod's; of
     /// category `Syntax` when a string that is read cannot be Unicode text.
     pub fn parse(text: &'a str) -> serde_json::Result<Self> {
-        serde_json::from_str(text)
+        view::read(text)
+    }
+
+    /// The same within the limits of a decision. Where one is reached, the rest of that list or map is left out,
+    /// and `work` has ended.
+    ///
+    /// # Errors
+    /// Those of [`Pod::parse`].
+    pub fn parse_within(text: &'a str, work: &Work<'_>) -> serde_json::Result<Self> {
+        Reading::within(work).read(text, Path::Root)
     }
 
     /// The value of a label.
@@ -215,8 +218,48 @@ impl EnvVarView<'_> {
     }
 }
 
-/// Reads a part of a pod that was left unread; `None` when it is absent or of another form.
+/// The fields of a pod's spec.
+pub const SPEC: Path<'_> = Path::Key(&Path::Root, "spec");
+
+/// Reads a part of a pod that was left unread; `None` when it is absent or of another form. For parts that
+/// hold no lists.
 #[must_use]
-pub fn read<'a, T: serde::Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
+pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    view::read(raw?.get()).ok()
+}
+
+/// The same for a list at this path, within the limits of a decision.
+#[must_use]
+pub fn read_list<'a, T: View<'a>>(
+    raw: Option<&'a RawValue>,
+    path: Path<'_>,
+    work: &Work<'_>,
+) -> Option<Vec<T>> {
+    Reading::within(work).read(raw?.get(), path).ok()
+}
+
+/// Calls `visit` with one element after the other of a list that was left unread, and keeps none of them.
+/// `None` when it is absent or of another form, which may show only after some elements.
+pub fn visit_elements<'a, T: View<'a>>(raw: Option<&'a RawValue>, visit: impl FnMut(T)) -> Option<()> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw?.get());
+    deserializer.deserialize_seq(Elements(visit, PhantomData)).ok()
+}
+
+struct Elements<F, T>(F, PhantomData<T>);
+
+impl<'de, T: View<'de>, F: FnMut(T)> Visitor<'de> for Elements<F, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let reading = Reading::default();
+        let place = Place::root(&reading);
+        while let Some(element) = list.next_element_seed(view::Element::at(&place))? {
+            (self.0)(element);
+        }
+        Ok(())
+    }
 }

@@ -1,9 +1,11 @@
 //! Borrowed views of just the JSON fields that decisions read.
 //!
 //! A view is made in one pass over the text. Fields that it does not name are skipped without
-//! being stored and without recursion, so neither their size nor their depth matters. As Go reads
-//! JSON: the last of several equal keys wins, `null` is absent, and keys are compared after
-//! unescaping. serde's own derive refuses repeated keys, hence the macro.
+//! being stored and without recursion, so neither their size nor their depth matters. Lists and maps are kept
+//! up to a limit, which ends the decision. As Go reads JSON: the last of several equal keys wins, `null` is
+//! absent, and keys are compared after unescaping. serde's own derive refuses repeated keys, hence the macro.
+
+mod reading;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +13,12 @@ use std::ops::Deref;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+pub use self::reading::{Element, Optional, Place, Quota, Reading, View, read};
+
+/// The label by which a pod or a namespace opts out of injection, or a pod requires it.
+pub const INJECT_LABEL: &str = "memgate.dev/inject";
 
 /// A string, borrowed unless it holds an escape.
 ///
@@ -28,31 +36,61 @@ impl Deref for Text<'_> {
     }
 }
 
+impl<'de: 'a, 'a> View<'de> for Text<'a> {
+    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+impl<'de: 'a, 'a> View<'de> for &'a RawValue {
+    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+impl<'de> View<'de> for bool {
+    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
 /// Makes a view type: `view!(Container { name: Text<'a> = "name", … });`
 ///
 /// `null` reads as a view without fields. With `element` in front of its name it is an error: into a
-/// list element that is `null` nothing can be patched.
+/// list element that is `null` nothing can be patched. A quota in front says how many of them a list keeps.
 macro_rules! view {
-    ($(#[$meta:meta])* element $name:ident $fields:tt) => {
-        view! { @ Err(E::custom("null where an object belongs")), $(#[$meta])* $name $fields }
+    ($(#[$meta:meta])* in $quota:ident element $name:ident $fields:tt) => {
+        view! { @ Err(E::custom("null where an object belongs")), [$quota] $(#[$meta])* $name $fields }
+    };
+    ($(#[$meta:meta])* in $quota:ident $name:ident $fields:tt) => {
+        view! { @ Ok($name::default()), [$quota] $(#[$meta])* $name $fields }
     };
     ($(#[$meta:meta])* $name:ident $fields:tt) => {
-        view! { @ Ok($name::default()), $(#[$meta])* $name $fields }
+        view! { @ Ok($name::default()), [] $(#[$meta])* $name $fields }
     };
-    (@ $null:expr, $(#[$meta:meta])* $name:ident {
+    (@ $null:expr, [$($quota:ident)?] $(#[$meta:meta])* $name:ident {
         $($(#[$doc:meta])* $field:ident : $type:ty = $key:literal),* $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Debug, Default)]
+        #[allow(unreachable_pub, reason = "some views are for one module only")]
         pub struct $name<'a> {
             $($(#[$doc])* pub $field: Option<$type>,)*
         }
 
-        impl<'de: 'a, 'a> serde::Deserialize<'de> for $name<'a> {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Fields<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> $crate::model::view::View<'de> for $name<'a> {
+            $(const QUOTA: $crate::model::view::Quota = $crate::model::view::Quota::$quota;)?
 
-                impl<'de: 'a, 'a> serde::de::Visitor<'de> for Fields<'a> {
+            fn read<D: serde::Deserializer<'de>>(
+                deserializer: D,
+                place: &$crate::model::view::Place<'_>,
+            ) -> Result<Self, D::Error> {
+                struct Fields<'a, 'p>(
+                    &'p $crate::model::view::Place<'p>,
+                    std::marker::PhantomData<&'a ()>,
+                );
+
+                impl<'de: 'a, 'a> serde::de::Visitor<'de> for Fields<'a, '_> {
                     type Value = $name<'a>;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -65,19 +103,27 @@ macro_rules! view {
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                         let mut view = $name::default();
+                        let mut fields = 0;
                         while let Some(key) = map.next_key::<$crate::model::view::Text<'de>>()? {
+                            fields += 1;
                             match &*key {
-                                $($key => view.$field = map.next_value()?,)*
+                                $($key => {
+                                    let place = self.0.key($key);
+                                    view.$field = map.next_value_seed(
+                                        $crate::model::view::Optional::<$type>::at(&place),
+                                    )?;
+                                })*
                                 _ => {
                                     map.next_value::<serde::de::IgnoredAny>()?;
                                 }
                             }
                         }
+                        self.0.count_fields(fields);
                         Ok(view)
                     }
                 }
 
-                deserializer.deserialize_any(Fields(std::marker::PhantomData))
+                deserializer.deserialize_any(Fields(place, std::marker::PhantomData))
             }
         }
     };
@@ -102,9 +148,9 @@ impl Texts<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Texts<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries(|_: &str| true)).map(Texts)
+impl<'de: 'a, 'a> View<'de> for Texts<'a> {
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries(|_: &str| true, place)).map(Texts)
     }
 }
 
@@ -129,16 +175,16 @@ impl Annotations<'_> {
 /// Source: Kubernetes reference, well-known annotations, `kubernetes.io/config.mirror`.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 
-impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries(Self::reads)).map(Texts).map(Annotations)
+impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries(Self::reads, place)).map(Texts).map(Annotations)
     }
 }
 
-/// Reads the entries of a map whose keys pass a test.
-struct Entries<F>(F);
+/// Reads the entries of a map whose keys pass a test, up to [`MAX_ENTRIES`].
+struct Entries<'p, F>(F, &'p Place<'p>);
 
-impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<F> {
+impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, F> {
     type Value = Vec<(Text<'de>, Option<Text<'de>>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,12 +196,24 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<F> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
+        let Self(reads, place) = self;
+        let quota = Text::QUOTA;
+        let mut entries: Self::Value = Vec::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
-            if (self.0)(&key) {
+            if !reads(&key) {
+                map.next_value::<IgnoredAny>()?;
+            } else if place.has_room(quota, entries.len()) {
+                place.keep(quota);
                 entries.push((key, map.next_value()?));
+            } else if *key == *INJECT_LABEL {
+                // Whether a pod may start without its memory must be known however many labels it has.
+                let value = map.next_value()?;
+                entries.truncate(quota.most);
+                entries.push((key, value));
+                place.end(quota.limit);
             } else {
                 map.next_value::<IgnoredAny>()?;
+                place.end(quota.limit);
             }
         }
         Ok(entries)

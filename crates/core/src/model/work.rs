@@ -24,6 +24,9 @@ pub const MAX_VOLUMES: usize = 1_000;
 /// containers together.
 pub const MAX_ENTRIES: usize = 10_000;
 
+/// How many bytes a patch may have, as JSON.
+pub const MAX_PATCH_BYTES: usize = 1 << 20;
+
 /// How many steps a decision may take. A value that is read is a step. An object of 1.5 MiB, the most that etcd
 /// stores by default, has fewer if its fields have names.
 pub const MAX_STEPS: u32 = 200_000;
@@ -80,7 +83,7 @@ pub enum Limit {
     Entries,
     /// [`MAX_STEPS`].
     Steps,
-    /// What a patch may hold.
+    /// [`MAX_PATCH_BYTES`].
     Patch,
 }
 

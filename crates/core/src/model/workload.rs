@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::model::view::{Text, view};
+use crate::model::view::{self, Text, view};
 
 /// A kind of workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Workload {
     /// # Errors
     /// When it is not of the form that its kind asks for.
     pub fn read<'a>(&self, text: &'a str) -> serde_json::Result<WorkloadFields<'a>> {
-        let WorkloadView { metadata, spec } = serde_json::from_str(text)?;
+        let WorkloadView { metadata, spec } = view::read(text)?;
         let (metadata, spec) = (metadata.unwrap_or_default(), spec.unwrap_or_default());
         let of_job = || spec.job_template.and_then(|jobs| jobs.spec).and_then(|spec| spec.template);
         let template = if self.kind == "CronJob" { of_job() } else { spec.template };

@@ -9,7 +9,7 @@
 //! there before the inserts of earlier edits.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -18,6 +18,7 @@ use crate::model::edit::{Edit, Op, Value};
 use crate::model::pointer::list_index;
 use crate::model::view::Text;
 use crate::patch::PatchError;
+use crate::patch::positions::{Element, Positions};
 
 /// Whether the edits apply to the object, in their order.
 ///
@@ -40,79 +41,74 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
 /// The tokens of all pointers, by their common starts, as the object has them before the first edit.
 #[derive(Default)]
 struct Trie<'t> {
-    children: Vec<Branch<'t>>,
-    /// Where elements were inserted, if this is a list, in the order of the edits.
-    inserts: Vec<usize>,
-}
-
-struct Branch<'t> {
-    token: Cow<'t, str>,
-    /// The token as the index of a list, if it is one.
-    index: Option<usize>,
-    below: Trie<'t>,
+    below: Vec<Self>,
+    /// Which of those is below a token.
+    by_token: BTreeMap<Cow<'t, str>, usize>,
+    /// The same for tokens that can be the index of a list.
+    by_index: BTreeMap<usize, usize>,
+    /// Where elements were inserted, if this is a list.
+    positions: Positions,
 }
 
 impl<'t> Trie<'t> {
     fn add(&mut self, tokens: &'t [Cow<'_, str>], op: Op) {
         let Some((token, rest)) = tokens.split_first() else { return };
         let mut token = Cow::Borrowed(token.as_ref());
-        let index = list_index(&token);
-        if let Some(index) = index.filter(|_| !rest.is_empty() && !self.inserts.is_empty()) {
+        let mut index = list_index(&token);
+        if let Some(now) = index.filter(|_| !rest.is_empty() && !self.positions.is_original()) {
             // What an earlier edit inserted is not in the object.
-            let Some(before) = self.before_inserts(index) else { return };
+            let Element::Original(before) = self.positions.at(now) else { return };
             token = Cow::Owned(before.to_string());
+            index = Some(before);
         }
-        if op == Op::Add && rest.is_empty() {
-            self.inserts.extend(index);
+        if let Some(index) = index.filter(|_| op == Op::Add && rest.is_empty()) {
+            self.positions.insert(index);
         }
-        match self.children.iter_mut().find(|branch| branch.token == token) {
-            Some(branch) => branch.below.add(rest, op),
-            None => {
-                let mut below = Self::default();
-                below.add(rest, op);
-                let index = list_index(&token);
-                self.children.push(Branch { token, index, below });
-            }
+        let known = self.by_token.get(&token).copied();
+        let at = known.unwrap_or(self.below.len());
+        if known.is_none() {
+            self.below.push(Self::default());
+            self.by_token.insert(token, at);
+            self.by_index.extend(index.map(|index| (index, at)));
         }
-    }
-
-    /// Where an element was before the inserts; `None` for one that was inserted.
-    fn before_inserts(&self, index: usize) -> Option<usize> {
-        self.inserts.iter().rev().try_fold(index, |index, inserted| match index.cmp(inserted) {
-            Ordering::Less => Some(index),
-            Ordering::Equal => None,
-            Ordering::Greater => Some(index - 1),
-        })
+        if let Some(below) = self.below.get_mut(at) {
+            below.add(rest, op);
+        }
     }
 
     fn child(&self, token: &str) -> Option<&Self> {
-        self.children.iter().find(|branch| branch.token == token).map(|branch| &branch.below)
-    }
-
-    fn element(&self, position: usize) -> Option<&Self> {
-        self.children.iter().find(|branch| branch.index == Some(position)).map(|branch| &branch.below)
+        self.below.get(*self.by_token.get(token)?)
     }
 }
 
 /// The part of an object that the pointers lead through.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 enum Sparse {
     Leaf,
-    Map(Vec<(String, Self)>),
-    /// Only the elements that a pointer leads through, with their indexes; the length is that of all.
-    List {
-        len: usize,
-        kept: Vec<(usize, Self)>,
-    },
+    Map(BTreeMap<String, Self>),
+    List(SparseList),
+}
+
+/// Only the elements that a pointer leads through; the length is that of all.
+#[derive(Debug)]
+struct SparseList {
+    len: usize,
+    kept: BTreeMap<Element, Sparse>,
+    positions: Positions,
 }
 
 impl Sparse {
+    fn list(len: usize, kept: impl IntoIterator<Item = (usize, Self)>) -> Self {
+        let kept = kept.into_iter().map(|(index, value)| (Element::Original(index), value)).collect();
+        Self::List(SparseList { len, kept, positions: Positions::default() })
+    }
+
     fn of(value: &Value) -> Self {
         match value {
             Value::Text(_) | Value::Integer(_) | Value::Env(_) | Value::Nothing => Self::Leaf,
             Value::Tree(tree) => Self::of_tree(tree),
-            Value::EnvList(list) => Self::List { len: list.len(), kept: Vec::new() },
-            Value::Entry(entry) => Self::Map(vec![(entry.0.clone(), Self::Leaf)]),
+            Value::EnvList(list) => Self::list(list.len(), []),
+            Value::Entry(entry) => Self::Map(BTreeMap::from([(entry.0.clone(), Self::Leaf)])),
         }
     }
 
@@ -120,7 +116,7 @@ impl Sparse {
     fn of_tree(tree: &serde_json::Value) -> Self {
         match tree {
             serde_json::Value::Array(list) => {
-                Self::List { len: list.len(), kept: list.iter().map(Self::of_tree).enumerate().collect() }
+                Self::list(list.len(), list.iter().map(Self::of_tree).enumerate())
             }
             serde_json::Value::Object(fields) => {
                 Self::Map(fields.iter().map(|(key, value)| (key.clone(), Self::of_tree(value))).collect())
@@ -137,11 +133,8 @@ impl Sparse {
         }
         let below = match self {
             Self::Leaf => None,
-            Self::Map(fields) => fields.iter_mut().find(|(key, _)| key == first).map(|(_, child)| child),
-            Self::List { kept, .. } => {
-                let position = list_index(first)?;
-                kept.iter_mut().find(|(known, _)| *known == position).map(|(_, child)| child)
-            }
+            Self::Map(fields) => fields.get_mut(first.as_ref()),
+            Self::List(list) => list.kept.get_mut(&list.positions.at(list_index(first)?)),
         };
         below?.apply(rest, op, value)
     }
@@ -149,47 +142,33 @@ impl Sparse {
     fn set(&mut self, token: &str, op: Op, new: Self) -> Option<()> {
         match self {
             Self::Leaf => None,
-            Self::Map(fields) => {
-                let known = fields.iter().position(|(key, _)| key == token);
-                match (known, op) {
-                    (Some(known), Op::Remove) => {
-                        fields.remove(known);
-                    }
-                    (Some(known), Op::Add | Op::Replace) => fields.get_mut(known)?.1 = new,
-                    (None, Op::Add) => fields.push((token.to_owned(), new)),
-                    (None, Op::Replace | Op::Remove) => return None,
+            Self::Map(fields) => match op {
+                Op::Remove => fields.remove(token).map(drop),
+                Op::Replace => fields.get_mut(token).map(|field| *field = new),
+                Op::Add => {
+                    fields.insert(token.to_owned(), new);
+                    Some(())
                 }
-                Some(())
-            }
-            Self::List { len, kept } => set_element(len, kept, list_index(token)?, op, new),
+            },
+            Self::List(list) => list.set(list_index(token)?, op, new),
         }
     }
 }
 
-fn set_element(
-    len: &mut usize,
-    kept: &mut Vec<(usize, Sparse)>,
-    position: usize,
-    op: Op,
-    new: Sparse,
-) -> Option<()> {
-    match op {
-        Op::Add if position <= *len => {
-            // Everything from there on moves up by one, as in the list that the apiserver patches.
-            for (known, _) in kept.iter_mut().filter(|(known, _)| *known >= position) {
-                *known += 1;
+impl SparseList {
+    fn set(&mut self, position: usize, op: Op, new: Sparse) -> Option<()> {
+        let element = match op {
+            Op::Add if position <= self.len => {
+                // Everything from there on moves up by one, as in the list that the apiserver patches.
+                self.len += 1;
+                self.positions.insert(position)
             }
-            *len += 1;
-            kept.push((position, new));
-            Some(())
-        }
-        Op::Replace if position < *len => {
-            kept.retain(|(known, _)| *known != position);
-            kept.push((position, new));
-            Some(())
-        }
-        // Nothing that a user wrote is ever taken out of a list.
-        Op::Add | Op::Replace | Op::Remove => None,
+            Op::Replace if position < self.len => self.positions.at(position),
+            // Nothing that a user wrote is ever taken out of a list.
+            Op::Add | Op::Replace | Op::Remove => return None,
+        };
+        self.kept.insert(element, new);
+        Some(())
     }
 }
 
@@ -199,7 +178,7 @@ impl<'de> DeserializeSeed<'de> for SparseReader<'_, '_> {
     type Value = Sparse;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Sparse, D::Error> {
-        if self.0.children.is_empty() {
+        if self.0.below.is_empty() {
             // A pointer ends here: that there is a value is all that matters.
             return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Sparse::Leaf);
         }
@@ -239,14 +218,13 @@ impl<'de> Visitor<'de> for SparseReader<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sparse, A::Error> {
-        let mut fields: Vec<(String, Sparse)> = Vec::new();
+        let mut fields = BTreeMap::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match self.0.child(&key) {
                 Some(wanted) => {
                     let value = map.next_value_seed(SparseReader(wanted))?;
                     // The last of several equal keys counts, as for the apiserver.
-                    fields.retain(|(known, _)| *known != *key);
-                    fields.push((key.to_string(), value));
+                    fields.insert(key.0.into_owned(), value);
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -257,17 +235,19 @@ impl<'de> Visitor<'de> for SparseReader<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sparse, A::Error> {
+        let mut wanted = self.0.by_index.iter().peekable();
         let mut kept = Vec::new();
         let mut len = 0;
         loop {
-            let more = match self.0.element(len) {
-                Some(wanted) => {
-                    list.next_element_seed(SparseReader(wanted))?.map(|value| kept.push((len, value)))
+            let below = wanted.next_if(|(index, _)| **index == len).and_then(|(_, at)| self.0.below.get(*at));
+            let more = match below {
+                Some(below) => {
+                    list.next_element_seed(SparseReader(below))?.map(|value| kept.push((len, value)))
                 }
                 None => list.next_element::<IgnoredAny>()?.map(|_| ()),
             };
             if more.is_none() {
-                return Ok(Sparse::List { len, kept });
+                return Ok(Sparse::list(len, kept));
             }
             len += 1;
         }

@@ -4,6 +4,9 @@
 //! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
 //! limits      what is larger than what is read, and how much is told
+//! large_pods  pods as large as they are read, larger ones, and their patches
+//! answers     how large answers are, and that they say each thing once
+//! long_lists  the check of patches with very many edits
 //! fields      wrong values in every field that is read
 //! missing     what a pod's memory lacks, and who made the pod
 //! orloj_settings  what an installation of Orloj shares
@@ -18,8 +21,11 @@
 #[path = "../../../../tests/support/cases.rs"]
 mod cases;
 
+mod answers;
 mod fields;
+mod large_pods;
 mod limits;
+mod long_lists;
 mod manifest;
 mod missing;
 mod orloj_settings;

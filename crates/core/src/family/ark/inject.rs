@@ -20,6 +20,7 @@ use crate::model::object::Lookup;
 use crate::model::pod::Pod;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 
 use self::find::Found;
 use self::recognise::MemoryName;
@@ -55,7 +56,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     if !injection.unmet.is_empty() {
         return Some(injection);
     }
-    Some(merge_variables(pod, &containers, &found, &variables, injection.warnings))
+    Some(merge_variables(pod, &containers, &found, &variables, injection.warnings, state.work()))
 }
 
 /// The pod's controller, since the platform has no object for a pod.
@@ -197,6 +198,7 @@ fn merge_variables(
     found: &Found<'_>,
     variables: &[Variable<'static>],
     warnings: Vec<Finding>,
+    work: &Work<'_>,
 ) -> Injection {
     let container = |index: &usize| {
         let container = pod.containers().get(*index)?;
@@ -206,7 +208,8 @@ fn merge_variables(
     let containers = containers.iter().filter_map(container).collect();
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
-    merge(Wanted { memory, containers, warnings, ..Wanted::default() }, |conflict: &Conflict<'_>| {
+    let wanted = Wanted { memory, containers, warnings, ..Wanted::default() };
+    merge(wanted, work, |conflict: &Conflict<'_>| {
         let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
         let message = format!("container {container} already sets {variable}; left as is");
         Finding::warn(&POD_ENV_EXISTS, conflict.entry.clone(), message)

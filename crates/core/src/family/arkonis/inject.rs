@@ -57,7 +57,7 @@ fn try_inject(
     })?;
     let wanted = want::want(agent, &found, namespace, state)?;
     let memory = found.memory_title();
-    Ok(merge(wanted, |conflict: &Conflict<'_>| {
+    Ok(merge(wanted, state.work(), |conflict: &Conflict<'_>| {
         let message = format!("{} is already set and differs from {memory}", conflict.variable.name);
         Finding::warn(&POD_ENV_CONFLICT, conflict.entry.clone(), message)
     }))

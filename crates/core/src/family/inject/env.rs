@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn equals(variable: &Variable<'_>, entry: &str) -> bool {
-        variable.equals(&serde_json::from_str(entry).expect("an entry"))
+        variable.equals(&crate::model::view::read(entry).expect("an entry"))
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! keeps what the first call added.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use serde::Serialize;
@@ -16,6 +17,10 @@ use crate::model::pointer::Pointer;
 
 use super::INJECTED_ANNOTATION;
 use crate::model::injection::Added;
+
+/// How long all annotations of an object may be together. What is longer is not read: no apiserver takes it.
+/// Source: kubernetes/kubernetes, apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
 /// What one family added to a pod.
 #[derive(Serialize)]
@@ -32,7 +37,8 @@ struct Marker<'a> {
 #[must_use]
 pub fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> Edit {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
-    let earlier_markers = earlier.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let readable = earlier.filter(|text| text.len() <= MAX_ANNOTATION_BYTES);
+    let earlier_markers = readable.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let markers = families.into_iter().filter_map(|(family, added)| {
         let earlier = earlier_of(&earlier_markers, family);
         match (earlier, added) {
@@ -115,19 +121,23 @@ impl Added {
     }
 }
 
-fn add_new<T: PartialEq>(all: &mut Vec<T>, later: Vec<T>) {
-    for item in later {
-        if !all.contains(&item) {
-            all.push(item);
-        }
-    }
+fn add_new<T: Clone + Ord>(all: &mut Vec<T>, later: Vec<T>) {
+    let mut known: BTreeSet<T> = all.iter().cloned().collect();
+    all.extend(later.into_iter().filter(|item| known.insert(item.clone())));
 }
 
 fn add_lists(all: &mut Lists, later: Lists) {
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, (key, _)) in all.iter().enumerate() {
+        known.entry(key.clone()).or_insert(index);
+    }
     for (key, list) in later {
-        match all.iter_mut().find(|(known, _)| *known == key) {
+        match known.get(&key).and_then(|index| all.get_mut(*index)) {
             Some((_, known)) => add_new(known, list),
-            None => all.push((key, list)),
+            None => {
+                known.insert(key.clone(), all.len());
+                all.push((key, list));
+            }
         }
     }
 }

@@ -5,13 +5,14 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use crate::model::edit::{Edit, Op, Origin, Value};
-use crate::model::pod::{Container, Mount, Pod};
-use crate::model::pointer::Pointer;
-use crate::model::view::{Text, view};
+use crate::model::pod::{Container, Mount, Pod, SPEC};
+use crate::model::pointer::{Path, Pointer};
+use crate::model::view::{Reading, Text, View, view};
+use crate::model::work::Work;
 
 view! {
     /// An init container, or a native sidecar.
-    InitContainer {
+    in CONTAINERS InitContainer {
         /// The name.
         name: Text<'a> = "name",
     }
@@ -19,7 +20,7 @@ view! {
 
 view! {
     /// A volume.
-    Volume {
+    in VOLUMES Volume {
         /// The name.
         name: Text<'a> = "name",
         /// The source, if it is a claim.
@@ -71,13 +72,14 @@ pub struct ExistingParts<'p> {
 impl<'p> ExistingParts<'p> {
     /// Reads the lists of a pod; `None` if one does not have the form of a pod's.
     #[must_use]
-    pub fn read(pod: &'p Pod<'p>) -> Option<Self> {
+    pub fn read(pod: &'p Pod<'p>, work: &Work<'_>) -> Option<Self> {
         let Some(spec) = &pod.spec else { return Some(Self::default()) };
+        let path = |field| Path::Key(&SPEC, field);
         Some(Self {
             containers: pod.containers(),
-            init_containers: read(spec.init_containers).ok()?,
-            volumes: read(spec.volumes).ok()?,
-            security_context: read(spec.security_context).ok()?,
+            init_containers: read(spec.init_containers, path("initContainers"), work).ok()?,
+            volumes: read(spec.volumes, path("volumes"), work).ok()?,
+            security_context: read(spec.security_context, path("securityContext"), work).ok()?,
             host_network: spec.host_network.unwrap_or(false),
             dns_policy: spec.dns_policy.as_deref(),
         })
@@ -117,10 +119,12 @@ impl<'p> ExistingParts<'p> {
 pub struct ExistingMounts<'p>(Option<Vec<Mount<'p>>>);
 
 impl<'p> ExistingMounts<'p> {
-    /// Reads the mounts of a container; `None` if they do not have the form of a container's.
+    /// Reads the mounts of the container of this index; `None` if they do not have the form of a container's.
     #[must_use]
-    pub fn read(container: &Container<'p>) -> Option<Self> {
-        read(container.volume_mounts).ok().map(Self)
+    pub fn read(index: usize, container: &Container<'p>, work: &Work<'_>) -> Option<Self> {
+        let list = Path::Key(&SPEC, "containers");
+        let path = Path::Index(&list, index);
+        read(container.volume_mounts, Path::Key(&path, "volumeMounts"), work).ok().map(Self)
     }
 
     /// The mount at this path, with its index.
@@ -136,8 +140,12 @@ impl<'p> ExistingMounts<'p> {
 }
 
 /// `None` for an absent value.
-fn read<'p, T: serde::Deserialize<'p>>(raw: Option<&'p RawValue>) -> serde_json::Result<Option<T>> {
-    raw.map(|raw| serde_json::from_str(raw.get())).transpose()
+fn read<'p, T: View<'p>>(
+    raw: Option<&'p RawValue>,
+    path: Path<'_>,
+    work: &Work<'_>,
+) -> serde_json::Result<Option<T>> {
+    raw.map(|raw| Reading::within(work).read(raw.get(), path)).transpose()
 }
 
 /// A container, volume or mount to be added.

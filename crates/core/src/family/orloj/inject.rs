@@ -35,10 +35,11 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
     let (index, container) = agent_container(pod)?;
-    let finder = Finder { pointer: env::pointer(index), identity: Identity::read(pod, container, namespace) };
+    let identity = Identity::read(pod, (index, container), namespace, state.work());
+    let finder = Finder { pointer: env::pointer(index), identity };
     let found = finder.find(namespace, state)?;
     let (wanted, omitted) = want::want((index, container), &found, namespace, state);
-    let mut injection = merge(wanted, |conflict: &Conflict<'_>| {
+    let mut injection = merge(wanted, state.work(), |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
         Finding::warn(&POD_ENV_KEPT, conflict.list.clone(), message)
     });
@@ -50,8 +51,8 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
 #[must_use]
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
-        Ok((_, container)) => {
-            let identity = Identity::read(pod, container, namespace);
+        Ok(container) => {
+            let identity = Identity::read(pod, container, namespace, state.work());
             if identity.namespace != namespace {
                 return None;
             }

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::family::inject::{env, label_pointer};
 use crate::model::finding::{Finding, quoted};
-use crate::model::pod::{Container, EnvVarView, Mount, Owner, Pod, read};
+use crate::model::pod::{Container, EnvVarView, Mount, Owners, Pod, visit_elements};
+use crate::model::view::View;
 
 use super::super::api::{POOL_LABEL_PREFIX, TASK_LABEL, TASK_TYPE_AI, TASK_TYPE_LABEL, WORKER_CONTAINER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
@@ -92,12 +93,12 @@ impl<'p, 'a> Worker<'p, 'a> {
 
     /// Whether the container may have a token besides the automounted one.
     pub(super) fn has_token(&self) -> bool {
-        let mounts: Vec<Mount<'_>> = read(self.container.volume_mounts).unwrap_or_default();
-        let mounted = |mount: &Mount<'_>| {
+        let mounted = |mount: Mount<'_>| {
             mount.path.as_deref().is_some_and(|path| path.trim_end_matches('/') == TOKEN_PATH)
         };
-        let sources: Vec<&RawValue> = read(self.container.env_from).unwrap_or_default();
-        self.variable(TOKEN).is_some() || !sources.is_empty() || mounts.iter().any(mounted)
+        self.variable(TOKEN).is_some()
+            || has_any(self.container.env_from, |_: &RawValue| true)
+            || has_any(self.container.volume_mounts, mounted)
     }
 }
 
@@ -109,9 +110,12 @@ fn is_pooled(pod: &Pod<'_>) -> bool {
 
 /// Whether a Job owns the pod. A pod without owners comes from a file and passes.
 fn made_by_job(pod: &Pod<'_>) -> bool {
-    let Some(owners) = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references) else {
-        return true;
-    };
-    let is_job = |owner: &Owner<'_>| owner.kind.as_deref() == Some("Job");
-    read::<Vec<Owner<'_>>>(Some(owners)).is_some_and(|owners| owners.is_empty() || owners.iter().any(is_job))
+    let owners = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references.as_ref());
+    owners.is_none_or(Owners::allow_job)
+}
+
+/// Whether any element of a list that was left unread passes a test.
+fn has_any<'a, T: View<'a>>(list: Option<&'a RawValue>, test: impl Fn(T) -> bool) -> bool {
+    let mut found = false;
+    visit_elements(list, |element| found |= test(element)).is_some() && found
 }

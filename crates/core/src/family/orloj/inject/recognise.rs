@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::model::pod::{Container, Pod, read};
+use crate::model::pod::{Container, Pod, SPEC, read_list};
+use crate::model::pointer::Path;
 use crate::model::view::Text;
+use crate::model::work::Work;
 
 use super::super::api::{AGENT_LABEL, NAMESPACE_LABEL};
 use super::super::namespace::DEFAULT;
@@ -36,9 +38,16 @@ pub(super) enum AgentName<'p> {
 }
 
 impl<'p> Identity<'p> {
-    pub(super) fn read(pod: &'p Pod<'_>, container: &'p Container<'_>, pod_namespace: &'p str) -> Self {
-        let mut arguments = arguments(container.command);
-        arguments.extend(self::arguments(container.args));
+    pub(super) fn read(
+        pod: &'p Pod<'_>,
+        (index, container): (usize, &'p Container<'_>),
+        pod_namespace: &'p str,
+        work: &Work<'_>,
+    ) -> Self {
+        let list = Path::Key(&SPEC, "containers");
+        let path = Path::Index(&list, index);
+        let mut arguments = arguments(container.command, Path::Key(&path, "command"), work);
+        arguments.extend(self::arguments(container.args, Path::Key(&path, "args"), work));
         let label = |key| pod.label(key).filter(|value| !value.trim().is_empty());
         let name = match (flag_value(&arguments, AGENT_FLAG), label(AGENT_LABEL)) {
             (Some(name), _) => AgentName::Exact(name.to_owned().into()),
@@ -63,8 +72,8 @@ impl<'p> Identity<'p> {
 }
 
 /// The arguments of a command line; empty if it is not a list of strings.
-fn arguments(raw: Option<&RawValue>) -> Vec<Text<'_>> {
-    read(raw).unwrap_or_default()
+fn arguments<'p>(raw: Option<&'p RawValue>, path: Path<'_>, work: &Work<'_>) -> Vec<Text<'p>> {
+    read_list(raw, path, work).unwrap_or_default()
 }
 
 /// The value of a flag as Go's `flag` package reads it: after one dash or two, with `=` or as the

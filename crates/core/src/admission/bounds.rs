@@ -1,0 +1,44 @@
+//! How long the texts of a response may be.
+
+use std::borrow::Cow;
+
+use crate::model::finding::without_controls;
+
+/// Whether so many bytes are left, which are then taken; else nothing is left for what follows either.
+pub(super) fn takes(left: &mut usize, bytes: usize) -> bool {
+    let room = left.checked_sub(bytes);
+    *left = room.unwrap_or_default();
+    room.is_some()
+}
+
+/// How many bytes a text without control characters has in JSON.
+pub(super) fn json_bytes(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+/// A text up to so many characters.
+pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(without_controls(format!("{}…", text.get(..end).unwrap_or_default()))),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_between_characters() {
+        assert_eq!(cut("añb", 3), "añb");
+        assert_eq!(cut("añb", 2), "añ…");
+        assert_eq!(cut("a\nb", 2), "a …");
+    }
+
+    #[test]
+    fn nothing_is_left_behind_what_does_not_fit() {
+        let mut left = 5;
+        assert!(takes(&mut left, 3) && !takes(&mut left, 3) && !takes(&mut left, 1));
+        assert_eq!(json_bytes("a\"\\"), 5);
+    }
+}

@@ -1,0 +1,17 @@
+//! Who made a pod, and whether it will make it again.
+
+use crate::family::inject::controller_of;
+use crate::model::pod::Pod;
+
+/// The built-in controllers that try again when a pod of theirs is refused. What others do is not known.
+const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =
+    [("apps", &["ReplicaSet", "StatefulSet", "DaemonSet"]), ("batch", &["Job"])];
+
+/// Whether one of these made the pod.
+pub(super) fn is_from_controller(pod: &Pod<'_>, namespace: &str) -> bool {
+    controller_of(pod, namespace).is_some_and(|controller| {
+        let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
+        let is = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&controller.kind.as_ref());
+        RETRYING_CONTROLLERS.iter().any(is)
+    })
+}

@@ -1,0 +1,284 @@
+//! Pods that are as large as memgate reads them, larger ones, and patches that are too large.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
+
+use memgate_core::admission;
+use memgate_core::decide::decide;
+use memgate_core::model::decision::Decision;
+use memgate_core::model::finding::Phase;
+use memgate_core::model::reason::Reason;
+use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::settings::Settings;
+use memgate_core::model::snapshot::Snapshot;
+use memgate_core::model::work::{
+    MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
+};
+use memgate_core::patch::{Patch, apply::apply, verify::check};
+use memgate_core::state;
+use serde_json::{Value, json};
+
+/// An agent with a memory for arkonis and one for sympozium, and a Memory of ark with so many headers.
+fn snapshot(headers: usize) -> Snapshot {
+    let mut snapshot = state::empty(Settings::default());
+    let header = |number| json!({"name": format!("X-Header-{number}"), "value": {"value": "yes"}});
+    let headers: Vec<Value> = (0..headers).map(header).collect();
+    let shared = json!({"agentConfigs": [{"name": "scout", "systemPrompt": "You are scout."}], "sharedMemory": {"enabled": true}});
+    let labels = json!({"sympozium.ai/ensemble": "newsroom", "sympozium.ai/agent-config": "scout"});
+    for (group, kind, name, labels, spec) in [
+        ("arkonis.dev", "ArkAgent", "scout", json!({}), json!({"memoryRef": {"name": "notes"}})),
+        (
+            "arkonis.dev",
+            "ArkMemory",
+            "notes",
+            json!({}),
+            json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}}}),
+        ),
+        (
+            "ark.mckinsey.com",
+            "Memory",
+            "shared",
+            json!({}),
+            json!({"address": {"value": "http://ark-broker"}, "headers": headers}),
+        ),
+        ("sympozium.ai", "Agent", "scout", labels, json!({"agents": {"default": {"model": "gpt-4o"}}})),
+        ("sympozium.ai", "Ensemble", "newsroom", json!({}), shared),
+    ] {
+        let metadata = json!({"name": name, "namespace": "team-a", "labels": labels});
+        let api_version = format!("{group}/v1alpha1");
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+        state::add(&mut snapshot, &object).expect("an object");
+    }
+    snapshot
+}
+
+fn request(kind: &'static str, object: &str, of: impl FnOnce(&Request<'_>) -> Decision) -> Decision {
+    of(&Request {
+        operation: Operation::Create,
+        group: if kind == "Pod" { "".into() } else { "apps".into() },
+        version: "v1".into(),
+        kind: kind.into(),
+        subresource: "".into(),
+        namespace: "team-a".into(),
+        name: "".into(),
+        object: Some(object),
+        old_object: None,
+        cancelled: None,
+    })
+}
+
+fn decided(pod: &Value, headers: usize) -> Decision {
+    request("Pod", &pod.to_string(), |request| decide(request, &snapshot(headers)))
+}
+
+/// A pod of the family that this label or annotation stands for.
+fn pod(family: &str) -> Value {
+    let (labels, annotations) = match family {
+        "arkonis" => (json!({"arkonis.dev/deployment": "scout"}), json!({})),
+        "sympozium" => {
+            let labels = json!({"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "scout"});
+            (labels, json!({}))
+        }
+        "ark" => (json!({}), json!({"memgate.dev/ark-memory": "shared"})),
+        _ => (json!({}), json!({})),
+    };
+    json!({
+        "metadata": {"name": "p", "labels": labels, "annotations": annotations},
+        "spec": {"containers": [{"name": "agent", "env": []}], "initContainers": [], "volumes": []},
+    })
+}
+
+/// More elements of a list, so that it has this many.
+fn fill(pod: &mut Value, list: &str, count: usize) {
+    let list = pod.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
+    for number in list.len()..count {
+        list.push(json!({"name": format!("n{number}")}));
+    }
+}
+
+fn fill_map(pod: &mut Value, map: &str, prefix: &str, count: usize) {
+    let map = pod.pointer_mut(map).and_then(Value::as_object_mut).expect("a map");
+    for number in map.len()..count {
+        map.insert(format!("{prefix}{number}"), "".into());
+    }
+}
+
+/// Asserts that a pod gets its memory, and that with one more of something it is left with a warning, or
+/// refused when it requires its memory.
+fn at_and_beyond(family: &str, place: &str, most: &str, fill: impl Fn(&mut Value, usize), count: usize) {
+    let mut full = pod(family);
+    fill(&mut full, count);
+    let decision = decided(&full, 2);
+    assert_eq!((decision.reason, decision.allowed()), (Reason::Injected, true), "{place}");
+    let mut beyond = pod(family);
+    fill(&mut beyond, count + 1);
+    for required in [false, true] {
+        if required {
+            let labels = beyond["metadata"]["labels"].as_object_mut().expect("labels");
+            // In front, where it does not count as the one too many.
+            labels.shift_insert(0, "memgate.dev/inject".to_owned(), "required".into());
+        }
+        let decision = decided(&beyond, 2);
+        assert_eq!((decision.reason, decision.allowed()), (Reason::OverLimit, !required), "{place}");
+        assert!(decision.edits.is_empty() && decision.required == required, "{place}");
+        let [finding] = decision.findings.as_slice() else { panic!("one finding: {:?}", decision.findings) };
+        let expected = format!("{place}: memgate reads {most} at most; the pod gets no memory");
+        assert_eq!(finding.message, expected);
+    }
+}
+
+#[test]
+fn the_stated_limits_hold() {
+    let list = |list: &'static str| move |pod: &mut Value, count| fill(pod, list, count);
+    let arkonis = |place: &str, most, pointer, count| {
+        at_and_beyond("arkonis", place, most, list(pointer), count);
+    };
+    arkonis("spec.containers", "1000 containers", "/spec/containers", MAX_CONTAINERS);
+    arkonis("spec.containers[0].env", "28000 environment variables", "/spec/containers/0/env", MAX_VARIABLES);
+    let sympozium = |place: &str, most, pointer, count| {
+        at_and_beyond("sympozium", place, most, list(pointer), count);
+    };
+    sympozium("spec.initContainers", "1000 containers", "/spec/initContainers", MAX_INIT_CONTAINERS);
+    sympozium("spec.volumes", "1000 volumes", "/spec/volumes", MAX_VOLUMES);
+}
+
+#[test]
+fn variables_count_over_all_containers() {
+    let spread = |pod: &mut Value, count: usize| {
+        fill(pod, "/spec/containers/0/env", count / 2);
+        let containers = pod["spec"]["containers"].as_array_mut().expect("a list");
+        containers.push(json!({"name": "other", "env": []}));
+        fill(pod, "/spec/containers/1/env", count - count / 2);
+    };
+    let place = "spec.containers[1].env";
+    at_and_beyond("arkonis", place, "28000 environment variables", spread, MAX_VARIABLES);
+}
+
+#[test]
+fn maps_have_ten_thousand_entries() {
+    let labels = |pod: &mut Value, count| fill_map(pod, "/metadata/labels", "label", count);
+    at_and_beyond("arkonis", "metadata.labels", "10000 entries", labels, MAX_ENTRIES);
+    let annotations = |pod: &mut Value, count| fill_map(pod, "/metadata/annotations", "memgate.dev/a", count);
+    at_and_beyond("arkonis", "metadata.annotations", "10000 entries", annotations, MAX_ENTRIES);
+}
+
+#[test]
+fn annotations_for_others_do_not_count() {
+    let mut pod = pod("arkonis");
+    fill_map(&mut pod, "/metadata/annotations", "other.dev/a", 3 * MAX_ENTRIES);
+    assert_eq!(decided(&pod, 0).reason, Reason::Injected);
+}
+
+#[test]
+fn a_pod_that_nobody_knows_is_left_without_a_word() {
+    let mut pod = pod("");
+    fill(&mut pod, "/spec/containers", MAX_CONTAINERS + 1);
+    let decision = decided(&pod, 0);
+    assert_eq!((decision.reason, decision.findings.len()), (Reason::NotOurs, 0));
+    pod["metadata"]["labels"] = json!({"memgate.dev/inject": "required"});
+    assert_eq!((decided(&pod, 0).reason, decided(&pod, 0).allowed()), (Reason::OverLimit, false));
+}
+
+#[test]
+fn what_stands_behind_the_limit_is_still_known() {
+    let containers = vec!["{}"; MAX_CONTAINERS + 1].join(",");
+    let labels = r#""arkonis.dev/deployment":"scout","memgate.dev/inject":"required""#;
+    let text = format!(r#"{{"spec":{{"containers":[{containers}]}},"metadata":{{"labels":{{{labels}}}}}}}"#);
+    let decision = request("Pod", &text, |request| decide(request, &snapshot(0)));
+    assert_eq!((decision.reason, decision.allowed()), (Reason::OverLimit, false));
+    let mut pod = pod("arkonis");
+    fill_map(&mut pod, "/metadata/labels", "label", MAX_ENTRIES + 5);
+    pod["metadata"]["labels"]["memgate.dev/inject"] = "required".into();
+    assert!(!decided(&pod, 0).allowed(), "the label stands behind ten thousand others");
+}
+
+#[test]
+fn an_object_with_very_many_fields_is_too_much() {
+    let mut pod = pod("arkonis");
+    fill_map(&mut pod, "/spec", "field", MAX_ENTRIES + 1);
+    assert_eq!(decided(&pod, 0).reason, Reason::OverLimit);
+}
+
+#[test]
+fn a_template_has_the_limits_of_its_pods() {
+    for (containers, reason) in [(MAX_CONTAINERS, Reason::Previewed), (MAX_CONTAINERS + 1, Reason::OverLimit)]
+    {
+        let mut template = pod("arkonis");
+        fill(&mut template, "/spec/containers", containers);
+        let claims = json!([{"metadata": {"name": "data"}}]);
+        let spec = json!({"template": template, "volumeClaimTemplates": claims});
+        let workload = json!({"metadata": {"name": "web"}, "spec": spec}).to_string();
+        let decision = request("StatefulSet", &workload, |request| decide(request, &snapshot(0)));
+        assert_eq!((decision.reason, decision.allowed()), (reason, true));
+        assert_eq!(decision.findings.len(), usize::from(reason == Reason::OverLimit));
+    }
+}
+
+/// What each of a thousand containers needs, and that the whole of it applies.
+#[test]
+fn a_thousand_containers_get_their_variables() {
+    let mut pod = pod("ark");
+    fill(&mut pod, "/spec/containers", MAX_CONTAINERS);
+    let decision = decided(&pod, 1);
+    assert_eq!(decision.reason, Reason::Injected);
+    let text = pod.to_string();
+    assert_eq!(check(&text, &decision.edits), Ok(()));
+    let patched: Value =
+        serde_json::from_str(&apply(&text, &decision.edits).expect("applies")).expect("JSON");
+    for container in patched["spec"]["containers"].as_array().expect("a list") {
+        assert_eq!(container["env"].as_array().map(Vec::len), Some(5), "{container}");
+    }
+}
+
+#[test]
+fn a_patch_has_a_megabyte_at_most() {
+    let cases = [(MAX_CONTAINERS, 10_000), (1, 10_000), (MAX_CONTAINERS, 20)];
+    for (containers, headers) in cases {
+        for required in [false, true] {
+            let mut pod = pod("ark");
+            fill(&mut pod, "/spec/containers", containers);
+            if required {
+                pod["metadata"]["labels"]["memgate.dev/inject"] = "required".into();
+            }
+            let decision = decided(&pod, headers);
+            assert_eq!((decision.reason, decision.allowed()), (Reason::OverLimit, !required));
+            assert!(decision.edits.is_empty(), "never half a patch");
+            let expected = "the object: its memory needs more than a patch of 1 MiB; it gets nothing";
+            assert_eq!(decision.findings[0].message, expected);
+        }
+    }
+}
+
+#[test]
+fn a_patch_is_measured_as_it_is_sent() {
+    let mut most = 0;
+    for headers in (100..4_000).step_by(300) {
+        let mut pod = pod("ark");
+        fill(&mut pod, "/spec/containers", 3);
+        let decision = decided(&pod, headers);
+        let bytes = serde_json::to_string(&Patch(&decision.edits)).expect("JSON").len();
+        assert_eq!(decision.reason == Reason::OverLimit, decision.edits.is_empty());
+        if !decision.edits.is_empty() {
+            let patch = Patch(&decision.edits);
+            assert!(patch.is_longer_than(bytes - 1) && !patch.is_longer_than(bytes));
+        }
+        most = most.max(bytes);
+    }
+    assert!((MAX_PATCH_BYTES / 2..=MAX_PATCH_BYTES).contains(&most), "{most} bytes");
+}
+
+#[test]
+fn two_families_share_a_full_pod() {
+    let mut pod = pod("arkonis");
+    pod["metadata"]["annotations"]["memgate.dev/ark-memory"] = "shared".into();
+    fill(&mut pod, "/spec/containers/0/env", MAX_VARIABLES);
+    let decision = decided(&pod, 1);
+    assert_eq!((decision.reason, decision.families.len()), (Reason::Injected, 2));
+    let body = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "u", "operation": "CREATE", "kind": {"kind": "Pod"}, "object": pod},
+    })
+    .to_string();
+    let review = admission::parse(&body).expect("a review");
+    assert!(admission::respond(Phase::Mutate, &review, &decision).is_ok());
+}
