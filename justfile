@@ -11,7 +11,7 @@ fmt:
 lint:
     cargo fmt --check
     cargo clippy --all-targets --locked -- -D warnings
-    cargo clippy --test soak --locked -- -D warnings
+    cargo clippy --test soak --test cost --locked -- -D warnings
 
 # All tests, the real kube-apiserver included; `just test NAME` for some of them
 test *FILTER:
@@ -48,6 +48,10 @@ fuzz TARGET="" SECONDS="60":
 # Long runs with numbers: `just soak` lists them
 soak *ARGS:
     tools/soak.sh {{ARGS}}
+
+# What inputs cost, against their bounds: `just cost` lists the ways, `just cost search` is the full one
+cost *ARGS:
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo test --locked --release --test cost -- {{ARGS}}
 
 # The control plane for the tests, built ahead of time
 envtest:

@@ -91,12 +91,17 @@ impl Process {
         })
     }
 
-    /// What it uses now; `None` when it has ended.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    /// The id of its process; `None` when it has ended.
+    pub(crate) fn id(&self) -> Option<u32> {
         let shell = self.watchdog.id();
         let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).ok()?;
         // The program is the first child of its watchdog, the reader of the pipe the second.
-        let id = children.split_whitespace().next()?;
+        children.split_whitespace().next()?.parse().ok()
+    }
+
+    /// What it uses now; `None` when it has ended.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let id = self.id()?;
         let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
         let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         let memory = memory.trim().trim_end_matches(" kB").parse().ok()?;
