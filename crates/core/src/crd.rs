@@ -142,7 +142,7 @@ pub fn check_metadata<'d>(
         let mut stored = Breaches::new(old, old_work);
         metadata::check(old.root(), None, &mut stored);
         let stored = stored.fingerprints();
-        found.mark(from, |fingerprint| stored.contains(&fingerprint));
+        found.mark(from, |fingerprint| stored.binary_search(&fingerprint).is_ok());
     }
 }
 

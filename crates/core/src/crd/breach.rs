@@ -1,7 +1,7 @@
 //! What an object breaks of the rules: a few words each, however many there are. They become violations, with
 //! their texts, only where they are told.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::mem::discriminant;
 
@@ -97,9 +97,11 @@ impl<'d> Breaches<'d> {
         }
     }
 
-    /// The fingerprints of all entries.
-    pub(super) fn fingerprints(&self) -> HashSet<u64> {
-        self.found.iter().map(|breach| self.fingerprint(breach)).collect()
+    /// The fingerprints of all entries, in order.
+    pub(super) fn fingerprints(&self) -> Vec<u64> {
+        let mut all: Vec<_> = self.found.iter().map(|breach| self.fingerprint(breach)).collect();
+        all.sort_unstable();
+        all
     }
 
     /// A number that two breaches share only when they have the same message.
@@ -162,8 +164,9 @@ impl<'d> Breaches<'d> {
 /// The places about which something was told already.
 #[derive(Default)]
 pub struct Told<'d> {
-    values: HashSet<usize>,
-    missing: HashSet<(usize, &'d str)>,
+    /// By item.
+    values: Vec<bool>,
+    missing: BTreeSet<(usize, &'d str)>,
 }
 
 impl<'d> Told<'d> {
@@ -171,7 +174,12 @@ impl<'d> Told<'d> {
     pub fn is_first(&mut self, breach: &Breach<'d>) -> bool {
         match breach.rule.missing_field() {
             Some(name) => self.missing.insert((breach.at, name)),
-            None => self.values.insert(breach.at),
+            None => {
+                if self.values.len() <= breach.at {
+                    self.values.resize(breach.at + 1, false);
+                }
+                self.values.get_mut(breach.at).is_some_and(|is_told| !std::mem::replace(is_told, true))
+            }
         }
     }
 }

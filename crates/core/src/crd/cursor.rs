@@ -1,6 +1,6 @@
 //! Walks over a document: its values, their elements and fields.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::str::FromStr as _;
 
 use serde_json::Number;
@@ -163,7 +163,7 @@ pub(super) enum Fields<'d> {
     /// Those of a small one.
     Few(Cursor<'d>),
     /// Those of a large one, by name.
-    Many(HashMap<&'d str, Cursor<'d>>),
+    Many(BTreeMap<&'d str, Cursor<'d>>),
 }
 
 impl<'d> Fields<'d> {

@@ -5,7 +5,7 @@
 //! {"a": [1, "x"]}      Map  Key a  List  Unsigned 1  Text x
 //! ```
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::crd::cursor::Cursor;
 
@@ -140,7 +140,7 @@ impl<'d> Document<'d> {
 pub(super) fn replace_repeated(document: &mut Document<'_>, start: usize, count: usize) -> usize {
     if count > MAX_COMPARED_KEYS {
         let keys: Vec<_> = keys_from(document, start + 1).collect();
-        let mut seen = HashSet::with_capacity(count);
+        let mut seen = BTreeSet::new();
         let mut repeated = keys;
         repeated.reverse();
         repeated.retain(|(_, span)| !seen.insert(document.string(*span)));

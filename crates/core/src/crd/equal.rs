@@ -1,6 +1,6 @@
 //! Values as Go compares them, and the hashes by which equal ones are found among many.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
@@ -100,13 +100,13 @@ pub(super) fn key<'d>(
 pub(super) struct Known<'d, V> {
     /// Nothing for the whole value.
     names: Option<&'d [String]>,
-    by_hash: HashMap<u64, (Cursor<'d>, V)>,
+    by_hash: BTreeMap<u64, (Cursor<'d>, V)>,
 }
 
 impl<'d, V> Known<'d, V> {
     /// No value yet.
     pub(super) fn by(names: Option<&'d [String]>) -> Self {
-        Self { names, by_hash: HashMap::new() }
+        Self { names, by_hash: BTreeMap::new() }
     }
 
     /// Notes what is known of a value, in the place of what was known of an equal one.

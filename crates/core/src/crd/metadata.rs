@@ -179,7 +179,10 @@ impl<'p, 'd> Metadata<'p, 'd> {
             if found.is_over() {
                 return;
             }
-            check_owner(&owners.below(Step::Index(index), owner, None), found);
+            // Of any other value more than its type would not help.
+            if owner.is_map() || owner.is_null() {
+                check_owner(&owners.below(Step::Index(index), owner, None), found);
+            }
             if let Some(this) = as_controller(owner) {
                 // Of two that are the same, the apiserver drops one.
                 has_several |= controller.is_some_and(|other| other != this);

@@ -247,3 +247,73 @@ impl<'de> Visitor<'de> for Key {
         Ok(key.to_owned().into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crd::parse;
+    use crate::crd::shown::shown;
+    use crate::model::work::{OverLimit, Stop};
+    use serde_json::json;
+
+    fn schema() -> SchemaNode {
+        let text = json!({"type": "string"});
+        let texts = json!({"type": "object", "additionalProperties": text});
+        let port = json!({"type": "integer", "default": 80});
+        parse::node(&json!({"type": "object", "properties": {
+            "text": text, "texts": texts, "port": port,
+            "list": {"type": "array", "items": text},
+            "any": {"x-kubernetes-preserve-unknown-fields": true},
+        }}))
+    }
+
+    /// The object as it would be stored, as messages show it.
+    fn stored(text: &str) -> Option<String> {
+        read(text, &schema(), false, &Work::default()).map(|document| shown(document.root()))
+    }
+
+    #[test]
+    fn keeps_what_the_schema_knows() {
+        for (text, expected) in [
+            (r#"{"text":"a\n\u00e9","x":[{}],"port":1}"#, r#"{"text":"a\né","port":1}"#),
+            (r#"{"text":null,"port":null}"#, r#"{"port":80}"#),
+            (r#"{"text":["a",{"b":1},[{"c":1}]]}"#, r#"{"text":["a",{},[{}]],"port":80}"#),
+            (r#"{"port":2,"any":{"a": [null,{"b":1}]}}"#, r#"{"port":2,"any":{"a": [null,{"b":1}]}}"#),
+            (r#"{"port":2,"list":["a",null]}"#, r#"{"port":2,"list":["a",null]}"#),
+            ("[1]", "[1]"),
+        ] {
+            assert_eq!(stored(text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(stored("{"), None);
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        let few = r#"{"port":1,"text":"a","port":2,"text":null}"#;
+        assert_eq!(stored(few).as_deref(), Some(r#"{"port":2}"#));
+        let entries: Vec<_> = (0..20).map(|entry| format!(r#""k{}":"{entry}""#, entry % 10)).collect();
+        let expected = format!(r#"{{"texts":{{{}}},"port":80}}"#, entries[10..].join(","));
+        assert_eq!(stored(&format!(r#"{{"texts":{{{}}}}}"#, entries.join(","))), Some(expected));
+    }
+
+    #[test]
+    fn passes_over_what_is_dropped_or_opaque_at_any_depth() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let text = format!(r#"{{"else":{deep},"any":{deep},"port":1}}"#);
+        let work = Work::default();
+        let schema = schema();
+        let document = read(&text, &schema, false, &work).expect("JSON");
+        assert_eq!(document.root().fields().map(|(key, _)| key).collect::<Vec<_>>(), ["any", "port"]);
+    }
+
+    #[test]
+    fn ends_the_decision_where_there_are_too_many_entries() {
+        let list = vec!["1"; MAX_ENTRIES].join(",");
+        let work = Work::default();
+        assert!(read(&format!(r#"{{"list":[{list}]}}"#), &schema(), false, &work).is_some());
+        assert!(read(&format!(r#"{{"else":[{list},1]}}"#), &schema(), false, &work).is_some());
+        assert!(read(&format!(r#"{{"list":[{list},1]}}"#), &schema(), false, &work).is_none());
+        let pointer = crate::model::pointer::Pointer::new("/list");
+        assert_eq!(work.stopped(), Some(Stop::OverLimit(OverLimit { pointer, limit: Limit::Entries })));
+    }
+}

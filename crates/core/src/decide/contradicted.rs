@@ -1,6 +1,6 @@
 //! What a family says of the bundled definition of a kind, where another one counts.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::iter::successors;
 
 use crate::crd::Breaches;
@@ -20,12 +20,12 @@ pub(super) fn drop_contradicted(
 ) {
     let Some(version) = given else { return };
     let repeats = |finding: &Finding| repeats_schema(family, finding);
-    let mut asked: HashSet<&str> = HashSet::new();
+    let mut asked: BTreeSet<&str> = BTreeSet::new();
     for finding in own.iter().filter(|finding| repeats(finding)) {
         // Where one level is known, those above it are too.
         let _known = up(&finding.pointer).find(|place| !asked.insert(place));
     }
-    let mut broken: HashSet<String> = HashSet::new();
+    let mut broken: BTreeSet<String> = BTreeSet::new();
     let mut pointer = String::new();
     for breach in found.iter().filter(|_| !asked.is_empty()) {
         found.describe(breach, &mut pointer);

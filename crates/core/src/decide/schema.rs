@@ -130,10 +130,15 @@ fn tell(
     let (mut denials, mut warnings) = (0, 0);
     let mut pointer = String::new();
     for (index, breach) in found.iter().enumerate() {
-        let broken = found.describe(breach, &mut pointer);
-        let is_tolerated =
-            || index >= of_metadata && (stand_in.tolerates)(subject.kind, subject.object, broken);
-        if is_tolerated() || spoken.covers(broken, breach.stored) || !told.is_first(breach) {
+        let of_schema = index >= of_metadata;
+        if of_schema || !spoken.is_empty() {
+            let broken = found.describe(breach, &mut pointer);
+            let is_tolerated = || (stand_in.tolerates)(subject.kind, subject.object, broken);
+            if of_schema && is_tolerated() || spoken.covers(broken, breach.stored) {
+                continue;
+            }
+        }
+        if !told.is_first(breach) {
             continue;
         }
         let count = if breach.stored { &mut warnings } else { &mut denials };
@@ -199,8 +204,8 @@ mod tests {
 
     const TASK: &str = r#"{"metadata":{"name":"A_b"},"spec":{"type":"aii"}}"#;
 
-    fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
-        let request = Request {
+    fn request(object: &str) -> Request<'_> {
+        Request {
             operation: Operation::Create,
             group: "core.orka.ai".into(),
             version: "v1alpha1".into(),
@@ -208,11 +213,14 @@ mod tests {
             subresource: "".into(),
             namespace: "team-a".into(),
             name: "A_b".into(),
-            object: Some(TASK),
+            object: Some(object),
             old_object: None,
             cancelled: None,
-        };
-        decide(&request, snapshot).findings.iter().map(|finding| finding.code.name).collect()
+        }
+    }
+
+    fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
+        decide(&request(TASK), snapshot).findings.iter().map(|finding| finding.code.name).collect()
     }
 
     #[test]
@@ -228,6 +236,16 @@ mod tests {
         ] {
             assert_eq!(cause(rule), expected);
         }
+    }
+
+    #[test]
+    fn counts_what_it_does_not_tell() {
+        let finalizers = vec!["1"; 300].join(",");
+        let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}}}}"#);
+        let decision = decide(&request(&object), &state::empty(Settings::default()));
+        assert_eq!(decision.findings.len(), MAX_FINDINGS_TOLD);
+        let wrong = decision.findings.iter().filter(|finding| finding.message.contains("finalizers")).count();
+        assert_eq!(wrong + decision.untold.denials, 300);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The places about which a family speaks by itself: of those the schema says nothing more.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::finding::{Cause, Finding, Severity};
 use crate::model::violation::{Broken, BrokenKind};
@@ -8,9 +8,9 @@ use crate::model::violation::{Broken, BrokenKind};
 /// The places of a family's findings.
 pub(super) struct Spoken<'f> {
     /// How the family speaks of a place.
-    places: HashMap<&'f str, Speech>,
+    places: BTreeMap<&'f str, Speech>,
     /// What holds a place of which a denial says that a value is missing.
-    above_missing: HashSet<&'f str>,
+    above_missing: BTreeSet<&'f str>,
 }
 
 /// How a family speaks of a place.
@@ -24,8 +24,8 @@ struct Speech {
 
 impl<'f> Spoken<'f> {
     pub(super) fn of(own: &'f [Finding]) -> Self {
-        let mut places: HashMap<_, Speech> = HashMap::with_capacity(own.len());
-        let mut above_missing = HashSet::new();
+        let mut places: BTreeMap<_, Speech> = BTreeMap::new();
+        let mut above_missing = BTreeSet::new();
         for finding in own {
             let here = finding.pointer.as_str();
             let denies = finding.severity == Severity::Deny;
@@ -46,12 +46,14 @@ impl<'f> Spoken<'f> {
         Self { places, above_missing }
     }
 
+    /// Whether the family says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// Whether the family speaks about the place of a breach; about a missing value also if it names a field
     /// in it, or what should hold it.
     pub(super) fn covers(&self, broken: Broken<'_>, stored: bool) -> bool {
-        if self.places.is_empty() {
-            return false;
-        }
         let here = self.places.get(broken.pointer);
         if here.is_some_and(|speech| speech.is_fault || stored) {
             return true;
