@@ -2,29 +2,43 @@
 //! metadata. For files, where no apiserver stands in front.
 //!
 //! ```text
-//! CRD ──parse──▶ Crd          JSON ──normalize──▶ as it would be stored ──check──▶ violations
+//! CRD ──parse──▶ Crd          JSON ──read──▶ as it would be stored ──check──▶ breaches ──▶ violations
 //! ```
 //!
 //! Read from: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", and the
 //! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36. Rules in CEL
 //! (`x-kubernetes-validations`) are not evaluated.
 
+mod breach;
 mod check;
+mod cursor;
+mod document;
 mod equal;
+mod fault;
+mod form;
 mod formats;
 mod lists;
 mod metadata;
-mod normalize;
 mod parse;
 mod path;
 mod pattern;
+mod place;
+mod read;
+mod rule;
 mod scalar;
+mod shown;
 mod url;
+
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::model::crd::{Crd, CrdVersion};
-use crate::model::violation::Violation;
+use crate::model::crd::{Crd, CrdVersion, SchemaNode};
+use crate::model::work::Work;
+
+pub use self::breach::{Breach, Breaches, Told};
+pub use self::document::Document;
+use self::place::Place;
 
 /// An object that does not exist yet: its name and namespace are still to be judged.
 #[derive(Debug, Clone, Copy)]
@@ -54,38 +68,82 @@ pub enum Status {
     Judged,
 }
 
-/// Everything that the schema of a version refuses in an object, in document order. `old` is the stored
-/// object of an update. Both become what would be stored.
+/// What is known of a kind without a definition: its metadata.
+static NO_SCHEMA: LazyLock<SchemaNode> = LazyLock::new(SchemaNode::default);
+
+/// Reads an object as it would be stored by a version; without one, only its metadata. What is read counts in
+/// `work`. `None` when it is not JSON that can be read, or `work` has ended.
 #[must_use]
-pub fn violations(
-    version: &CrdVersion,
+pub fn document<'d>(
+    text: &'d str,
+    version: Option<&CrdVersion>,
     status: Status,
-    object: &mut Value,
-    old: Option<&mut Value>,
-) -> Vec<Violation> {
-    let store = |object: &mut Value| {
-        normalize::normalize(object, &version.schema);
-        if version.has_status && status == Status::Dropped {
-            normalize::remove(object, "status");
-        }
-    };
-    store(object);
-    let old = old.map(|old| {
-        store(old);
-        &*old
-    });
-    let mut violations = check::check(object, &version.schema, old);
-    violations.extend(lists::check(object, &version.schema, old));
-    if let Some(way) = &version.replicas {
-        violations.extend(scalar::replicas(object, way));
-    }
-    violations
+    work: &Work<'_>,
+) -> Option<Document<'d>> {
+    let without_status = version.is_some_and(|version| version.has_status) && status == Status::Dropped;
+    let schema = version.map_or(&*NO_SCHEMA, |version| &version.schema);
+    read::read(text, schema, without_status, work)
 }
 
-/// Everything that the apiserver refuses in the metadata of a new object, or of an update.
+/// The names of the fields of metadata that no object has.
+pub fn unknown_metadata<'d>(document: &'d Document<'d>) -> impl Iterator<Item = &'d str> {
+    let metadata = document.root().get("metadata");
+    let names = metadata.into_iter().flat_map(|metadata| metadata.fields().map(|(name, _)| name));
+    names.filter(|name| metadata::OBJECT_META.object.field(name).is_none())
+}
+
+/// Whether nothing is wrong with an object. This is what most are asked, and needs no notes.
 #[must_use]
-pub fn metadata_violations(object: &Value, new: Option<NewObject<'_>>) -> Vec<Violation> {
-    metadata::check(object, new)
+pub fn is_right(document: &Document<'_>, version: Option<&CrdVersion>, new: Option<NewObject<'_>>) -> bool {
+    let mut any = Breaches::whether_any(document.root());
+    metadata::check(document.root(), new, &mut any);
+    if let Some(version) = version {
+        check(version, document, None, &mut any);
+    }
+    any.is_empty()
+}
+
+/// Notes everything that the schema of a version refuses in an object. `old` is the stored object of an update.
+pub fn check<'d>(
+    version: &'d CrdVersion,
+    object: &'d Document<'d>,
+    old: Option<&'d Document<'d>>,
+    found: &mut Breaches<'d>,
+) {
+    let root = Place::root(object.root(), old.map(Document::root));
+    check::check(&root, &version.schema, found);
+    let from = found.len();
+    lists::check(&root, &version.schema, found);
+    if found.len() > from {
+        // None counts while the stored object has some.
+        let is_stored = old.is_some_and(|old| {
+            let mut any = Breaches::whether_any(old.root());
+            lists::check(&Place::root(old.root(), None), &version.schema, &mut any);
+            !any.is_empty()
+        });
+        found.mark(from, |_| is_stored);
+    }
+    if let Some(way) = &version.replicas {
+        scalar::replicas(&Place::root(object.root(), None), way, found);
+    }
+}
+
+/// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the
+/// stored object, `old_work` counts what is wrong with it.
+pub fn check_metadata<'d>(
+    object: &'d Document<'d>,
+    new: Option<NewObject<'_>>,
+    old: Option<(&Document<'_>, &Work<'_>)>,
+    found: &mut Breaches<'d>,
+) {
+    let from = found.len();
+    metadata::check(object.root(), new, found);
+    if let Some((old, old_work)) = old.filter(|_| found.len() > from) {
+        let mut stored = Breaches::new(old, old_work);
+        metadata::check(old.root(), None, &mut stored);
+        let stored = stored.fingerprints();
+        found.mark(from, |fingerprint| stored.binary_search(&fingerprint).is_ok());
+    }
 }
 
 #[cfg(test)]

@@ -4,15 +4,18 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
 //! look up in [`Decision::unknown`].
 
+mod contradicted;
 mod limits;
 mod pod;
 mod preview;
 mod schema;
+mod spoken;
 
+use crate::decide::schema::StandIn;
 use crate::family;
 use crate::model::change::is_metadata_only_update;
 use crate::model::crd::Crds;
-use crate::model::decision::{Decision, FamilyShare};
+use crate::model::decision::{Decision, FamilyShare, Untold};
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::kind::Kind;
@@ -136,14 +139,15 @@ fn decide_subject<'s>(
     works: &'s Works<'s>,
 ) -> Decision {
     let mut stored = None;
-    let mut findings = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+    let (mut findings, of_schema) = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
     let mut denied = limits::denies(&findings);
-    let mut untold = limits::keep_told(&mut findings, subject.object);
+    let mut untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
     if findings.iter().any(Finding::is_wordless) {
         state.count_in(&works.again);
-        findings = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+        let (all, of_schema) = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+        findings = all;
         denied = limits::denies(&findings);
-        untold = limits::keep_told(&mut findings, subject.object);
+        untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
     }
     let edits = if subject.operation == Operation::Delete {
         Vec::new()
@@ -160,7 +164,7 @@ fn decide_subject<'s>(
     Decision { findings, untold, edits, unknown, families, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
-/// All findings about an object, in any order. `stored` keeps those about the stored object once they are known.
+/// All findings about an object, in any order, and how much more the schema has to say. `stored` keeps those about the stored object once they are known.
 fn find<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
@@ -168,10 +172,13 @@ fn find<'s>(
     stand_in: Option<(&Request<'_>, &Crds)>,
     old_work: &'s Work<'s>,
     stored: &mut Option<Vec<Finding>>,
-) -> Vec<Finding> {
+) -> (Vec<Finding>, Untold) {
     let mut findings = (family.validate)(subject, state);
-    let schema =
-        stand_in.map(|(request, crds)| schema::findings(family, subject.kind, request, crds, &mut findings));
+    let schema = stand_in.map(|(request, crds)| {
+        let stand_in = StandIn { request, crds, work: state.work(), old_work };
+        schema::findings(family, subject, &stand_in, &mut findings)
+    });
+    let (schema, of_schema) = schema.unwrap_or_default();
     // Where there was too much to find everything, the stored object is asked whether it is so of it too.
     let asks_stored = limits::denies(&findings) || state.work().has_ended();
     if let Some(old) = subject.old.filter(|_| asks_stored) {
@@ -184,10 +191,10 @@ fn find<'s>(
         });
         ratchet(&mut findings, stored);
     }
-    findings.extend(schema.into_iter().flatten());
+    findings.extend(schema);
     let denied = limits::denies(&findings);
     findings.retain(|finding| !(denied && finding.when_allowed));
-    findings
+    (findings, of_schema)
 }
 
 /// Turns each denial that the stored object already deserves into a warning, so that a stored object can

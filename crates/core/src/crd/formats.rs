@@ -79,6 +79,9 @@ fn ip(text: &str) -> Option<IpAddr> {
         "" if !part.is_empty() => "0".to_owned(),
         digits => digits.to_owned(),
     };
+    if text.split('.').count() != 4 {
+        return None;
+    }
     IpAddr::from_str(&text.split('.').map(plain).collect::<Vec<_>>().join(".")).ok()
 }
 
@@ -94,6 +97,11 @@ fn is_cidr(text: &str) -> bool {
 
 /// Six, eight or twenty bytes in hexadecimal, joined by colons, hyphens, or by dots in pairs of bytes.
 fn is_mac(text: &str) -> bool {
+    /// Twenty bytes with the separators between them.
+    const MAX_BYTES: usize = 59;
+    if text.len() > MAX_BYTES {
+        return false;
+    }
     let (separator, width) = match text {
         _ if text.contains('.') => ('.', 4),
         _ if text.contains('-') => ('-', 2),
@@ -126,9 +134,11 @@ fn is_uuid(text: &str, version: Option<u8>, has_variant: bool) -> bool {
     rest.is_empty()
 }
 
-/// The digits of a number, without white space and hyphens.
+/// The digits of a number, without white space and hyphens; of more than any number has, the first ones.
 fn without_separators(text: &str) -> Vec<u8> {
-    text.chars().filter(|c| !c.is_whitespace() && *c != '-').map(|c| u8::try_from(c).unwrap_or(0)).collect()
+    const MAX_DIGITS: usize = 14;
+    let digits = text.chars().filter(|c| !c.is_whitespace() && *c != '-');
+    digits.map(|c| u8::try_from(c).unwrap_or(0)).take(MAX_DIGITS).collect()
 }
 
 fn is_isbn10(text: &str) -> bool {
@@ -153,7 +163,9 @@ fn is_isbn13(text: &str) -> bool {
 }
 
 fn is_credit_card(text: &str) -> bool {
-    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    /// One more than any number has.
+    const MAX_DIGITS: usize = 20;
+    let digits: String = text.chars().filter(char::is_ascii_digit).take(MAX_DIGITS).collect();
     let sum: u32 = digits
         .bytes()
         .rev()
@@ -184,6 +196,9 @@ fn is_base64(text: &str) -> bool {
 
 /// `2006-01-02`, a day that exists.
 fn is_date(text: &str) -> bool {
+    if text.len() != "2006-01-02".len() {
+        return false;
+    }
     let parts: Vec<_> = text.split('-').collect();
     let [year, month, day] = parts.as_slice() else { return false };
     let number = |part: &str, digits| {

@@ -1,6 +1,7 @@
 //! A CustomResourceDefinition as a manifest has it to a [`Crd`].
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -73,10 +74,13 @@ pub(super) fn node(value: &Value) -> SchemaNode {
     let flag = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or_default();
     let nodes = |key: &str| list(value, key).iter().map(node).collect();
     let types = if flag("x-kubernetes-int-or-string") { JsonTypes::IntOrString } else { types(value) };
-    SchemaNode {
+    let mut read = SchemaNode {
         types,
         nullable: flag("nullable"),
-        default: value.get("default").filter(|default| !default.is_null()).cloned(),
+        default: value
+            .get("default")
+            .filter(|default| !default.is_null())
+            .map(|value| value.to_string().into()),
         format: text(value, "/format").and_then(|name| format(types, name)),
         allowed: list(value, "enum").to_vec(),
         text: TextRules {
@@ -101,7 +105,37 @@ pub(super) fn node(value: &Value) -> SchemaNode {
         one_of: nodes("oneOf"),
         all_of: nodes("allOf"),
         not: value.get("not").filter(|not| not.is_object()).map(|not| Box::new(node(not))),
-    }
+        is_opaque: false,
+        tells_apart: false,
+    };
+    read.is_opaque = is_opaque(&read, value);
+    read.tells_apart = tells_apart(&read);
+    read
+}
+
+/// Whether any value of the right type will do, whatever is in it.
+fn is_opaque(node: &SchemaNode, value: &Value) -> bool {
+    /// The words that say nothing of what is in a value.
+    const OUTSIDE: [&str; 7] = [
+        "type",
+        "nullable",
+        "default",
+        "title",
+        "description",
+        "example",
+        "x-kubernetes-preserve-unknown-fields",
+    ];
+    let types = matches!(node.types, JsonTypes::Any | JsonTypes::Object | JsonTypes::List);
+    let words = value.as_object().into_iter().flatten();
+    let only_outside = words.into_iter().all(|(word, _)| OUTSIDE.contains(&word.as_str()));
+    node.object.preserves_unknown && types && only_outside
+}
+
+/// Whether the elements of a list must differ, here or below.
+fn tells_apart(node: &SchemaNode) -> bool {
+    let below = node.list.items.iter().chain(&node.object.additional).map(AsRef::as_ref);
+    node.list.list_type != ListType::Atomic
+        || below.chain(node.object.properties.values()).any(|node| node.tells_apart)
 }
 
 fn object_rules(value: &Value) -> ObjectRules {
@@ -112,12 +146,12 @@ fn object_rules(value: &Value) -> ObjectRules {
         Some(Value::Bool(true)) => Some(Box::default()),
         _ => None,
     };
+    let properties: BTreeMap<_, _> =
+        properties.into_iter().flatten().map(|(name, schema)| (name.clone(), node(schema))).collect();
+    let defaulted = properties.iter().filter(|(_, schema)| schema.default.is_some());
     ObjectRules {
-        properties: properties
-            .into_iter()
-            .flatten()
-            .map(|(name, schema)| (name.clone(), node(schema)))
-            .collect(),
+        defaulted: defaulted.map(|(name, _)| name.clone()).collect(),
+        properties,
         additional,
         required: texts(value, "required"),
         min: whole(value, "minProperties"),

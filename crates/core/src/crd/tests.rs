@@ -14,11 +14,25 @@ fn version_with(spec: &Value) -> Crd {
     read(&json!({"metadata": {"name": "things.x.dev"}, "spec": spec})).expect("a definition")
 }
 
+/// What the first version of a definition refuses in an object, and whether the stored one has it.
+fn found(crd: &Crd, object: &Value, old: Option<&Value>) -> Vec<(String, bool)> {
+    let version = crd.newest().expect("served");
+    let work = Work::default();
+    let (text, old) = (object.to_string(), old.map(Value::to_string));
+    let read = |text| document(text, Some(version), Status::Dropped, &work).expect("JSON");
+    let object = read(&text);
+    let old = old.as_deref().map(read);
+    let mut found = Breaches::new(&object, &work);
+    check(version, &object, old.as_ref(), &mut found);
+    assert_eq!(is_right(&object, Some(version), None), found.is_empty());
+    let mut told = Told::default();
+    let told = found.iter().filter(|breach| told.is_first(breach));
+    told.map(|breach| (found.violation(breach).message(), breach.stored)).collect()
+}
+
 fn messages(schema: &Value, spec: &Value) -> Vec<String> {
-    let crd = version_with(schema);
-    let mut object = json!({"spec": spec});
-    let found = violations(crd.newest().expect("served"), Status::Dropped, &mut object, None);
-    found.iter().map(Violation::message).collect()
+    let found = found(&version_with(schema), &json!({"spec": spec}), None);
+    found.into_iter().map(|(message, _)| message).collect()
 }
 
 /// Schema by schema: what it takes, what it refuses, and with which words.
@@ -320,21 +334,23 @@ fn judges_what_would_be_stored() {
         "replicas": {"type": "integer"},
     }});
     let crd = version_with(&schema);
-    let version = crd.newest().expect("served");
-    let mut object = json!({
+    let object = json!({
         "metadata": {"name": "x", "odd": 1}, "status": 5,
         "spec": {"mode": null, "kept": null, "any": {"x": [null]}, "gone": 1}, "gone": {},
     });
-    assert_eq!(violations(version, Status::Dropped, &mut object, None), []);
+    assert_eq!(found(&crd, &object, None), []);
+    let text = object.to_string();
+    let object = document(&text, crd.newest(), Status::Dropped, &Work::default()).expect("JSON");
     let stored = json!({
         "metadata": {"name": "x", "odd": 1},
         "spec": {"mode": "a", "kept": null, "any": {"x": [null]}},
     });
-    assert_eq!(object, stored);
-    let found =
-        violations(version, Status::Dropped, &mut json!({"spec": {"kept": "", "replicas": -1}}), None);
-    let messages: Vec<_> = found.iter().map(Violation::message).collect();
-    assert_eq!(messages, ["spec.replicas: Invalid value: -1: should be a non-negative integer"]);
+    assert_eq!(shown::shown(object.root()), stored.to_string());
+    let found = found(&crd, &json!({"spec": {"kept": "", "replicas": -1}}), None);
+    assert_eq!(
+        found,
+        [("spec.replicas: Invalid value: -1: should be a non-negative integer".to_owned(), false)]
+    );
 }
 
 #[test]
@@ -347,9 +363,8 @@ fn marks_what_is_stored_already() {
     }});
     let crd = version_with(&schema);
     let stored = |old: Value, new: Value| {
-        let (mut old, mut new) = (json!({"spec": old}), json!({"spec": new}));
-        let found = violations(crd.newest().expect("served"), Status::Dropped, &mut new, Some(&mut old));
-        found.iter().map(|violation| violation.stored).collect::<Vec<_>>()
+        let (old, new) = (json!({"spec": old}), json!({"spec": new}));
+        found(&crd, &new, Some(&old)).into_iter().map(|(_, stored)| stored).collect::<Vec<_>>()
     };
     assert_eq!(stored(json!({"a": "old"}), json!({"a": "old"})), [true]);
     assert_eq!(stored(json!({"a": "old"}), json!({"a": "new"})), [false]);
@@ -429,12 +444,18 @@ fn checks_metadata() {
             &["metadata.ownerReferences[0].uid: Invalid value: \"\": must not be empty"],
         ),
     ] {
-        let found = metadata_violations(&json!({"metadata": metadata}), new);
-        let messages: Vec<_> = found.iter().map(Violation::message).collect();
-        assert_eq!(messages, expected, "{metadata}");
+        assert_eq!(metadata_messages(&metadata, new), expected, "{metadata}");
     }
     let long = "x".repeat(256 << 10);
-    let found = metadata_violations(&json!({"metadata": {"annotations": {"a": long}}}), None);
-    let messages: Vec<_> = found.iter().map(Violation::message).collect();
+    let messages = metadata_messages(&json!({"annotations": {"a": long}}), None);
     assert_eq!(messages, ["metadata.annotations: Too long: may not be more than 262144 bytes"]);
+}
+
+fn metadata_messages(metadata: &Value, new: Option<NewObject<'_>>) -> Vec<String> {
+    let text = json!({"metadata": metadata}).to_string();
+    let work = Work::default();
+    let object = document(&text, None, Status::Dropped, &work).expect("JSON");
+    let mut found = Breaches::new(&object, &work);
+    check_metadata(&object, new, None, &mut found);
+    found.iter().map(|breach| found.violation(breach).message()).collect()
 }

@@ -9,7 +9,7 @@ use crate::model::tree::Tree;
 use crate::model::work::{Limit, MAX_WORDED, OverLimit, Stop, Work};
 
 /// How many findings are told about one object. Nobody reads more, and each costs bytes in every answer.
-const MAX_FINDINGS_TOLD: usize = 50;
+pub(super) const MAX_FINDINGS_TOLD: usize = 50;
 
 /// The decision about a resource that ended before its time; `None` if it did not. What the stored object `old`
 /// has too much of as well only warns, so that it can still be mended, labelled and deleted.

@@ -3,148 +3,152 @@
 //! A family's own rules speak first: where one of them denies, the schema adds nothing. Those that only repeat
 //! the bundled definition give way to a definition among the inputs.
 
-use std::collections::BTreeSet;
-use std::iter::successors;
-
-use serde_json::Value;
-
-use crate::crd::{self, NewObject, Status};
+use crate::crd::{self, Breaches, Document, NewObject, Status, Told};
+use crate::decide::contradicted::drop_contradicted;
+use crate::decide::limits::MAX_FINDINGS_TOLD;
+use crate::decide::spoken::Spoken;
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::unknown_field_message;
 use crate::family::suggest::{self, nearest};
-use crate::model::cel::NotInCel;
-use crate::model::crd::{Crd, Crds, SchemaNode};
-use crate::model::family::Family;
+use crate::model::crd::{Crd, CrdVersion, Crds};
+use crate::model::decision::Untold;
+use crate::model::family::{Family, Subject};
 use crate::model::finding::{Cause, Finding, Severity, quoted};
-use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::pointer::{Pointer, list_index};
+use crate::model::kind::NAMESPACE;
+use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::violation::{BrokenRule, Violation};
+use crate::model::work::Work;
 
-/// What an apiserver would say, in addition to `own`, the findings of the family before any of them is
-/// ratcheted. Of these the ones go that contradict a definition among the inputs.
-pub(super) fn findings(
-    family: &'static Family,
-    kind: &'static Kind,
-    request: &Request<'_>,
-    crds: &Crds,
-    own: &mut Vec<Finding>,
-) -> Vec<Finding> {
-    let checked = matches!(request.operation, Operation::Create | Operation::Update);
-    if !checked || family.misnamed.contains(&kind) {
-        return Vec::new();
-    }
-    let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
-    let Some(mut object) = request.object.and_then(parse) else { return Vec::new() };
-    let mut old = request.old_object.filter(|_| request.operation == Operation::Update).and_then(parse);
-    let mut violations = metadata(kind, request, &object, old.as_ref());
-    let mut findings = misspelt(family, &object);
-    if let Some(crd) = crds.get(family, kind.group, kind.kind) {
-        findings.extend(version_unknown(&crd, &request.version));
-        if let Some(version) = crd.served(&request.version).or_else(|| crd.newest()) {
-            let judged = family.stand_in.with_status.contains(&kind);
-            let status = if judged { Status::Judged } else { Status::Dropped };
-            let found = crd::violations(version, status, &mut object, old.as_mut());
-            if crds.is_given(kind.group, kind.kind) {
-                drop_contradicted(family, &version.schema, &found, own);
-            }
-            violations.extend(tolerated_aside(family, kind, request, crds, found));
-        }
-    }
-    let spoken = Spoken::of(own);
-    let mut told = BTreeSet::new();
-    violations.retain(|violation| !spoken.covers(violation) && told.insert(violation.pointer.clone()));
-    findings.extend(violations.iter().map(|violation| finding(family, violation)));
-    findings
+/// How many unknown fields of metadata are compared with known ones.
+const MAX_UNKNOWN_FIELDS: usize = 64;
+
+/// What stands in for an apiserver that has not seen the object.
+pub(super) struct StandIn<'s> {
+    pub(super) request: &'s Request<'s>,
+    pub(super) crds: &'s Crds,
+    /// What is done about the object.
+    pub(super) work: &'s Work<'s>,
+    /// What is done about the stored one.
+    pub(super) old_work: &'s Work<'s>,
 }
 
-/// What is wrong with the metadata; what was wrong before is marked.
-fn metadata(kind: &Kind, request: &Request<'_>, object: &Value, old: Option<&Value>) -> Vec<Violation> {
+/// What an apiserver would say, in addition to `own`, the findings of the family before any of them is
+/// ratcheted: what may be told of it, and how much more there is. Of `own` the findings go that contradict a
+/// definition among the inputs.
+pub(super) fn findings(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    stand_in: &StandIn<'_>,
+    own: &mut Vec<Finding>,
+) -> (Vec<Finding>, Untold) {
+    let (kind, request) = (subject.kind, stand_in.request);
+    let checked = matches!(request.operation, Operation::Create | Operation::Update);
+    if !checked || family.misnamed.contains(&kind) {
+        return Default::default();
+    }
+    let crd = stand_in.crds.get(family, kind.group, kind.kind);
+    let is_given = stand_in.crds.is_given(kind.group, kind.kind);
+    let version = crd.as_deref().and_then(|crd| crd.served(&request.version).or_else(|| crd.newest()));
+    let version = version.filter(|_| is_given || !family.stand_in.unreleased.contains(&kind));
+    let judged = family.stand_in.with_status.contains(&kind);
+    let status = if judged { Status::Judged } else { Status::Dropped };
+    let read = |text, work| crd::document(text, version, status, work);
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let Some(object) = request.object.and_then(|text| read(text, stand_in.work)) else {
+        if stand_in.work.has_ended() {
+            // Whether there is too much in the stored object too is asked later.
+            let _counted = old.and_then(|text| read(text, stand_in.old_work));
+        }
+        return Default::default();
+    };
+    let mut findings = misspelt(family, &object);
+    findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
+    let given = version.filter(|_| is_given);
     let new = (request.operation == Operation::Create).then_some(NewObject {
         name: &request.name,
         namespaced: kind.namespaced,
         name_is_label: *kind == NAMESPACE,
     });
-    let mut found = crd::metadata_violations(object, new);
-    if !found.is_empty()
-        && let Some(old) = old
-    {
-        let stored: BTreeSet<_> =
-            crd::metadata_violations(old, None).iter().map(Violation::message).collect();
-        for violation in &mut found {
-            violation.stored = stored.contains(&violation.message());
-        }
+    if crd::is_right(&object, version, new) {
+        drop_contradicted(family, given, &Breaches::new(&object, stand_in.work), own);
+        return (findings, Untold::default());
     }
-    found
+    let old = old.and_then(|text| read(text, stand_in.old_work));
+    let mut found = Breaches::new(&object, stand_in.work);
+    crd::check_metadata(&object, new, old.as_ref().map(|old| (old, stand_in.old_work)), &mut found);
+    let of_metadata = found.len();
+    if let Some(version) = version {
+        crd::check(version, &object, old.as_ref(), &mut found);
+    }
+    if stand_in.work.has_ended() {
+        if let Some(old) = &old {
+            count_stored(old, version, stand_in.old_work);
+        }
+        return Default::default();
+    }
+    drop_contradicted(family, given, &found, own);
+    let untold = tell(family, subject, &found, of_metadata, own, &mut findings);
+    (findings, untold)
+}
+
+/// Counts what is wrong with the stored object.
+fn count_stored<'d>(old: &'d Document<'d>, version: Option<&'d CrdVersion>, work: &'d Work<'d>) {
+    let mut found = Breaches::new(old, work);
+    crd::check_metadata(old, None, None, &mut found);
+    if let Some(version) = version {
+        crd::check(version, old, None, &mut found);
+    }
 }
 
 /// The fields of metadata that are likely misspelt: without them an object lands in another namespace, or
 /// is selected by nothing.
-fn misspelt(family: &Family, object: &Value) -> Vec<Finding> {
+fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
     let Some(code) = family.stand_in.unknown_field else { return Vec::new() };
-    let fields = object.get("metadata").and_then(Value::as_object);
-    let finding = |field: &String| {
+    let finding = |field: &str| {
         let meant = nearest(field, MEANT)?;
         let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
         let pointer = Pointer::new("/metadata").key(field);
         Some(Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key())
     };
-    fields.into_iter().flatten().filter_map(|(field, _)| finding(field)).collect()
+    crd::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
 
-/// Drops what the family says only because the bundled definition does, where the one that counts says
-/// something else.
-fn drop_contradicted(family: &Family, schema: &SchemaNode, found: &[Violation], own: &mut Vec<Finding>) {
-    let broken: BTreeSet<&Pointer> = found.iter().map(|violation| &violation.pointer).collect();
-    let is_broken =
-        |pointer: &Pointer| successors(Some(pointer.clone()), Pointer::parent).any(|at| broken.contains(&at));
-    own.retain(|finding| {
-        if family.stand_in.unknown_field == Some(finding.code) {
-            return !declares(schema, &finding.pointer);
-        }
-        !repeats_schema(family, finding) || is_broken(&finding.pointer)
-    });
-}
-
-/// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
-/// definition says the same.
-fn repeats_schema(family: &Family, finding: &Finding) -> bool {
-    finding.severity == Severity::Deny
-        && matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
-        && family.not_in_cel.contains(&(finding.code, NotInCel::Schema))
-}
-
-/// Whether a schema declares a field.
-fn declares(schema: &SchemaNode, field: &Pointer) -> bool {
-    let mut here = schema;
-    for token in field.tokens() {
-        let items = here.list.items.as_deref().filter(|_| list_index(&token).is_some());
-        match items.or_else(|| here.object.field(&token)) {
-            Some(below) => here = below,
-            None => return false,
-        }
-    }
-    true
-}
-
-/// The violations that the family does not let pass on purpose.
-fn tolerated_aside(
+/// Adds what is not said yet and not let pass on purpose; returns how much more there is.
+fn tell(
     family: &'static Family,
-    kind: &'static Kind,
-    request: &Request<'_>,
-    crds: &Crds,
-    violations: Vec<Violation>,
-) -> Vec<Violation> {
+    subject: &Subject<'_>,
+    found: &Breaches<'_>,
+    of_metadata: usize,
+    own: &[Finding],
+    findings: &mut Vec<Finding>,
+) -> Untold {
     let stand_in = &family.stand_in;
-    let unreleased = stand_in.unreleased.contains(&kind) && !crds.is_given(kind.group, kind.kind);
-    if violations.is_empty() || unreleased {
-        return Vec::new();
+    let spoken = Spoken::of(own);
+    let mut told = Told::default();
+    let (mut denials, mut warnings) = (0, 0);
+    let mut pointer = String::new();
+    for (index, breach) in found.iter().enumerate() {
+        let of_schema = index >= of_metadata;
+        if of_schema || !spoken.is_empty() {
+            let broken = found.describe(breach, &mut pointer);
+            let is_tolerated = || (stand_in.tolerates)(subject.kind, subject.object, broken);
+            if of_schema && is_tolerated() || spoken.covers(broken, breach.stored) {
+                continue;
+            }
+        }
+        if !told.is_first(breach) {
+            continue;
+        }
+        let count = if breach.stored { &mut warnings } else { &mut denials };
+        *count += 1;
+        if *count <= MAX_FINDINGS_TOLD {
+            findings.push(finding(family, &found.violation(breach)));
+        }
     }
-    // The object as it was written, with what the schema does not know.
-    let written = request.object.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let tolerated = |violation: &Violation| (stand_in.tolerates)(kind, &written, violation);
-    violations.into_iter().filter(|violation| !tolerated(violation)).collect()
+    let untold = |count: usize| count.saturating_sub(MAX_FINDINGS_TOLD);
+    Untold { denials: untold(denials), warnings: untold(warnings) }
 }
 
 fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
@@ -189,50 +193,6 @@ fn help(violation: &Violation) -> Option<String> {
     }
 }
 
-/// The places about which a family speaks by itself.
-struct Spoken<'f> {
-    /// Every place of a finding.
-    all: BTreeSet<&'f str>,
-    /// Those of denials, and of advice about the same kind of fault.
-    faults: BTreeSet<&'f str>,
-    /// Those of denials for a missing value.
-    missing: BTreeSet<&'f str>,
-}
-
-impl<'f> Spoken<'f> {
-    fn of(own: &'f [Finding]) -> Self {
-        let places = |is_wanted: fn(&Finding) -> bool| {
-            own.iter().filter(|finding| is_wanted(finding)).map(|finding| finding.pointer.as_str()).collect()
-        };
-        Self {
-            all: places(|_| true),
-            faults: places(|finding| {
-                let of_schema = [Cause::Required, Cause::NotSupported, Cause::TypeInvalid];
-                finding.severity == Severity::Deny || of_schema.contains(&finding.code.cause)
-            }),
-            missing: places(|finding| {
-                finding.severity == Severity::Deny && finding.code.cause == Cause::Required
-            }),
-        }
-    }
-
-    /// Whether the family speaks about the place of a violation; about a missing value also if it names a field
-    /// in it, or what should hold it.
-    fn covers(&self, violation: &Violation) -> bool {
-        let here = violation.pointer.as_str();
-        if self.faults.contains(here) || violation.stored && self.all.contains(here) {
-            return true;
-        }
-        if !matches!(violation.rule, BrokenRule::Required(_)) {
-            return false;
-        }
-        let below = format!("{here}/");
-        let names_field =
-            self.missing.range(below.as_str()..).next().is_some_and(|found| found.starts_with(&below));
-        names_field || violation.pointer.parent().is_some_and(|parent| self.missing.contains(parent.as_str()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,8 +204,8 @@ mod tests {
 
     const TASK: &str = r#"{"metadata":{"name":"A_b"},"spec":{"type":"aii"}}"#;
 
-    fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
-        let request = Request {
+    fn request(object: &str) -> Request<'_> {
+        Request {
             operation: Operation::Create,
             group: "core.orka.ai".into(),
             version: "v1alpha1".into(),
@@ -253,11 +213,14 @@ mod tests {
             subresource: "".into(),
             namespace: "team-a".into(),
             name: "A_b".into(),
-            object: Some(TASK),
+            object: Some(object),
             old_object: None,
             cancelled: None,
-        };
-        decide(&request, snapshot).findings.iter().map(|finding| finding.code.name).collect()
+        }
+    }
+
+    fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
+        decide(&request(TASK), snapshot).findings.iter().map(|finding| finding.code.name).collect()
     }
 
     #[test]
@@ -273,6 +236,16 @@ mod tests {
         ] {
             assert_eq!(cause(rule), expected);
         }
+    }
+
+    #[test]
+    fn counts_what_it_does_not_tell() {
+        let finalizers = vec!["1"; 300].join(",");
+        let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}}}}"#);
+        let decision = decide(&request(&object), &state::empty(Settings::default()));
+        assert_eq!(decision.findings.len(), MAX_FINDINGS_TOLD);
+        let wrong = decision.findings.iter().filter(|finding| finding.message.contains("finalizers")).count();
+        assert_eq!(wrong + decision.untold.denials, 300);
     }
 
     #[test]

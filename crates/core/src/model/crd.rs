@@ -95,8 +95,8 @@ pub struct SchemaNode {
     pub types: JsonTypes,
     /// Whether `null` is a value, rather than the same as nothing.
     pub nullable: bool,
-    /// What an absent value becomes.
-    pub default: Option<Value>,
+    /// What an absent value becomes, in JSON.
+    pub default: Option<Box<str>>,
     /// The form of a text or number.
     pub format: Option<Format>,
     /// The values that are allowed; empty for all of them.
@@ -117,6 +117,10 @@ pub struct SchemaNode {
     pub all_of: Vec<Self>,
     /// This must not hold.
     pub not: Option<Box<Self>>,
+    /// Whether any value of the right type will do, whatever is in it.
+    pub is_opaque: bool,
+    /// Whether the elements of a list must differ, here or below.
+    pub tells_apart: bool,
 }
 
 /// The JSON types that a value may have.
@@ -260,6 +264,8 @@ pub enum ListType {
 pub struct ObjectRules {
     /// The fields by name.
     pub properties: BTreeMap<String, SchemaNode>,
+    /// The names of those that have a default.
+    pub defaulted: Vec<String>,
     /// The form of every other field; without it other fields are dropped.
     pub additional: Option<Box<SchemaNode>>,
     /// The fields that must be there.

@@ -45,6 +45,14 @@ pub struct Untold {
     pub warnings: usize,
 }
 
+impl Untold {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { denials: self.denials + other.denials, warnings: self.warnings + other.warnings }
+    }
+}
+
 /// A family that decided about an object, and how much of the patch is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FamilyShare {

@@ -21,7 +21,7 @@ use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::violation::Violation;
+use crate::model::violation::{Broken, Violation};
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 pub struct Family {
@@ -116,7 +116,7 @@ pub struct SchemaStandIn {
     /// The message about a violation.
     pub message: fn(&Violation) -> String,
     /// Whether the family lets an object of this kind, as it was written, pass with a violation on purpose.
-    pub tolerates: fn(&Kind, &Value, &Violation) -> bool,
+    pub tolerates: fn(&Kind, &Tree, Broken<'_>) -> bool,
 }
 
 /// An API server of a platform's own. The apiserver of the cluster passes on requests for the kinds that it

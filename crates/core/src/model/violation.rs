@@ -69,6 +69,29 @@ pub enum BrokenRule {
     },
 }
 
+/// What of a violation is known before it has texts.
+#[derive(Debug, Clone, Copy)]
+pub struct Broken<'p> {
+    /// The pointer to the value, or to the place where one is missing.
+    pub pointer: &'p str,
+    /// Which rule it is.
+    pub kind: BrokenKind,
+}
+
+/// The rules that families tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokenKind {
+    /// A value of the wrong JSON type.
+    Type {
+        /// The type of the value.
+        got: &'static str,
+    },
+    /// A value that must be there.
+    Required,
+    /// Any other rule.
+    Other,
+}
+
 /// The apiserver's message about a value of the wrong JSON type.
 #[must_use]
 pub fn type_message(field: &str, expected: &str, got: &str) -> String {

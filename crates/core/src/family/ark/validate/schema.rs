@@ -1,15 +1,13 @@
 //! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: how memgate says the same for
 //! files, and which fields are likely misspelled.
 
-use serde_json::Value;
-
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::Kind;
 use crate::model::pointer::Pointer;
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
-use crate::model::violation::{BrokenRule, Violation};
+use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
 
 use super::super::api::QUERY;
 use super::super::codes::UNKNOWN_FIELD;
@@ -33,11 +31,13 @@ pub fn schema_message(violation: &Violation) -> String {
 /// Whether a violation is none of memgate's business: of a Query only the fields about memory are checked, and
 /// the rules about ports have better messages.
 #[must_use]
-pub fn tolerates(kind: &Kind, _written: &Value, violation: &Violation) -> bool {
-    let here = &violation.pointer;
-    let is_checked = || QUERY_FIELDS.iter().any(|field| Pointer::new(*field).holds(here));
-    let is_port = here.as_str().ends_with("/serviceRef/port");
-    *kind == QUERY && !is_checked() || is_port && matches!(violation.rule, BrokenRule::Type { .. })
+pub fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
+    let holds = |field: &&str| {
+        broken.pointer.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_checked = || QUERY_FIELDS.iter().any(holds);
+    let is_port = || broken.pointer.ends_with("/serviceRef/port");
+    *kind == QUERY && !is_checked() || matches!(broken.kind, BrokenKind::Type { .. }) && is_port()
 }
 
 /// Likely misspellings.

@@ -1,50 +1,48 @@
 //! What the CRDs refuse and memgate takes: forms of the platform's own documentation, and old names. Rules of
 //! other modules warn about them.
 
-use std::borrow::Cow;
-
-use serde_json::Value;
-
 use crate::model::kind::Kind;
-use crate::model::pointer::Pointer;
-use crate::model::violation::{BrokenRule, Violation};
+use crate::model::tree::Tree;
+use crate::model::violation::{Broken, BrokenKind};
 
 use super::super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD};
 
 /// Whether an object of this kind, as it was written, passes although it breaks the schema.
 #[must_use]
-pub fn tolerates(kind: &Kind, written: &Value, violation: &Violation) -> bool {
-    let tokens: Vec<_> = violation.pointer.tokens().collect();
-    let path: Vec<_> = tokens.iter().map(Cow::as_ref).collect();
-    let missing = matches!(violation.rule, BrokenRule::Required(_));
+pub fn tolerates(kind: &Kind, written: &Tree, broken: Broken<'_>) -> bool {
+    let missing = broken.kind == BrokenKind::Required;
     if *kind == AGENT || *kind == AGENT_OLD {
-        let model = ["spec", "agents", "default", "model"];
-        return missing && !path.is_empty() && model.starts_with(&path);
+        let model = ["/spec", "/spec/agents", "/spec/agents/default", "/spec/agents/default/model"];
+        return missing && model.contains(&broken.pointer);
     }
     if *kind == AGENT_RUN {
-        let old_name = || written.pointer("/spec/instanceRef").is_some_and(Value::is_string);
-        return missing && path == ["spec", "agentRef"] && old_name();
+        let old_name = || written.at(&["spec", "instanceRef"]).and_then(Tree::text).is_some();
+        return missing && broken.pointer == "/spec/agentRef" && old_name();
     }
-    if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD {
+    let is_object = broken.kind == BrokenKind::Type { got: "object" };
+    if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD || !missing && !is_object {
         return false;
     }
+    let path: Vec<_> = broken.pointer.split('/').skip(1).collect();
     match path.as_slice() {
         ["spec"]
         | ["spec", "agentConfigs" | "personas"]
         | ["spec", "agentConfigs" | "personas", _, "systemPrompt"] => missing,
-        ["spec", "agentConfigs" | "personas", _, "skills", _] => {
-            matches!(violation.rule, BrokenRule::Type { got: "object", .. })
-        }
-        ["spec", "sharedMemory", .., "agentConfig" | "persona"] => {
-            missing && violation.pointer.parent().is_some_and(|rule| has_config(written, &rule))
+        ["spec", "agentConfigs" | "personas", _, "skills", _] => is_object,
+        ["spec", "sharedMemory", rule @ .., "agentConfig" | "persona"] => {
+            missing && has_config(written, rule)
         }
         _ => false,
     }
 }
 
-/// Whether a rule names its config, under the old name or the new one.
-fn has_config(written: &Value, rule: &Pointer) -> bool {
-    let rule = written.pointer(rule.as_str());
-    let text = |name| rule.and_then(|rule| rule.get(name)).is_some_and(Value::is_string);
+/// Whether a rule of the shared memory names its config, under the old name or the new one.
+fn has_config<'t>(written: &'t Tree, rule: &[&str]) -> bool {
+    let below = |tree: &'t Tree, token: &&str| match token.parse::<usize>() {
+        Ok(index) => tree.elements().get(index),
+        Err(_) => tree.get(token),
+    };
+    let rule = written.at(&["spec", "sharedMemory"]).and_then(|shared| rule.iter().try_fold(shared, below));
+    let text = |name| rule.and_then(|rule| rule.get(name)).and_then(Tree::text).is_some();
     text("agentConfig") || text("persona")
 }

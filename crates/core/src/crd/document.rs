@@ -1,0 +1,175 @@
+//! An object as it would be stored, in one flat list of small items, whatever nests in it. Texts stay where they
+//! were sent.
+//!
+//! ```text
+//! {"a": [1, "x"]}      Map  Key a  List  Unsigned 1  Text x
+//! ```
+
+use std::collections::BTreeSet;
+
+use crate::crd::cursor::Cursor;
+
+/// How many keys are compared with each other one by one.
+const MAX_COMPARED_KEYS: usize = 8;
+
+/// An object, or what of it a schema knows.
+#[derive(Debug)]
+pub struct Document<'d> {
+    /// The text that was read.
+    text: &'d str,
+    /// What does not stand in the text as it is: strings with escapes, and defaults.
+    aside: String,
+    items: Vec<Item>,
+}
+
+/// A value, its beginning or a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Item {
+    Null,
+    /// A `null` that stands for nothing: its field is not there.
+    Absent,
+    Boolean(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(Span),
+    /// A value into which no schema looks, as it was written.
+    Raw(Span),
+    /// The key of the value behind it.
+    Key(Span),
+    /// The same, where a later field of this name counts.
+    Replaced(Span),
+    List(Extent),
+    /// The fields follow, each with its key in front.
+    Map(Extent),
+}
+
+/// A place in the text, or behind its end in what stands aside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    start: u32,
+    length: u32,
+}
+
+/// What a list or object holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extent {
+    /// How many elements, or fields that are there.
+    pub(super) count: u32,
+    /// The item behind the last one of it.
+    pub(super) end: u32,
+}
+
+impl<'d> Document<'d> {
+    /// Nothing read yet; `None` if the text is too long to count its bytes.
+    pub(super) fn new(text: &'d str) -> Option<Self> {
+        // What stands aside is counted from the end of the text on.
+        i32::try_from(text.len()).ok()?;
+        Some(Self { text, aside: String::new(), items: Vec::new() })
+    }
+
+    /// The whole object.
+    pub(super) fn root(&self) -> Cursor<'_> {
+        Cursor::root(self)
+    }
+
+    /// How many items there are.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Adds an item.
+    pub(super) fn push(&mut self, item: Item) {
+        if self.items.len() == self.items.capacity() {
+            // Doubling would take twice the memory of a large object for a moment.
+            self.items.reserve_exact(64.max(self.items.len() / 4));
+        }
+        self.items.push(item);
+    }
+
+    /// The item at a place.
+    pub(super) fn item(&self, at: usize) -> Item {
+        self.items.get(at).copied().unwrap_or(Item::Null)
+    }
+
+    /// Puts another item in the place of one.
+    pub(super) fn set(&mut self, at: usize, item: Item) {
+        if let Some(place) = self.items.get_mut(at) {
+            *place = item;
+        }
+    }
+
+    /// Takes away everything from an item on.
+    pub(super) fn truncate(&mut self, at: usize) {
+        self.items.truncate(at);
+    }
+
+    /// Where a string stands; one from elsewhere is copied.
+    pub(super) fn span(&mut self, text: &str) -> Span {
+        let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let start = text.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
+        if start <= self.text.len() && text.len() <= self.text.len() - start {
+            return Span { start: short(start), length: short(text.len()) };
+        }
+        let start = self.text.len() + self.aside.len();
+        self.aside.push_str(text);
+        Span { start: short(start), length: short(text.len()) }
+    }
+
+    /// The string that stands there.
+    pub(super) fn string(&self, span: Span) -> &str {
+        let (start, length) = (span.start as usize, span.length as usize);
+        let found = match start.checked_sub(self.text.len()).filter(|_| length > 0) {
+            Some(start) => self.aside.get(start..start + length),
+            None => self.text.get(start..start + length),
+        };
+        found.unwrap_or_default()
+    }
+
+    /// The item behind a value and all that it holds.
+    pub(super) fn behind(&self, at: usize) -> usize {
+        match self.item(at) {
+            Item::List(extent) | Item::Map(extent) => extent.end as usize,
+            _ => at + 1,
+        }
+    }
+}
+
+/// Marks each key that a later one repeats: the last of them counts. How many fields are not there, for that
+/// or because they are `null`.
+pub(super) fn replace_repeated(document: &mut Document<'_>, start: usize, count: usize) -> usize {
+    if count > MAX_COMPARED_KEYS {
+        let keys: Vec<_> = keys_from(document, start + 1).collect();
+        let mut seen = BTreeSet::new();
+        let mut repeated = keys;
+        repeated.reverse();
+        repeated.retain(|(_, span)| !seen.insert(document.string(*span)));
+        for (at, span) in repeated {
+            document.set(at, Item::Replaced(span));
+        }
+    } else {
+        let mut next = start + 1;
+        loop {
+            let Some((at, span)) = keys_from(document, next).next() else { break };
+            next = document.behind(at + 1);
+            let key = document.string(span);
+            let is_repeated = keys_from(document, next).any(|(_, later)| document.string(later) == key);
+            if is_repeated {
+                document.set(at, Item::Replaced(span));
+            }
+        }
+    }
+    count - document.root().moved(start).fields().count()
+}
+
+/// The keys of an object whose reading has just ended, from one of them on.
+fn keys_from(document: &Document<'_>, mut next: usize) -> impl Iterator<Item = (usize, Span)> {
+    std::iter::from_fn(move || match document.item(next) {
+        Item::Key(span) if next < document.len() => {
+            let at = next;
+            next = document.behind(at + 1);
+            Some((at, span))
+        }
+        _ => None,
+    })
+}

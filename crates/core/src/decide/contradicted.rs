@@ -1,0 +1,69 @@
+//! What a family says of the bundled definition of a kind, where another one counts.
+
+use std::collections::BTreeSet;
+use std::iter::successors;
+
+use crate::crd::Breaches;
+use crate::model::cel::NotInCel;
+use crate::model::crd::{CrdVersion, SchemaNode};
+use crate::model::family::Family;
+use crate::model::finding::{Cause, Finding, Severity};
+use crate::model::pointer::{Pointer, list_index};
+
+/// Drops what the family says only because the bundled definition does, where the one that counts,
+/// `given`, says something else.
+pub(super) fn drop_contradicted(
+    family: &Family,
+    given: Option<&CrdVersion>,
+    found: &Breaches<'_>,
+    own: &mut Vec<Finding>,
+) {
+    let Some(version) = given else { return };
+    let repeats = |finding: &Finding| repeats_schema(family, finding);
+    let mut asked: BTreeSet<&str> = BTreeSet::new();
+    for finding in own.iter().filter(|finding| repeats(finding)) {
+        // Where one level is known, those above it are too.
+        let _known = up(&finding.pointer).find(|place| !asked.insert(place));
+    }
+    let mut broken: BTreeSet<String> = BTreeSet::new();
+    let mut pointer = String::new();
+    for breach in found.iter().filter(|_| !asked.is_empty()) {
+        found.describe(breach, &mut pointer);
+        if asked.contains(pointer.as_str()) && !broken.contains(&pointer) {
+            broken.insert(pointer.clone());
+        }
+    }
+    drop(asked);
+    own.retain(|finding| {
+        if family.stand_in.unknown_field == Some(finding.code) {
+            return !declares(&version.schema, &finding.pointer);
+        }
+        !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place))
+    });
+}
+
+/// A place and those that hold it, up to the whole object.
+fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
+    successors(Some(pointer.as_str()), |place| place.rsplit_once('/').map(|(parent, _)| parent))
+}
+
+/// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
+/// definition says the same.
+fn repeats_schema(family: &Family, finding: &Finding) -> bool {
+    finding.severity == Severity::Deny
+        && matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
+        && family.not_in_cel.contains(&(finding.code, NotInCel::Schema))
+}
+
+/// Whether a schema declares a field.
+fn declares(schema: &SchemaNode, field: &Pointer) -> bool {
+    let mut here = schema;
+    for token in field.tokens() {
+        let items = here.list.items.as_deref().filter(|_| list_index(&token).is_some());
+        match items.or_else(|| here.object.field(&token)) {
+            Some(below) => here = below,
+            None => return false,
+        }
+    }
+    true
+}
