@@ -180,7 +180,8 @@ fn find<'s>(
     });
     let (schema, of_schema) = schema.unwrap_or_default();
     // Where there was too much to find everything, the stored object is asked whether it is so of it too.
-    let asks_stored = limits::denies(&findings) || state.work().has_ended();
+    let compares = !family.ratchets_by_itself && limits::denies(&findings);
+    let asks_stored = compares || state.work().has_ended();
     if let Some(old) = subject.old.filter(|_| asks_stored) {
         let stored = stored.get_or_insert_with(|| {
             let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };

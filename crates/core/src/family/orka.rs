@@ -40,6 +40,7 @@ pub static FAMILY: Family = Family {
     honours_required: false,
     fails_open: true,
     validates_changes_only: true,
+    ratchets_by_itself: false,
 
     codes: &codes::ALL,
     inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,

@@ -36,6 +36,7 @@ pub static FAMILY: Family = Family {
     honours_required: true,
     fails_open: false,
     validates_changes_only: false,
+    ratchets_by_itself: false,
 
     codes: &codes::ALL,
     inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,

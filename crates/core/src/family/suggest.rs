@@ -11,11 +11,13 @@ pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -
     if wrong.is_empty() || wrong.len() > MAX_WORD_BYTES {
         return None;
     }
-    let max_distance = if wrong.chars().count() < 6 { 1 } else { 2 };
-    let normalized = normalize(wrong);
+    let length = wrong.chars().count();
+    let max_distance = if length < 6 { 1 } else { 2 };
+    // Most names are far from every candidate, and their lengths alone tell.
     let distance = |candidate: &str| {
-        let plain = strsim::osa_distance(wrong, candidate);
-        if normalize(candidate) == normalized { plain.min(1) } else { plain }
+        let far = candidate.chars().count().abs_diff(length) > max_distance;
+        let plain = if far { usize::MAX } else { strsim::osa_distance(wrong, candidate) };
+        if plain > 1 && normalized(candidate).eq(normalized(wrong)) { 1 } else { plain }
     };
     candidates
         .into_iter()
@@ -37,8 +39,8 @@ pub fn help<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> O
     nearest(wrong, candidates).map(|candidate| format!("did you mean \"{candidate}\"?"))
 }
 
-fn normalize(word: &str) -> String {
-    word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+fn normalized(word: &str) -> impl Iterator<Item = char> + '_ {
+    word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase)
 }
 
 #[cfg(test)]

@@ -53,6 +53,9 @@ pub struct Family {
     /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True
     /// where controllers write to running objects all the time.
     pub validates_changes_only: bool,
+    /// Whether `validate` itself turns the denials that an update does not cause into warnings. Where it does
+    /// not, they are compared with those of the stored object.
+    pub ratchets_by_itself: bool,
 
     /// The finding codes.
     pub codes: &'static [&'static Code],

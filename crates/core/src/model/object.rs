@@ -3,7 +3,7 @@
 //! A lookup answers found, absent or **unknown**: outside a cluster a kind of which there is no manifest can
 //! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::de::Deserializer;
@@ -25,6 +25,8 @@ pub struct Object {
     pub tree: Tree,
     /// What [`Object::defect`] found when it was called first; it never changes.
     defect: OnceLock<Option<String>>,
+    /// What [`Object::has_data_key`] looks keys up in.
+    data_keys: OnceLock<HashSet<String>>,
 }
 
 impl Object {
@@ -43,6 +45,7 @@ impl Object {
             namespace_given,
             tree,
             defect: OnceLock::new(),
+            data_keys: OnceLock::new(),
         }))
     }
 
@@ -56,6 +59,17 @@ impl Object {
     /// memory, and neither it nor its rules change in between.
     pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<String>) -> Option<&str> {
         self.defect.get_or_init(|| find(&self.tree)).as_deref()
+    }
+
+    /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
+    /// very many of them, and another one can refer to as many.
+    #[must_use]
+    pub fn has_data_key(&self, key: &str) -> bool {
+        let index = || {
+            let maps = ["data", "stringData"].into_iter().filter_map(|field| self.tree.get(field));
+            maps.flat_map(Tree::keys).map(str::to_owned).collect()
+        };
+        self.data_keys.get_or_init(index).contains(key)
     }
 
     /// The uid, if the kind's schema keeps it.
@@ -183,7 +197,7 @@ impl KindState {
             Coverage::Complete => true,
             Coverage::PerNamespace => self.namespaces.contains_key(namespace),
             Coverage::Watched | Coverage::Unknown => {
-                self.absent.iter().any(|(ns, n)| ns == namespace && n == name)
+                !self.absent.is_empty() && self.absent.contains(&(namespace.to_owned(), name.to_owned()))
             }
         };
         if absent { Lookup::Absent } else { Lookup::Unknown }

@@ -8,7 +8,11 @@ use crate::model::object::{Coverage, DEFAULT_NAMESPACE, Kinds, Lookup, Object, R
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::work::Work;
 
-/// How one decision reads the snapshot. Keeps a list of what was asked for and is not known.
+/// How many objects that are not known are listed. More are never looked up for one decision.
+const MAX_UNKNOWN: usize = 1_000;
+
+/// How one decision reads the snapshot. Keeps a list of what was asked for and is not known, as
+/// far as that is looked up.
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
@@ -169,7 +173,9 @@ impl<'s> StateReader<'s> {
     }
 
     fn note_unknown(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
-        let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-        self.unknown.insert(reference);
+        if self.unknown.len() < MAX_UNKNOWN {
+            let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+            self.unknown.insert(reference);
+        }
     }
 }

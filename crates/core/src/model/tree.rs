@@ -164,6 +164,16 @@ impl Tree {
         matches!(self, Self::Texts(entries, _) if entries.iter().any(|(k, _)| k == key))
     }
 
+    /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without those of values that are not
+    /// strings.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let entries = match self {
+            Self::Texts(entries, _) => entries.as_slice(),
+            _ => &[],
+        };
+        entries.iter().map(|(key, _)| key.as_str())
+    }
+
     /// The names of fields that the schema does not have (the first few), in document order.
     pub fn unknown_fields(&self) -> impl Iterator<Item = &str> {
         let names = match self {

@@ -75,10 +75,10 @@ impl<'u> Address<'u> {
             Some(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local(),
             None => {
                 let name = self.name().to_ascii_lowercase();
-                let labels: Vec<&str> = name.split('.').collect();
-                labels.len() == 1
-                    || labels.iter().skip(1).any(|label| *label == "svc")
-                    || labels.last().is_some_and(|last| matches!(*last, "local" | "internal"))
+                let labels = || name.split('.');
+                !name.contains('.')
+                    || labels().skip(1).any(|label| label == "svc")
+                    || labels().next_back().is_some_and(|last| matches!(last, "local" | "internal"))
             }
         }
     }

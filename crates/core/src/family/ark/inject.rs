@@ -7,6 +7,7 @@ mod find;
 mod recognise;
 mod want;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::family::inject::env::{ExistingEnv, Variable};
@@ -17,12 +18,13 @@ use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::object::Lookup;
-use crate::model::pod::Pod;
+use crate::model::pod::{Container, Pod};
+use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
+use crate::model::work::{Limit, Work};
 
-use self::find::Found;
+use self::find::{Found, HeaderVariable};
 use self::recognise::MemoryName;
 use super::api::{CONTAINERS_ANNOTATION, DEFAULT, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
@@ -33,6 +35,9 @@ use super::codes::{
 
 /// The label with the name of a pod's application.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
+
+/// What a patch may hold; see [`Limit::Patch`].
+const MAX_PATCH_BYTES: usize = 1 << 20;
 
 /// What to add to the pod; `None` if it did not opt in.
 #[must_use]
@@ -49,14 +54,16 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     }
     let mut injection = Injection::nothing(Reason::Complete);
     let timeout = timeout(pod, &mut injection);
-    let containers = containers(pod, &mut injection);
+    let work = state.work();
+    let containers = containers(pod, &mut injection, work);
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
-    let variables = variables(&found, &memory, timeout, &mut injection, state);
-    if !injection.unmet.is_empty() {
+    let target = Target { pod, containers: &containers };
+    let variables = variables(&found, &memory, (timeout, target), &mut injection, state);
+    if !injection.unmet.is_empty() || work.has_ended() {
         return Some(injection);
     }
-    Some(merge_variables(pod, &containers, &found, &variables, injection.warnings, state.work()))
+    Some(merge_variables(target, &found, &variables, injection.warnings, work))
 }
 
 /// The pod's controller, since the platform has no object for a pod.
@@ -84,22 +91,21 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
 }
 
 /// The indexes of the containers that get the memory: the named ones, or all.
-fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
+fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Work<'_>) -> Vec<usize> {
     let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
-    let has_name = |index: &usize, name: &str| {
-        pod.containers().get(*index).and_then(|container| container.name.as_deref()) == Some(name)
-    };
-    let all = 0..pod.containers().len();
+    let containers = pod.containers().iter().map(|container| container.name.as_deref());
     if named.is_empty() {
-        return all.collect();
+        return (0..containers.len()).collect();
     }
+    let known: HashSet<&str> = containers.clone().flatten().collect();
+    let at = annotation_pointer(CONTAINERS_ANNOTATION);
     let unknown: Vec<Finding> = named
         .iter()
-        .filter(|name| !all.clone().any(|index| has_name(&index, name)))
+        .filter(|name| !known.contains(*name))
         .map(|name| {
-            let message =
-                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name));
-            Finding::warn(&POD_CONTAINER_UNKNOWN, annotation_pointer(CONTAINERS_ANNOTATION), message)
+            Finding::warn_within(work, &POD_CONTAINER_UNKNOWN, at.clone(), |_| {
+                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name))
+            })
         })
         .collect();
     if unknown.len() == named.len() {
@@ -108,7 +114,9 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
     } else {
         injection.warnings.extend(unknown);
     }
-    all.filter(|index| named.iter().any(|name| has_name(index, name))).collect()
+    let named: HashSet<&str> = named.into_iter().collect();
+    let chosen = containers.enumerate().filter(|(_, name)| name.is_some_and(|name| named.contains(name)));
+    chosen.map(|(index, _)| index).collect()
 }
 
 /// The Memory that the annotation names.
@@ -168,10 +176,11 @@ fn missing(name: &str, home: &str) -> String {
 fn variables(
     found: &Found<'_>,
     memory: &Arc<str>,
-    timeout: Option<u16>,
+    (timeout, target): (Option<u16>, Target<'_>),
     injection: &mut Injection,
     state: &mut StateReader<'_>,
 ) -> Vec<Variable<'static>> {
+    let work = state.work();
     let Some(address) = found.address(state) else {
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
@@ -183,35 +192,75 @@ fn variables(
     };
     let (headers, skipped) = found.headers();
     if injection.unmet.is_empty() {
+        let at = annotation_pointer(MEMORY_ANNOTATION);
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
-            let message = format!("header {} {}", skipped.name, skipped.reason);
-            Finding::warn(&POD_HEADER_SKIPPED, annotation_pointer(MEMORY_ANNOTATION), message)
+            let message = |_: &Pointer| format!("header {} {}", skipped.name, skipped.reason);
+            Finding::warn_within(work, &POD_HEADER_SKIPPED, at.clone(), message)
         }));
+        if target.least_patch_bytes(&headers) > MAX_PATCH_BYTES {
+            work.over_limit(Pointer::root, Limit::Patch);
+            return Vec::new();
+        }
     }
     want::variables(found, memory, address, timeout, headers)
 }
 
+/// The containers of a pod that get the memory.
+#[derive(Clone, Copy)]
+struct Target<'p> {
+    pod: &'p Pod<'p>,
+    containers: &'p [usize],
+}
+
+impl<'p> Target<'p> {
+    fn containers(self) -> impl Iterator<Item = (usize, &'p Container<'p>)> {
+        self.containers.iter().filter_map(move |index| Some((*index, self.pod.containers().get(*index)?)))
+    }
+
+    /// How many bytes a patch with the variables of these headers has at least; somewhat more than
+    /// [`MAX_PATCH_BYTES`] stands for all that is larger. Each variable is made for each container, so this is
+    /// found out before they are.
+    fn least_patch_bytes(self, headers: &[HeaderVariable<'_>]) -> usize {
+        // An entry, and the name once more in the annotation.
+        let least_bytes = |name: &str| r#"{"name":"","value":""},"",""#.len() + 2 * name.len();
+        let at_most: usize = headers.iter().map(|header| least_bytes(&header.variable)).sum();
+        let at_most = at_most.saturating_mul(self.containers.len());
+        if at_most <= MAX_PATCH_BYTES {
+            return at_most;
+        }
+        let mut bytes = 0;
+        for (_, container) in self.containers() {
+            let existing = ExistingEnv::read(container, &[want::PREFIX]);
+            let missing = headers.iter().filter(|header| existing.get(&header.variable).is_none());
+            bytes += missing.map(|header| least_bytes(&header.variable)).sum::<usize>();
+            if bytes > MAX_PATCH_BYTES {
+                break;
+            }
+        }
+        bytes
+    }
+}
+
 /// Merges the same variables into each of these containers.
 fn merge_variables(
-    pod: &Pod<'_>,
-    containers: &[usize],
+    target: Target<'_>,
     found: &Found<'_>,
     variables: &[Variable<'static>],
     warnings: Vec<Finding>,
     work: &Work<'_>,
 ) -> Injection {
-    let container = |index: &usize| {
-        let container = pod.containers().get(*index)?;
+    let container = |(index, container)| {
         let existing = ExistingEnv::read(container, &[want::PREFIX]);
-        Some(WantedInContainer::variables(*index, container, existing, variables))
+        WantedInContainer::variables(index, container, existing, variables)
     };
-    let containers = containers.iter().filter_map(container).collect();
+    let containers = target.containers().map(container).collect();
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     let wanted = Wanted { memory, containers, warnings, ..Wanted::default() };
     merge(wanted, work, |conflict: &Conflict<'_>| {
-        let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
-        let message = format!("container {container} already sets {variable}; left as is");
-        Finding::warn(&POD_ENV_EXISTS, conflict.entry.clone(), message)
+        Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), |_| {
+            let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
+            format!("container {container} already sets {variable}; left as is")
+        })
     })
 }

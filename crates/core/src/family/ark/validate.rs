@@ -20,6 +20,7 @@ use crate::model::object::is_deleting;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 
 pub use self::schema::{schema_message, tolerates};
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
@@ -34,19 +35,25 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     let mut findings = Vec::new();
     if *subject.kind == MEMORY {
         findings.extend(address::findings(subject, state));
-        findings.extend(header::findings(subject, state));
+        header::findings(subject, state, &mut findings);
     } else if *subject.kind == QUERY {
         findings.extend(query::findings(subject, state));
     } else if *subject.kind == ARK_CONFIG {
-        findings.extend(config::findings(subject.object));
+        findings.extend(config::findings(subject.object, state.work()));
     }
-    findings.extend(schema::misspellings(subject.kind, subject.object));
+    schema::misspellings(subject.kind, subject.object, state.work(), &mut findings);
     ratchet::apply(subject, findings)
 }
 
 /// A denial whose message starts with its field: a denial is often read without the object.
-fn denial(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
-    let field = pointer.field();
-    let text = if message.starts_with(&field) { message.to_owned() } else { format!("{field}: {message}") };
-    Finding::deny(code, pointer, text)
+fn denial(
+    work: &Work<'_>,
+    code: &'static Code,
+    pointer: Pointer,
+    message: impl FnOnce() -> String,
+) -> Finding {
+    Finding::deny_within(work, code, pointer, |at| {
+        let (field, message) = (at.field(), message());
+        if message.starts_with(&field) { message } else { format!("{field}: {message}") }
+    })
 }

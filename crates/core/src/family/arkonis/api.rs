@@ -11,6 +11,7 @@
 //! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
 
 use crate::model::kind::Kind;
+use crate::model::pointer::Pointer;
 use crate::model::schema::{Field, METADATA, METADATA_WITH_UID, Schema};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
@@ -411,18 +412,28 @@ pub fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t str> {
     memory_ref(dialect, agent).map(|reference| reference.get("name").and_then(Tree::text).unwrap_or_default())
 }
 
-/// The settings that an agent names, with the pointer to each name, in order. The last
-/// existing settings win.
-#[must_use]
-pub fn settings_names<'t>(dialect: &Dialect, agent: &'t Tree) -> Vec<(String, &'t str)> {
+/// The settings that an agent names, in order, each with its index if it stands in a list. The last existing
+/// settings win.
+pub fn settings_names<'t>(
+    dialect: &Dialect,
+    agent: &'t Tree,
+) -> impl DoubleEndedIterator<Item = (Option<usize>, &'t str)> + use<'t> {
     let named = |tree: &'t Tree| tree.get("name").and_then(Tree::text).filter(|name| !name.is_empty());
-    if dialect.successor {
-        let settings = agent.at(&["spec", "settings"]).map(Tree::elements).unwrap_or_default();
-        let numbered = settings.iter().enumerate();
-        return numbered.filter_map(|(i, s)| Some((format!("/spec/settings/{i}/name"), named(s)?))).collect();
+    let spec = agent.get("spec");
+    let of_list = spec.filter(|_| dialect.successor).and_then(|spec| spec.get("settings"));
+    let of_field = spec.filter(|_| !dialect.successor).and_then(|spec| spec.get("configRef"));
+    let list = of_list.map(Tree::elements).unwrap_or_default().iter().enumerate();
+    let list = list.filter_map(move |(index, settings)| Some((Some(index), named(settings)?)));
+    list.chain(of_field.and_then(named).map(|name| (None, name)))
+}
+
+/// The pointer to the name of settings, given what [`settings_names`] says of them.
+#[must_use]
+pub fn settings_pointer(index: Option<usize>) -> Pointer {
+    match index {
+        Some(index) => Pointer::new("/spec/settings").index(index).key("name"),
+        None => Pointer::new("/spec/configRef/name"),
     }
-    let config = agent.at(&["spec", "configRef"]);
-    config.and_then(named).map(|name| ("/spec/configRef/name".to_owned(), name)).into_iter().collect()
 }
 
 /// `spec.memoryBackend` of settings; the CRD's schema makes an absent one `in-context`.

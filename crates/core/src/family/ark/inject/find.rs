@@ -4,7 +4,7 @@
 //! gets the address only: otherwise everyone who can create pods could read the headers of all namespaces.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
 use crate::model::object::{Lookup, Object, Reference};
@@ -39,8 +39,24 @@ const CREDENTIAL: &str = "holds a literal credential and is not copied into the 
 pub(super) struct HeaderVariable<'s> {
     pub(super) name: &'s str,
     pub(super) variable: String,
-    pub(super) source: EnvSource,
+    pub(super) source: HeaderSource<'s>,
     pub(super) index: usize,
+}
+
+/// Where the value of a header comes from, as it stands in the Memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HeaderSource<'s> {
+    Literal(&'s str),
+    Secret(KeyName<'s>),
+    ConfigMap(KeyName<'s>),
+}
+
+/// A key of a Secret or `ConfigMap`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyName<'s> {
+    name: &'s str,
+    key: &'s str,
+    optional: Option<bool>,
 }
 
 /// A header that cannot be injected.
@@ -125,10 +141,11 @@ impl<'s> Found<'s> {
                 Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
             }
         }
-        let last: BTreeMap<String, usize> =
-            usable.iter().map(|header| (header.variable.clone(), header.index)).collect();
+        let last: HashMap<&str, usize> =
+            usable.iter().map(|header| (header.variable.as_str(), header.index)).collect();
+        let is_last: HashSet<usize> = last.into_values().collect();
         let (last, earlier): (Vec<_>, Vec<_>) =
-            usable.into_iter().partition(|header| last.get(&header.variable) == Some(&header.index));
+            usable.into_iter().partition(|header| is_last.contains(&header.index));
         let to_skipped = |header: HeaderVariable<'s>| SkippedHeader {
             name: header.name,
             reason: SAME_VARIABLE,
@@ -139,19 +156,19 @@ impl<'s> Found<'s> {
         (last, skipped)
     }
 
-    fn header_value(&self, name: &str, header: &'s Tree) -> Result<EnvSource, &'static str> {
+    fn header_value(&self, name: &str, header: &'s Tree) -> Result<HeaderSource<'s>, &'static str> {
         if self.cross_namespace {
             return Err(OTHER_NAMESPACE);
         }
         match ValueOrSource::read_header(header.get("value").ok_or(NO_VALUE)?).effective() {
             EffectiveValue::Literal(literal) => match literal.text() {
                 Some(_) if is_credential_header(name) => Err(CREDENTIAL),
-                Some(text) => Ok(EnvSource::Value(escape_references(text))),
+                Some(text) => Ok(HeaderSource::Literal(text)),
                 None => Err(NO_VALUE),
             },
             EffectiveValue::Source(source) => match source.field {
-                "secretKeyRef" => secret(&source).ok_or(NO_VALUE),
-                "configMapKeyRef" => config_map(&source).ok_or(NO_VALUE),
+                "secretKeyRef" => KeyName::read(&source).map(HeaderSource::Secret).ok_or(NO_VALUE),
+                "configMapKeyRef" => KeyName::read(&source).map(HeaderSource::ConfigMap).ok_or(NO_VALUE),
                 _ => Err(QUERY_PARAMETER),
             },
             EffectiveValue::Nothing => Err(NO_VALUE),
@@ -161,28 +178,45 @@ impl<'s> Found<'s> {
 
 /// The name of the variable for a header.
 fn header_variable_name(header: &str) -> String {
+    const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
     let to_variable_char = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("ARK_MEMORY_HEADER_{}", header.chars().map(to_variable_char).collect::<String>())
+    let mut name = String::with_capacity(HEADER_PREFIX.len() + header.len());
+    name.push_str(HEADER_PREFIX);
+    name.extend(header.chars().map(to_variable_char));
+    name
 }
 
 fn secret(source: &ValueSource<'_>) -> Option<EnvSource> {
-    Some(EnvSource::ValueFrom(ValueFrom { secret_key_ref: key_ref(source)? }))
+    Some(HeaderSource::Secret(KeyName::read(source)?).to_env())
 }
 
 fn config_map(source: &ValueSource<'_>) -> Option<EnvSource> {
-    Some(EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key_ref(source)? }))
+    Some(HeaderSource::ConfigMap(KeyName::read(source)?).to_env())
 }
 
-fn key_ref(source: &ValueSource<'_>) -> Option<KeyRef> {
-    let optional = match source.tree.get("optional") {
-        Some(Tree::Boolean(optional)) => Some(*optional),
-        _ => None,
-    };
-    Some(KeyRef {
-        name: source.text("name")?.to_owned(),
-        key: Cow::Owned(source.text("key")?.to_owned()),
-        optional,
-    })
+impl HeaderSource<'_> {
+    /// The same as a variable has it.
+    pub(super) fn to_env(self) -> EnvSource {
+        match self {
+            Self::Literal(text) => EnvSource::Value(escape_references(text)),
+            Self::Secret(key) => EnvSource::ValueFrom(ValueFrom { secret_key_ref: key.to_ref() }),
+            Self::ConfigMap(key) => EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key.to_ref() }),
+        }
+    }
+}
+
+impl<'s> KeyName<'s> {
+    fn read(source: &ValueSource<'s>) -> Option<Self> {
+        let optional = match source.tree.get("optional") {
+            Some(Tree::Boolean(optional)) => Some(*optional),
+            _ => None,
+        };
+        Some(Self { name: source.text("name")?, key: source.text("key")?, optional })
+    }
+
+    fn to_ref(self) -> KeyRef {
+        KeyRef { name: self.name.to_owned(), key: Cow::Owned(self.key.to_owned()), optional: self.optional }
+    }
 }
 
 /// The number of the port of a Service that a reference means.

@@ -1,5 +1,7 @@
 //! Reads the annotations of a pod. Blanks around values are ignored.
 
+use std::collections::HashSet;
+
 use crate::model::name::is_dns_subdomain;
 
 /// The longest timeout, in seconds.
@@ -42,13 +44,9 @@ pub(super) fn seconds(text: &str) -> Option<u16> {
 
 /// The items of a comma-separated list, without duplicates and empty items.
 pub(super) fn names(text: &str) -> Vec<&str> {
-    let mut names = Vec::new();
-    for name in text.split(',').map(trim_blanks) {
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let mut seen = HashSet::new();
+    let names = text.split(',').map(trim_blanks);
+    names.filter(|name| !name.is_empty() && seen.insert(*name)).collect()
 }
 
 fn trim_blanks(text: &str) -> &str {

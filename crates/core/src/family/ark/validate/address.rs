@@ -3,9 +3,10 @@
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::object::Lookup;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 use super::super::address::Address;
 use super::super::api::SERVICE;
@@ -26,12 +27,14 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if spec.is_some_and(|spec| !spec.is_object()) {
         return Vec::new();
     }
-    let Some(address) = spec.and_then(|spec| spec.get("address")) else { return vec![required()] };
+    let Some(address) = spec.and_then(|spec| spec.get("address")) else {
+        return vec![required(state.work())];
+    };
     if !address.is_object() {
         return Vec::new();
     }
     let value = ValueOrSource::read_address(address);
-    let mut findings: Vec<Finding> = exactly_one(&value).into_iter().collect();
+    let mut findings: Vec<Finding> = exactly_one(&value, state.work()).into_iter().collect();
     match value.effective() {
         EffectiveValue::Literal(literal) => {
             if let Some(text) = literal.text() {
@@ -46,15 +49,15 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn required() -> Finding {
-    let message = "address must specify either value or valueFrom";
-    denial(&MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
+fn required(work: &Work<'_>) -> Finding {
+    let message = || "address must specify either value or valueFrom".to_owned();
+    denial(work, &MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
 }
 
 /// Checks that the address has exactly one value.
-fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
+fn exactly_one(value: &ValueOrSource<'_>, work: &Work<'_>) -> Option<Finding> {
     let Some(value_from) = value.value_from else {
-        return value.literal.is_none().then(required);
+        return value.literal.is_none().then(|| required(work));
     };
     if let Some(literal) = value.literal {
         let message = "address cannot specify both value and valueFrom; ARK uses value";
@@ -64,7 +67,10 @@ fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
     let pointer = Pointer::new(VALUE_FROM);
     match value.sources.as_slice() {
         _ if !value_from.is_object() => None,
-        [] => Some(denial(&MEMORY_ADDRESS_SOURCE, pointer, "valueFrom must specify exactly one source")),
+        [] => {
+            let message = || "valueFrom must specify exactly one source".to_owned();
+            Some(denial(work, &MEMORY_ADDRESS_SOURCE, pointer, message))
+        }
         [_] => None,
         [first, ..] => {
             let message = format!("valueFrom must specify exactly one source; ARK uses {}", first.field);
@@ -78,15 +84,18 @@ fn effective_source(
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
-    let pointer = Pointer::new(VALUE_FROM).key(source.field);
-    let location = ReferenceLocation { pointer: &pointer, prefix: "", namespace: subject.namespace };
-    let mut findings = reference::findings(source, location, state);
+    let (spec, mut findings) = (Path::Key(&Path::Root, "spec"), Vec::new());
+    let address = Path::Key(&spec, "address");
+    let value_from = Path::Key(&address, "valueFrom");
+    let path = Path::Key(&value_from, source.field);
+    let location = ReferenceLocation { path, header: None, namespace: subject.namespace };
+    reference::findings(source, location, state, &mut findings);
     match source.field {
         "configMapKeyRef" => findings.extend(reference::config_map_value(source, location, state)),
         "serviceRef" => findings.extend(service::findings(source, location, state)),
         "queryParameterRef" => {
             let message = "queryParameterRef never resolves for a Memory address";
-            findings.push(Finding::warn(&MEMORY_ADDRESS_QUERY_PARAMETER, pointer, message));
+            findings.push(Finding::warn(&MEMORY_ADDRESS_QUERY_PARAMETER, path.pointer(), message));
         }
         _ => {}
     }
@@ -97,7 +106,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     let pointer = Pointer::new(VALUE);
     let Some(address) = Address::parse(text) else {
         let message = "address value must be an absolute http or https URL";
-        return vec![denial(&MEMORY_ADDRESS_URL, pointer, message)];
+        return vec![denial(state.work(), &MEMORY_ADDRESS_URL, pointer, || message.to_owned())];
     };
     let advice = [
         (address.rest.contains(' '), &MEMORY_ADDRESS_BLANK, "address value contains a blank"),

@@ -1,12 +1,14 @@
 //! Validates the headers of a Memory. Findings never show the value of a header.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::model::family::Subject;
-use crate::model::finding::Finding;
-use crate::model::pointer::Pointer;
+use crate::model::finding::{Code, Finding};
+use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 use super::super::api::is_credential_header;
 use super::super::codes::{
@@ -29,111 +31,140 @@ struct CheckedHeader<'t> {
     /// The name; empty if it is absent or not a string.
     name: &'t str,
     tree: &'t Tree,
-    pointer: &'t Pointer,
-    /// The start of messages.
-    prefix: &'t str,
+    path: Path<'t>,
+    index: usize,
+    work: &'t Work<'t>,
 }
 
-pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
-    let mut findings = Vec::new();
-    let mut names = BTreeSet::new();
-    for (index, tree) in headers.iter().enumerate().filter(|(_, tree)| tree.is_object()) {
-        let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
-        let (pointer, prefix) = (Pointer::new("/spec/headers").index(index), format!("headers[{index}]: "));
-        let header = CheckedHeader { name, tree, pointer: &pointer, prefix: &prefix };
-        findings.extend(self::name(header));
-        let lower_case = name.to_ascii_lowercase();
-        if !names.insert(lower_case) && !name.is_empty() {
-            let message = format!("duplicate header name: {}", without_quotes(name));
-            findings.push(Finding::warn(&HEADER_DUPLICATE, pointer.key("name"), message));
-        }
-        findings.extend(value(header, subject.namespace, state));
+impl CheckedHeader<'_> {
+    /// A message that begins with the header.
+    fn message(&self, text: &str) -> String {
+        format!("headers[{}]: {text}", self.index)
     }
-    findings
+
+    fn deny(&self, code: &'static Code, pointer: Pointer, text: &str) -> Finding {
+        denial(self.work, code, pointer, || self.message(text))
+    }
+
+    fn name_pointer(&self) -> Pointer {
+        Path::Key(&self.path, "name").pointer()
+    }
+
+    fn value_pointer(&self) -> Pointer {
+        Path::Key(&self.path, "value").pointer()
+    }
+
+    fn required(&self) -> Finding {
+        self.deny(&HEADER_VALUE_REQUIRED, self.value_pointer(), "must specify either value or valueFrom")
+    }
 }
 
-fn name(header: CheckedHeader<'_>) -> Option<Finding> {
-    let (name, prefix) = (header.name, header.prefix);
-    let pointer = header.pointer.key("name");
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findings: &mut Vec<Finding>) {
+    let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+    let (spec, work) = (Path::Key(&Path::Root, "spec"), state.work());
+    let list = Path::Key(&spec, "headers");
+    let mut names = HashSet::new();
+    for (index, tree) in headers.iter().enumerate().filter(|(_, tree)| tree.is_object()) {
+        if work.has_ended() {
+            break;
+        }
+        let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
+        let header = CheckedHeader { name, tree, path: Path::Index(&list, index), index, work };
+        findings.extend(self::name(&header));
+        if !name.is_empty() && !names.insert(lower_case(name)) {
+            let message = |_: &Pointer| format!("duplicate header name: {}", without_quotes(name));
+            findings.push(Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message));
+        }
+        value(&header, subject.namespace, state, findings);
+    }
+}
+
+fn lower_case(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        name.to_ascii_lowercase().into()
+    } else {
+        name.into()
+    }
+}
+
+fn name(header: &CheckedHeader<'_>) -> Option<Finding> {
+    let name = header.name;
     if header.tree.get("name").is_some_and(|name| name.text().is_none()) {
         return None;
     }
     if name.is_empty() {
-        return Some(denial(&HEADER_NAME, pointer, &format!("{prefix}name is required")));
+        return Some(header.deny(&HEADER_NAME, header.name_pointer(), "name is required"));
     }
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || HEADER_NAME_MARKS.as_bytes().contains(&byte))
     {
-        return Some(denial(&HEADER_NAME, pointer, &format!("{prefix}invalid header name")));
+        return Some(header.deny(&HEADER_NAME, header.name_pointer(), "invalid header name"));
     }
-    let message = format!("{prefix}{name} is ignored by the client");
     let set_by_client = CLIENT_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
-    set_by_client.then(|| Finding::warn(&HEADER_IGNORED, pointer, message))
+    let message = |_: &Pointer| header.message(&format!("{name} is ignored by the client"));
+    set_by_client.then(|| Finding::warn_within(header.work, &HEADER_IGNORED, header.name_pointer(), message))
 }
 
-fn value(header: CheckedHeader<'_>, namespace: &str, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let pointer = header.pointer.key("value");
-    let Some(value) = header.tree.get("value") else { return vec![required(header, pointer)] };
+fn value(
+    header: &CheckedHeader<'_>,
+    namespace: &str,
+    state: &mut StateReader<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(value) = header.tree.get("value") else { return findings.push(header.required()) };
     if !value.is_object() {
-        return Vec::new();
+        return;
     }
     let choice = ValueOrSource::read_header(value);
-    let mut findings: Vec<Finding> = exactly_one(header, &choice).into_iter().collect();
+    findings.extend(exactly_one(header, &choice));
     match choice.effective() {
-        EffectiveValue::Literal(literal) => findings.extend(self::literal(header, literal)),
+        EffectiveValue::Literal(literal) => self::literal(header, literal, findings),
         EffectiveValue::Source(source) => {
-            let pointer = pointer.key("valueFrom").key(source.field);
-            let location = ReferenceLocation { pointer: &pointer, prefix: header.prefix, namespace };
-            findings.extend(reference::findings(&source, location, state));
+            let path = Path::Key(&header.path, "value");
+            let path = Path::Key(&path, "valueFrom");
+            let path = Path::Key(&path, source.field);
+            let location = ReferenceLocation { path, header: Some(header.index), namespace };
+            reference::findings(&source, location, state, findings);
         }
         EffectiveValue::Nothing => {}
     }
-    findings
-}
-
-fn required(header: CheckedHeader<'_>, pointer: Pointer) -> Finding {
-    let message = format!("{}must specify either value or valueFrom", header.prefix);
-    denial(&HEADER_VALUE_REQUIRED, pointer, &message)
 }
 
 /// Checks that the header has exactly one value.
-fn exactly_one(header: CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option<Finding> {
-    let pointer = header.pointer.key("value");
+fn exactly_one(header: &CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option<Finding> {
     let Some(value_from) = choice.value_from else {
-        return choice.literal.is_none().then(|| required(header, pointer));
+        return choice.literal.is_none().then(|| header.required());
     };
-    let prefix = header.prefix;
     if let Some(literal) = choice.literal {
         literal.text()?;
         let used =
             if let EffectiveValue::Source(source) = choice.effective() { source.field } else { "value" };
-        let message = format!("{prefix}cannot specify both value and valueFrom; ARK uses {used}");
-        return Some(Finding::warn(&HEADER_VALUE_EXCLUSIVE, pointer, message));
+        let message = |_: &Pointer| {
+            header.message(&format!("cannot specify both value and valueFrom; ARK uses {used}"))
+        };
+        let pointer = header.value_pointer();
+        return Some(Finding::warn_within(header.work, &HEADER_VALUE_EXCLUSIVE, pointer, message));
     }
-    let pointer = pointer.key("valueFrom");
-    let message = format!("{prefix}valueFrom must specify exactly one source");
+    let pointer = || Path::Key(&Path::Key(&header.path, "value"), "valueFrom").pointer();
+    let message = "valueFrom must specify exactly one source";
     match choice.sources.as_slice() {
         _ if !value_from.is_object() => None,
-        [] => Some(denial(&HEADER_SOURCE, pointer, &message)),
+        [] => Some(header.deny(&HEADER_SOURCE, pointer(), message)),
         [_] => None,
         [first, ..] => {
-            let message = format!("{message}; ARK uses {}", first.field);
-            Some(Finding::warn(&HEADER_SOURCES, pointer, message))
+            let message = |_: &Pointer| header.message(&format!("{message}; ARK uses {}", first.field));
+            Some(Finding::warn_within(header.work, &HEADER_SOURCES, pointer(), message))
         }
     }
 }
 
-fn literal(header: CheckedHeader<'_>, literal: &Tree) -> Vec<Finding> {
-    let pointer = header.pointer.key("value").key("value");
-    let mut findings = Vec::new();
-    let Some(text) = literal.text() else { return findings };
+fn literal(header: &CheckedHeader<'_>, literal: &Tree, findings: &mut Vec<Finding>) {
+    let pointer = || Path::Key(&Path::Key(&header.path, "value"), "value").pointer();
+    let Some(text) = literal.text() else { return };
     if text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
-        let message = format!("{}invalid header value", header.prefix);
-        findings.push(denial(&HEADER_VALUE_CHARS, pointer.clone(), &message));
+        findings.push(header.deny(&HEADER_VALUE_CHARS, pointer(), "invalid header value"));
     }
     if is_credential_header(header.name) {
-        let message = format!("{}literal credential; use secretKeyRef", header.prefix);
-        findings.push(Finding::warn(&HEADER_INLINE_SECRET, pointer, message));
+        let message = |_: &Pointer| header.message("literal credential; use secretKeyRef");
+        findings.push(Finding::warn_within(header.work, &HEADER_INLINE_SECRET, pointer(), message));
     }
-    findings
 }

@@ -1,10 +1,11 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::kind::SECRET;
+use crate::model::kind::{Kind, SECRET};
 use crate::model::object::Lookup;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 
 use super::super::address::Address;
 use super::super::api::CONFIG_MAP;
@@ -18,16 +19,30 @@ use super::denial;
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReferenceLocation<'p> {
-    pub(super) pointer: &'p Pointer,
-    /// The start of a denial.
-    pub(super) prefix: &'p str,
+    pub(super) path: Path<'p>,
+    /// The index of the header, which denials name; `None` in an address.
+    pub(super) header: Option<usize>,
     /// The namespace of the Memory.
     pub(super) namespace: &'p str,
 }
 
 impl ReferenceLocation<'_> {
-    fn deny_field(&self, code: &'static Code, field: &str, message: &str) -> Finding {
-        denial(code, self.pointer.key(field), &format!("{}{message}", self.prefix))
+    /// The pointer to a field of the reference.
+    pub(super) fn field(&self, name: &'static str) -> Pointer {
+        Path::Key(&self.path, name).pointer()
+    }
+
+    fn deny_field(
+        &self,
+        work: &Work<'_>,
+        code: &'static Code,
+        field: &'static str,
+        message: impl FnOnce() -> String,
+    ) -> Finding {
+        denial(work, code, self.field(field), || match self.header {
+            Some(index) => format!("headers[{index}]: {}", message()),
+            None => message(),
+        })
     }
 }
 
@@ -36,8 +51,9 @@ pub(super) fn findings(
     source: &ValueSource<'_>,
     location: ReferenceLocation<'_>,
     state: &mut StateReader<'_>,
-) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    findings: &mut Vec<Finding>,
+) {
+    let work = state.work();
     if source.lacks("name") {
         let message = match source.field {
             "secretKeyRef" => "secret name is required",
@@ -45,75 +61,67 @@ pub(super) fn findings(
             "serviceRef" => "service name is required",
             _ => "queryParameterRef.name cannot be empty",
         };
-        findings.push(location.deny_field(&MEMORY_REF_NAME, "name", message));
+        findings.push(location.deny_field(work, &MEMORY_REF_NAME, "name", || message.to_owned()));
     }
     let has_key = matches!(source.field, "secretKeyRef" | "configMapKeyRef");
     if has_key && source.lacks("key") {
-        let message = format!("{}.key is required", source.field);
-        findings.push(location.deny_field(&MEMORY_REF_KEY, "key", &message));
+        let message = || format!("{}.key is required", source.field);
+        findings.push(location.deny_field(work, &MEMORY_REF_KEY, "key", message));
     }
-    match source.field {
-        "secretKeyRef" => findings.extend(secret(source, location, state)),
-        "configMapKeyRef" => findings.extend(config_map(source, location, state)),
-        _ => {}
-    }
-    findings
+    findings.extend(match source.field {
+        "secretKeyRef" => missing(source, &SECRET_CODES, location, state),
+        "configMapKeyRef" => missing(source, &CONFIG_MAP_CODES, location, state),
+        _ => None,
+    });
 }
 
-fn secret(
+/// How a reference to an object of one kind is reported.
+struct KeyRefCodes {
+    kind: &'static Kind,
+    /// The kind as messages name it.
+    title: &'static str,
+    missing: &'static Code,
+    key_missing: &'static Code,
+}
+
+static SECRET_CODES: KeyRefCodes = KeyRefCodes {
+    kind: &SECRET,
+    title: "secret",
+    missing: &MEMORY_SECRET_MISSING,
+    key_missing: &MEMORY_SECRET_KEY_MISSING,
+};
+
+static CONFIG_MAP_CODES: KeyRefCodes = KeyRefCodes {
+    kind: &CONFIG_MAP,
+    title: "configMap",
+    missing: &MEMORY_CONFIGMAP_MISSING,
+    key_missing: &MEMORY_CONFIGMAP_KEY_MISSING,
+};
+
+/// Checks that the object exists and has the key.
+fn missing(
     source: &ValueSource<'_>,
+    codes: &KeyRefCodes,
     location: ReferenceLocation<'_>,
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
+    let (work, title) = (state.work(), codes.title);
     let name = source.text("name")?;
-    match state.get_if_known(&SECRET, location.namespace, name) {
+    match state.get_if_known(codes.kind, location.namespace, name) {
         Lookup::Unknown => None,
-        Lookup::Absent => Some(missing(&MEMORY_SECRET_MISSING, "secret", name, location)),
-        Lookup::Found(secret) => {
-            let key = source.text("key")?;
-            let has_key = |field| secret.tree.get(field).is_some_and(|keys| keys.has_key(key));
-            let found = has_key("data") || has_key("stringData");
-            (!found).then(|| key_missing(&MEMORY_SECRET_KEY_MISSING, "secret", (name, key), location))
+        Lookup::Absent => Some(Finding::warn_within(work, codes.missing, location.path.pointer(), |_| {
+            let (name, namespace) = (without_quotes(name), without_quotes(location.namespace));
+            format!("{title} '{name}' does not exist in namespace '{namespace}'")
+        })),
+        Lookup::Found(object) => {
+            let key = source.text("key").filter(|key| !object.has_data_key(key))?;
+            Some(Finding::warn_within(work, codes.key_missing, location.field("key"), |_| {
+                let (name, key) = (without_quotes(name), without_quotes(key));
+                let namespace = without_quotes(location.namespace);
+                format!("key '{key}' not found in {title} '{name}' in namespace '{namespace}'")
+            }))
         }
     }
-}
-
-fn config_map(
-    source: &ValueSource<'_>,
-    location: ReferenceLocation<'_>,
-    state: &mut StateReader<'_>,
-) -> Option<Finding> {
-    let name = source.text("name")?;
-    match state.get_if_known(&CONFIG_MAP, location.namespace, name) {
-        Lookup::Unknown => None,
-        Lookup::Absent => Some(missing(&MEMORY_CONFIGMAP_MISSING, "configMap", name, location)),
-        Lookup::Found(map) => {
-            let key = source.text("key")?;
-            let found = map.tree.get("data").is_some_and(|data| data.has_key(key));
-            (!found).then(|| key_missing(&MEMORY_CONFIGMAP_KEY_MISSING, "configMap", (name, key), location))
-        }
-    }
-}
-
-fn missing(code: &'static Code, what: &str, name: &str, location: ReferenceLocation<'_>) -> Finding {
-    let message = format!(
-        "{what} '{}' does not exist in namespace '{}'",
-        without_quotes(name),
-        without_quotes(location.namespace)
-    );
-    Finding::warn(code, location.pointer.clone(), message)
-}
-
-fn key_missing(
-    code: &'static Code,
-    what: &str,
-    (name, key): (&str, &str),
-    location: ReferenceLocation<'_>,
-) -> Finding {
-    let (name, key, namespace) =
-        (without_quotes(name), without_quotes(key), without_quotes(location.namespace));
-    let message = format!("key '{key}' not found in {what} '{name}' in namespace '{namespace}'");
-    Finding::warn(code, location.pointer.key("key"), message)
 }
 
 /// The platform uses the value as the address without trimming it.
@@ -127,7 +135,7 @@ pub(super) fn config_map_value(
     let value = map.tree.get("data")?.entry(key)?;
     let clean = value.trim() == value && Address::parse(value).is_some();
     let message = "configMap value is not a clean URL; ARK does not trim it";
-    (!clean).then(|| Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.pointer.clone(), message))
+    (!clean).then(|| Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.path.pointer(), message))
 }
 
 /// A name from user input for a message that has its own quotes: sanitized and shortened as `quoted` does.

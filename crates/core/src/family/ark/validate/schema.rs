@@ -4,10 +4,11 @@
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::Kind;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
 use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
+use crate::model::work::Work;
 
 use super::super::api::QUERY;
 use super::super::codes::UNKNOWN_FIELD;
@@ -40,36 +41,35 @@ pub fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
     *kind == QUERY && !is_checked() || matches!(broken.kind, BrokenKind::Type { .. }) && is_port()
 }
 
-/// Likely misspellings.
-pub(super) fn misspellings(kind: &Kind, object: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
+/// Adds likely misspellings.
+pub(super) fn misspellings(kind: &Kind, object: &Tree, work: &Work<'_>, findings: &mut Vec<Finding>) {
     for field in kind.schema.fields().iter().filter(|field| !["metadata", "status"].contains(&field.name)) {
         if let Some(value) = object.get(field.name) {
-            check_names(value, &field.schema, &Pointer::root().key(field.name), &mut findings);
+            check_names(value, &field.schema, Path::Key(&Path::Root, field.name), work, findings);
         }
     }
-    findings
 }
 
-fn check_names(tree: &Tree, schema: &Schema, here: &Pointer, findings: &mut Vec<Finding>) {
-    findings.extend(tree.unknown_fields().filter_map(|name| misspelled_field(name, schema, here)));
+fn check_names(tree: &Tree, schema: &Schema, here: Path<'_>, work: &Work<'_>, findings: &mut Vec<Finding>) {
+    findings.extend(tree.unknown_fields().filter_map(|name| misspelled_field(name, schema, here, work)));
     for field in schema.fields() {
         if let Some(value) = tree.get(field.name) {
-            check_names(value, &field.schema, &here.key(field.name), findings);
+            check_names(value, &field.schema, Path::Key(&here, field.name), work, findings);
         }
     }
     if let Schema::List(element) = schema {
         for (index, value) in tree.elements().iter().enumerate() {
-            check_names(value, element, &here.index(index), findings);
+            check_names(value, element, Path::Index(&here, index), work, findings);
         }
     }
 }
 
-fn misspelled_field(name: &str, schema: &Schema, here: &Pointer) -> Option<Finding> {
+fn misspelled_field(name: &str, schema: &Schema, here: Path<'_>, work: &Work<'_>) -> Option<Finding> {
     let guarded = schema.fields().iter().filter(|field: &&Field| field.guarded);
     let meant = nearest(name, guarded.map(|field| field.name))?;
-    let pointer = here.key(name);
-    let field = quoted(&pointer.field());
-    let message = format!("{}: unknown field{}", field.trim_matches('"'), did_you_mean(Some(meant)));
-    Some(Finding::warn(&UNKNOWN_FIELD, pointer, message).at_key())
+    let message = |at: &Pointer| {
+        let field = quoted(&at.field());
+        format!("{}: unknown field{}", field.trim_matches('"'), did_you_mean(Some(meant)))
+    };
+    Some(Finding::warn_within(work, &UNKNOWN_FIELD, here.pointer().key(name), message).at_key())
 }

@@ -29,14 +29,14 @@ pub(super) fn findings(
         let message = format!(
             "serviceRef points to namespace \"{namespace}\"; in a shared store like-named queries mix"
         );
-        let pointer = location.pointer.key("namespace");
+        let pointer = location.field("namespace");
         findings.push(Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message));
     }
     match found {
         Lookup::Found(service) => findings.extend(port(&reference, service, location)),
         Lookup::Absent => {
             let message = format!("service '{name}' does not exist in namespace '{namespace}'");
-            findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, location.pointer.key("name"), message));
+            findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, location.field("name"), message));
         }
         Lookup::Unknown => {}
     }
@@ -61,12 +61,12 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
     match (reference.port, ports.as_slice()) {
         (None, []) => {
             let message = format!("service {home} has no ports");
-            Some(Finding::warn(&MEMORY_SERVICE_NO_PORTS, location.pointer.clone(), message))
+            Some(Finding::warn(&MEMORY_SERVICE_NO_PORTS, location.path.pointer(), message))
         }
         (None, [_]) => None,
         (None, several) => {
             let message = format!("service {home} has {} ports; ARK uses the first", several.len());
-            Some(Finding::warn(&MEMORY_PORT_AMBIGUOUS, location.pointer.clone(), message))
+            Some(Finding::warn(&MEMORY_PORT_AMBIGUOUS, location.path.pointer(), message))
         }
         (Some(port), ports) => {
             let name = port.text().filter(|name| port_by_name(ports, name).is_none())?;
@@ -76,7 +76,7 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
                 without_quotes(name),
                 hint.unwrap_or_default()
             );
-            Some(Finding::warn(&MEMORY_PORT_UNKNOWN, location.pointer.key("port"), message))
+            Some(Finding::warn(&MEMORY_PORT_UNKNOWN, location.field("port"), message))
         }
     }
 }
@@ -98,17 +98,20 @@ pub(super) fn port_type(
 ) -> Option<Finding> {
     let port = source.tree.get("port")?;
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
-    let out_of_range = "serviceRef.port must be between 1 and 65535";
+    let out_of_range = || "serviceRef.port must be between 1 and 65535".to_owned();
     match port {
         Tree::Text(_) => None,
         Tree::Integer(number) if (1..=65535).contains(number) => {
             Some(port_rewritten(*number, source, namespace, state))
         }
-        Tree::Integer(_) => Some(denial(&MEMORY_PORT_RANGE, pointer, out_of_range)),
+        Tree::Integer(_) => Some(denial(state.work(), &MEMORY_PORT_RANGE, pointer, out_of_range)),
         Tree::Fraction(number) if number.fract() == 0.0 => {
-            Some(denial(&MEMORY_PORT_RANGE, pointer, out_of_range))
+            Some(denial(state.work(), &MEMORY_PORT_RANGE, pointer, out_of_range))
         }
-        _ => Some(denial(&MEMORY_PORT_TYPE, pointer, "serviceRef.port must be a string")),
+        _ => {
+            let message = || "serviceRef.port must be a string".to_owned();
+            Some(denial(state.work(), &MEMORY_PORT_TYPE, pointer, message))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Warns about the DELETE of a Memory that Queries use.
 
+use std::borrow::Cow;
+
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::object::Object;
@@ -17,15 +19,22 @@ const MAX_NAMES: usize = 3;
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let queries = state.everywhere(&QUERY);
     let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
-    let mut names: Vec<String> = users.map(|query| name(query, subject.namespace)).collect();
-    names.sort();
-    let (count, verb, whose) = match names.len() {
+    let (mut names, mut count) = (Vec::new(), 0);
+    for user in users {
+        count += 1;
+        let name = name(user, subject.namespace);
+        let at = names.partition_point(|earlier| *earlier <= name);
+        if at < MAX_NAMES {
+            names.insert(at, name);
+            names.truncate(MAX_NAMES);
+        }
+    }
+    let more = if count > MAX_NAMES { ", …" } else { "" };
+    let (count, verb, whose) = match count {
         0 => return Vec::new(),
         1 => ("1 query".to_owned(), "uses", "its"),
         several => (format!("{several} queries"), "use", "their"),
     };
-    let more = if names.len() > MAX_NAMES { ", …" } else { "" };
-    names.truncate(MAX_NAMES);
     let message = format!(
         "{count} {verb} this Memory ({}{more}); {whose} messages will not be cleaned up",
         names.join(", ")
@@ -42,10 +51,10 @@ fn uses(query: &Object, namespace: &str, name: &str) -> bool {
     memory.get("name").and_then(Tree::text) == Some(name) && named.unwrap_or(&query.namespace) == namespace
 }
 
-fn name(query: &Object, namespace: &str) -> String {
+fn name<'q>(query: &'q Object, namespace: &str) -> Cow<'q, str> {
     if query.namespace == namespace {
-        query.name.clone()
+        query.name.as_str().into()
     } else {
-        format!("{}/{}", query.namespace, query.name)
+        format!("{}/{}", query.namespace, query.name).into()
     }
 }

@@ -102,9 +102,8 @@ fn backend_conflict(
 /// The backend in the agent's settings, if they are known; the last existing settings count. An empty
 /// backend counts as absent, since operators write no variable for it.
 fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
-    let names = settings_names(found.dialect, &found.agent.tree).into_iter().rev();
-    names
-        .into_iter()
+    settings_names(found.dialect, &found.agent.tree)
+        .rev()
         .find_map(|(_, name)| match state.get(&found.dialect.settings, namespace, name) {
             Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
             Lookup::Absent | Lookup::Unknown => None,

@@ -10,12 +10,17 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names};
+use super::super::api::{
+    Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names, settings_pointer,
+};
 use super::super::codes::{
     MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
     SETTINGS_WITHOUT_MEMORY,
 };
 use super::{SCHEMA_CODES, first_denial};
+
+/// With how many names a name that does not exist is compared.
+const MAX_COMPARED: usize = 1_000;
 
 pub(super) fn findings(
     dialect: &'static Dialect,
@@ -81,7 +86,7 @@ fn not_found(
         Some(home) => format!(" (exists in {}; references are same-namespace)", quoted(home)),
         None => {
             let names = state.list(&dialect.memory, namespace).map(|memory| memory.name.as_str());
-            did_you_mean(nearest(name, names))
+            did_you_mean(nearest(name, names.take(MAX_COMPARED)))
         }
     };
     let message = format!(
@@ -113,14 +118,13 @@ fn effective_settings<'s>(
     subject: &Subject<'_>,
     state: &mut StateReader<'s>,
 ) -> Option<EffectiveSettings<'s>> {
-    let names = settings_names(dialect, subject.object).into_iter().rev();
-    names.into_iter().find_map(|(pointer, name)| {
+    settings_names(dialect, subject.object).rev().find_map(|(index, name)| {
         let Lookup::Found(object) = state.get(&dialect.settings, subject.namespace, name) else {
             return None;
         };
         let kind = dialect.settings.kind;
         Some(EffectiveSettings {
-            pointer: Pointer::new(pointer),
+            pointer: settings_pointer(index),
             kind,
             object,
             backend: memory_backend(&object.tree),

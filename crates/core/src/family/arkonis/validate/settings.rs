@@ -38,7 +38,7 @@ fn is_effective_for(
     agent: &Object,
     state: &mut StateReader<'_>,
 ) -> bool {
-    let mut names = settings_names(dialect, &agent.tree).into_iter().rev().map(|(_, name)| name);
+    let mut names = settings_names(dialect, &agent.tree).rev().map(|(_, name)| name);
     let exists = |name: &&str| {
         *name == subject.name
             || matches!(state.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))

@@ -1,6 +1,5 @@
 //! Warnings about the change or DELETE of a memory resource that agents use.
 
-use crate::family::naming::and_more;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -58,8 +57,10 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
-    let names: Vec<String> = users.iter().map(|name| quoted(name)).collect();
-    (!users.is_empty()).then(|| ("them", format!("{kind}s {}", and_more(&names, MAX_NAMES))))
+    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| quoted(name)).collect();
+    let more = users.len().saturating_sub(MAX_NAMES);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {}{more}", names.join(", "))))
 }
 
 /// Everything that an agent gets from a memory, with defaults applied and numbers by their meaning. If the
