@@ -7,6 +7,7 @@ mod find;
 mod recognise;
 mod want;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::family::inject::env::{ExistingEnv, Variable};
@@ -17,10 +18,10 @@ use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::object::Lookup;
-use crate::model::pod::Pod;
+use crate::model::pod::{Container, Pod};
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
+use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
 use self::find::Found;
 use self::recognise::MemoryName;
@@ -49,7 +50,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     }
     let mut injection = Injection::nothing(Reason::Complete);
     let timeout = timeout(pod, &mut injection);
-    let containers = containers(pod, &mut injection);
+    let containers = containers(pod, &mut injection, state.work());
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
     let variables = variables(&found, &memory, timeout, &mut injection, state);
@@ -84,18 +85,21 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
 }
 
 /// The indexes of the containers that get the memory: the named ones, or all.
-fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
+fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Work<'_>) -> Vec<usize> {
     let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
-    let has_name = |index: &usize, name: &str| {
-        pod.containers().get(*index).and_then(|container| container.name.as_deref()) == Some(name)
-    };
-    let all = 0..pod.containers().len();
+    let all = || pod.containers().iter().enumerate();
     if named.is_empty() {
-        return all.collect();
+        return all().map(|(index, _)| index).collect();
     }
+    if named.len() > MAX_ENTRIES {
+        work.over_limit(|| annotation_pointer(CONTAINERS_ANNOTATION), Limit::Entries);
+        return Vec::new();
+    }
+    let existing: HashSet<&str> = all().filter_map(|(_, container)| container.name.as_deref()).collect();
     let unknown: Vec<Finding> = named
         .iter()
-        .filter(|name| !all.clone().any(|index| has_name(&index, name)))
+        .filter(|name| !existing.contains(**name))
+        .take_while(|_| work.finding())
         .map(|name| {
             let message =
                 format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name));
@@ -108,7 +112,10 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection) -> Vec<usize> {
     } else {
         injection.warnings.extend(unknown);
     }
-    all.filter(|index| named.iter().any(|name| has_name(index, name))).collect()
+    let named: HashSet<&str> = named.into_iter().collect();
+    let is_named =
+        |container: &Container<'_>| container.name.as_deref().is_some_and(|name| named.contains(name));
+    all().filter(|(_, container)| is_named(container)).map(|(index, _)| index).collect()
 }
 
 /// The Memory that the annotation names.
