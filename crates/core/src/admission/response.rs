@@ -2,7 +2,6 @@
 //! decided before.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +10,7 @@ use serde::Serialize;
 use crate::model::decision::Untold;
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Severity, codes, without_controls};
+use crate::model::members::Members;
 use crate::model::reason::Reason;
 use crate::model::request::Request;
 use crate::patch::Patch;
@@ -110,7 +110,7 @@ impl ReviewResponse<'_> {
 
     /// What refuses the object, each complaint once.
     fn complaints(&self) -> Vec<Complaint<'_>> {
-        let mut told = HashSet::new();
+        let mut told = Members::default();
         let denials = self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny);
         let complaints = denials.map(|finding| Complaint { finding, text: message_with_help(finding) });
         complaints
@@ -167,7 +167,7 @@ impl ReviewResponse<'_> {
 
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
     fn warnings(&self) -> Vec<String> {
-        let mut told: HashSet<_> =
+        let mut told: Members<_> =
             self.complaints().into_iter().map(|denial| (&denial.finding.pointer, denial.text)).collect();
         let warnings = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
         let once = warnings.filter(|finding| told.insert((&finding.pointer, message_with_help(finding))));

@@ -88,7 +88,23 @@ pub struct Conflict<'c> {
     pub entry: Pointer,
 }
 
+/// From how many variables on it is worth to ask what they take before they are made.
+const MANY_VARIABLES: usize = 256;
+
+/// How many bytes an edit that adds a variable has at least besides its name, or one of a whole list for each.
+const LEAST_BYTES: (usize, usize) = (75, 20);
+
 impl<'w> WantedInContainer<'w> {
+    /// How many bytes of a patch the missing variables take at least; nothing where they are few.
+    fn least_bytes(&self) -> usize {
+        if self.env.len() < MANY_VARIABLES {
+            return 0;
+        }
+        let each = if self.container.env.is_some() { LEAST_BYTES.0 } else { LEAST_BYTES.1 };
+        let missing = self.env.iter().filter(|variable| self.existing.get(&variable.name).is_none());
+        missing.filter(|variable| !variable.only_with_others).map(|variable| variable.name.len() + each).sum()
+    }
+
     /// Variables at the front of a container's `env`, and no mounts.
     #[must_use]
     pub fn variables(
@@ -117,6 +133,10 @@ pub fn merge(wanted: Wanted<'_>, work: &Work<'_>, warning: impl Fn(&Conflict<'_>
     let mut bytes = 0;
     for container in wanted.containers {
         if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
+            break;
+        }
+        if bytes + container.least_bytes() > MAX_PATCH_BYTES {
+            work.over_limit(Pointer::root, Limit::Patch);
             break;
         }
         let (made, warned) = (edits.len(), warnings.len());

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 /// A set that cannot be listed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Members<T>(HashSet<T>);
 
 impl<T: Eq + Hash> Members<T> {
@@ -30,6 +30,12 @@ impl<T: Eq + Hash> Members<T> {
     /// Puts this in; whether it was not there.
     pub fn insert(&mut self, value: T) -> bool {
         self.0.insert(value)
+    }
+}
+
+impl<T: Eq + Hash> PartialEq for Members<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 }
 

@@ -3,12 +3,13 @@
 //! A lookup answers found, absent or **unknown**: outside a cluster a kind of which there is no manifest can
 //! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::de::Deserializer;
 
 use crate::model::kind::Kind;
+use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;
 use crate::model::tree::Tree;
 
@@ -26,7 +27,7 @@ pub struct Object {
     /// What [`Object::defect`] found when it was called first; it never changes.
     defect: OnceLock<Option<String>>,
     /// What [`Object::has_data_key`] looks keys up in.
-    data_keys: OnceLock<HashSet<String>>,
+    data_keys: OnceLock<Members<String>>,
 }
 
 impl Object {

@@ -20,8 +20,7 @@ pub const MAX_INIT_CONTAINERS: usize = 1_000;
 /// How many volumes of a pod are read.
 pub const MAX_VOLUMES: usize = 1_000;
 
-/// How many entries of each list, and of each map of strings, are read; of the mounts of a pod, all its
-/// containers together.
+/// How many entries of each other list, and of each map of strings, are read.
 pub const MAX_ENTRIES: usize = 10_000;
 
 /// How many bytes a patch may have, as JSON.

@@ -282,3 +282,14 @@ fn two_families_share_a_full_pod() {
     let review = admission::parse(&body).expect("a review");
     assert!(admission::respond(Phase::Mutate, &review, &decision).is_ok());
 }
+
+#[test]
+fn an_annotation_names_ten_thousand_containers_at_most() {
+    for (names, reason) in [(MAX_ENTRIES, Reason::Injected), (MAX_ENTRIES + 1, Reason::OverLimit)] {
+        let mut pod = pod("ark");
+        let listed = (1..names).map(|number| format!(",c{number}")).collect::<String>();
+        pod["metadata"]["annotations"]["memgate.dev/ark-containers"] = format!("agent{listed}").into();
+        let decision = decided(&pod, 0);
+        assert_eq!((decision.reason, decision.allowed()), (reason, true));
+    }
+}

@@ -7,7 +7,6 @@ mod find;
 mod recognise;
 mod want;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::family::inject::env::{ExistingEnv, Variable};
@@ -17,12 +16,13 @@ use crate::family::inject::{
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::members::Members;
 use crate::model::object::Lookup;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::work::{Limit, Work};
+use crate::model::work::{Limit, MAX_ENTRIES, MAX_PATCH_BYTES, Work};
 
 use self::find::{Found, HeaderVariable};
 use self::recognise::MemoryName;
@@ -35,9 +35,6 @@ use super::codes::{
 
 /// The label with the name of a pod's application.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
-
-/// What a patch may hold; see [`Limit::Patch`].
-const MAX_PATCH_BYTES: usize = 1 << 20;
 
 /// What to add to the pod; `None` if it did not opt in.
 #[must_use]
@@ -97,7 +94,11 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Work<'_>) -> Vec<
     if named.is_empty() {
         return (0..containers.len()).collect();
     }
-    let known: HashSet<&str> = containers.clone().flatten().collect();
+    if named.len() > MAX_ENTRIES {
+        work.over_limit(|| annotation_pointer(CONTAINERS_ANNOTATION), Limit::Entries);
+        return Vec::new();
+    }
+    let known: Members<&str> = containers.clone().flatten().collect();
     let at = annotation_pointer(CONTAINERS_ANNOTATION);
     let unknown: Vec<Finding> = named
         .iter()
@@ -114,7 +115,7 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Work<'_>) -> Vec<
     } else {
         injection.warnings.extend(unknown);
     }
-    let named: HashSet<&str> = named.into_iter().collect();
+    let named: Members<&str> = named.into_iter().collect();
     let chosen = containers.enumerate().filter(|(_, name)| name.is_some_and(|name| named.contains(name)));
     chosen.map(|(index, _)| index).collect()
 }

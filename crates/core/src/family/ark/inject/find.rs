@@ -4,9 +4,9 @@
 //! gets the address only: otherwise everyone who can create pods could read the headers of all namespaces.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 use crate::model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
+use crate::model::members::Members;
 use crate::model::object::{Lookup, Object, Reference};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
@@ -141,9 +141,10 @@ impl<'s> Found<'s> {
                 Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
             }
         }
-        let last: HashMap<&str, usize> =
-            usable.iter().map(|header| (header.variable.as_str(), header.index)).collect();
-        let is_last: HashSet<usize> = last.into_values().collect();
+        // From the back, the first one that is seen of each variable is the last of the list.
+        let mut seen = Members::default();
+        let last = usable.iter().rev().filter(|header| seen.insert(header.variable.as_str()));
+        let is_last: Members<usize> = last.map(|header| header.index).collect();
         let (last, earlier): (Vec<_>, Vec<_>) =
             usable.into_iter().partition(|header| is_last.contains(&header.index));
         let to_skipped = |header: HeaderVariable<'s>| SkippedHeader {

@@ -1,8 +1,8 @@
 //! Reads the annotations of a pod. Blanks around values are ignored.
 
-use std::collections::HashSet;
-
+use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;
+use crate::model::work::MAX_ENTRIES;
 
 /// The longest timeout, in seconds.
 const MAX_TIMEOUT_SECONDS: u16 = 3600;
@@ -42,11 +42,11 @@ pub(super) fn seconds(text: &str) -> Option<u16> {
     text.parse().ok().filter(|seconds| plain && *seconds <= MAX_TIMEOUT_SECONDS)
 }
 
-/// The items of a comma-separated list, without duplicates and empty items.
+/// The items of a comma-separated list, without duplicates and empty items; of very many only the first ones.
 pub(super) fn names(text: &str) -> Vec<&str> {
-    let mut seen = HashSet::new();
-    let names = text.split(',').map(trim_blanks);
-    names.filter(|name| !name.is_empty() && seen.insert(*name)).collect()
+    let mut known = Members::default();
+    let names = text.split(',').map(trim_blanks).filter(|name| !name.is_empty() && known.insert(*name));
+    names.take(MAX_ENTRIES + 1).collect()
 }
 
 fn trim_blanks(text: &str) -> &str {

@@ -1,10 +1,10 @@
 //! Validates the headers of a Memory. Findings never show the value of a header.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding};
+use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
@@ -63,7 +63,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
     let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
     let (spec, work) = (Path::Key(&Path::Root, "spec"), state.work());
     let list = Path::Key(&spec, "headers");
-    let mut names = HashSet::new();
+    let mut names = Members::default();
     for (index, tree) in headers.iter().enumerate().filter(|(_, tree)| tree.is_object()) {
         if work.has_ended() {
             break;
