@@ -19,6 +19,7 @@ pub mod claim_volumes;
 pub mod crd;
 pub mod credential;
 pub mod decision;
+pub mod digest;
 pub mod duration;
 pub mod edit;
 pub mod event;
