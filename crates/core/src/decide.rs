@@ -11,6 +11,8 @@ mod preview;
 mod schema;
 mod spoken;
 
+use std::cell::OnceCell;
+
 use crate::decide::schema::StandIn;
 use crate::family;
 use crate::model::change::is_metadata_only_update;
@@ -202,10 +204,15 @@ fn find<'s>(
 /// still be labelled, annotated and freed of its finalizers.
 /// Source: Kubernetes documentation, CRD validation ratcheting.
 fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
-    let denied = stored.iter().filter(|finding| finding.severity == Severity::Deny);
-    let denied: Members<_> = denied.map(Finding::fingerprint).collect();
-    for finding in findings {
-        if denied.contains(&finding.fingerprint()) {
+    let is_denial = |finding: &&Finding| finding.severity == Severity::Deny;
+    // What is wrong with both is mostly found in the same order, and two in step need no search.
+    let mut in_step = stored.iter().filter(is_denial).peekable();
+    let others = OnceCell::new();
+    let all = || stored.iter().filter(is_denial).map(Finding::fingerprint).collect::<Members<_>>();
+    for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
+        let fingerprint = finding.fingerprint();
+        let same = in_step.next_if(|stored| stored.fingerprint() == fingerprint).is_some();
+        if same || others.get_or_init(all).contains(&fingerprint) {
             finding.severity = Severity::Warn;
         }
     }

@@ -20,6 +20,7 @@ mod content_hash;
 pub mod crd;
 pub mod credential;
 pub mod decision;
+pub mod digest;
 pub mod duration;
 pub mod edit;
 pub mod event;

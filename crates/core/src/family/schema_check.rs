@@ -3,8 +3,6 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use std::iter::successors;
-
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::members::Members;
@@ -51,20 +49,23 @@ pub fn check(object: &Tree, schema: &Schema, codes: Codes, work: &Work<'_>) -> V
 #[must_use]
 pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
-    let wrong: Members<Pointer> = findings
-        .iter()
-        .filter(|finding| is_wrong_type(finding))
-        .map(|finding| finding.pointer.clone())
-        .collect();
-    if !wrong.is_empty() {
-        findings.retain(|finding| is_wrong_type(finding) || !is_at_or_below(&finding.pointer, &wrong));
+    let count = findings.iter().filter(|finding| is_wrong_type(finding)).count();
+    if count == 0 || count == findings.len() {
+        return findings;
     }
+    let wrong = findings.iter().filter(|finding| is_wrong_type(finding));
+    let wrong: Members<&str> = wrong.map(|finding| finding.pointer.as_str()).collect();
+    let says_more =
+        |finding: &Finding| is_wrong_type(finding) || !is_at_or_below(finding.pointer.as_str(), &wrong);
+    let mut kept: Vec<bool> = findings.iter().rev().map(says_more).collect();
+    findings.retain(|_| kept.pop().unwrap_or(true));
     findings
 }
 
 /// Whether a place is one of these or below one.
-fn is_at_or_below(pointer: &Pointer, places: &Members<Pointer>) -> bool {
-    successors(Some(pointer.clone()), Pointer::parent).any(|above| places.contains(&above))
+fn is_at_or_below(place: &str, places: &Members<&str>) -> bool {
+    let above = place.match_indices('/').filter_map(|(end, _)| place.get(..end));
+    above.chain([place]).any(|at| places.contains(at))
 }
 
 /// A check under way.
@@ -79,8 +80,10 @@ impl Check<'_> {
         if let Some(expected) = schema.type_name().filter(|expected| *expected != tree.type_name()) {
             return self.wrong_type(tree, schema, here, expected);
         }
-        for name in tree.unknown_fields() {
-            self.unknown_field(name, schema, here);
+        if self.work.wants_warnings() {
+            for name in tree.unknown_fields() {
+                self.unknown_field(name, schema, here);
+            }
         }
         for field in schema.fields().iter().filter(|field| field.name != "metadata") {
             if let Some(value) = tree.get(field.name) {
@@ -121,7 +124,7 @@ impl Check<'_> {
     }
 
     fn unknown_field(&mut self, name: &str, schema: &Schema, here: Path<'_>) {
-        let open = matches!(schema, Schema::Open(_) | Schema::Whole(_));
+        let open = matches!(schema, Schema::Open(_) | Schema::Whole(_) | Schema::Compared(_));
         let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
         let meant = || {
             let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);

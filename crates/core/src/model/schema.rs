@@ -23,6 +23,8 @@ pub enum Schema {
     Open(&'static [Field]),
     /// The same, and its text is kept as it stands beside them: for objects that are copied whole.
     Whole(&'static [Field]),
+    /// The same, with a digest of all of it in place of its text: for objects that are compared as a whole.
+    Compared(&'static [Field]),
     /// An object of which every entry is kept, such as labels.
     Texts,
     /// An object of which only the keys are kept. Used for the data of Secrets, so that no secret
@@ -69,7 +71,9 @@ impl Schema {
     #[must_use]
     pub const fn fields(&self) -> &'static [Field] {
         match self {
-            Self::Object(fields) | Self::Open(fields) | Self::Whole(fields) => fields,
+            Self::Object(fields) | Self::Open(fields) | Self::Whole(fields) | Self::Compared(fields) => {
+                fields
+            }
             Self::Any
             | Self::Text
             | Self::Integer
@@ -89,7 +93,12 @@ impl Schema {
             Self::Integer => Some("integer"),
             Self::Boolean => Some("boolean"),
             Self::List(_) => Some("array"),
-            Self::Object(_) | Self::Open(_) | Self::Whole(_) | Self::Texts | Self::Keys => Some("object"),
+            Self::Object(_)
+            | Self::Open(_)
+            | Self::Whole(_)
+            | Self::Compared(_)
+            | Self::Texts
+            | Self::Keys => Some("object"),
         }
     }
 }

@@ -16,6 +16,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use serde_json::value::RawValue;
 
+use crate::model::digest;
 use crate::model::number;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
@@ -55,6 +56,8 @@ pub struct Map {
     unknown: Vec<(String, u32)>,
     /// The text of an object that was read as [`Schema::Whole`].
     text: Option<Box<str>>,
+    /// The digest of an object that was read as [`Schema::Compared`].
+    digest: Option<u64>,
 }
 
 impl Tree {
@@ -106,6 +109,17 @@ impl Tree {
     pub fn whole(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
         match self {
             Self::Map(map) => serde_json::from_str(map.text.as_deref()?).ok(),
+            _ => None,
+        }
+    }
+
+    /// The digest of an object that was read as [`Schema::Compared`]: the same for two with the same fields, in
+    /// whatever order, where a `null` is no field. `None` for any other value, and for an object that nests too
+    /// deep.
+    #[must_use]
+    pub const fn digest(&self) -> Option<u64> {
+        match self {
+            Self::Map(map) => map.digest,
             _ => None,
         }
     }
@@ -195,7 +209,7 @@ impl Tree {
                 let sorted = |entries: &'_ [(String, String)]| -> BTreeSet<(String, String)> {
                     entries.iter().cloned().collect()
                 };
-                sorted(one) == sorted(two) && non_texts == other_non_texts
+                non_texts == other_non_texts && (one == two || sorted(one) == sorted(two))
             }
             (one, two) => one == two,
         }
@@ -312,7 +326,8 @@ impl Map {
         };
         let names =
             |map: &Self| -> BTreeSet<String> { map.unknown.iter().map(|(name, _)| name.clone()).collect() };
-        self.known.len() == other.known.len() && self.known.iter().all(same) && names(self) == names(other)
+        let same_names = || self.unknown == other.unknown || names(self) == names(other);
+        self.known.len() == other.known.len() && self.known.iter().all(same) && same_names()
     }
 
     fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
@@ -354,6 +369,7 @@ impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
         match self.schema {
             Schema::Whole(fields) => read_whole(deserializer, fields, self),
+            Schema::Compared(fields) => read_compared(deserializer, fields, self),
             _ => deserializer.deserialize_any(self),
         }
     }
@@ -412,9 +428,10 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
         match self.schema {
-            Schema::Object(fields) | Schema::Open(fields) | Schema::Whole(fields) => {
-                read_fields(map, fields, self).map(Tree::Map)
-            }
+            Schema::Object(fields)
+            | Schema::Open(fields)
+            | Schema::Whole(fields)
+            | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys, Vec::new())),
             Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
@@ -431,14 +448,31 @@ fn read_whole<'de, D: Deserializer<'de>>(
     fields: &'static [Field],
     seed: TreeSeed<'_, '_>,
 ) -> Result<Tree, D::Error> {
-    let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
-    let seed = TreeSeed { schema: &Schema::Open(fields), ..seed };
-    let mut below = serde_json::Deserializer::from_str(&text);
-    let mut tree = seed.deserialize(&mut below).map_err(D::Error::custom)?;
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    let mut tree = read_open(&text, fields, seed)?;
     if let Tree::Map(map) = &mut tree {
-        map.text = Some(text);
+        map.text = Some(text.into());
     }
     Ok(tree)
+}
+
+/// The same, and of the text only its digest is kept.
+fn read_compared<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Tree, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    let mut tree = read_open(&text, fields, seed)?;
+    if let Tree::Map(map) = &mut tree {
+        map.digest = digest::of(text.get());
+    }
+    Ok(tree)
+}
+
+fn read_open<E: Error>(text: &RawValue, fields: &'static [Field], seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
+    let seed = TreeSeed { schema: &Schema::Open(fields), ..seed };
+    seed.deserialize(&mut serde_json::Deserializer::from_str(text.get())).map_err(E::custom)
 }
 
 fn read_fields<'de, A: MapAccess<'de>>(
@@ -608,6 +642,27 @@ mod tests {
         let tree = Tree::parse(&deep, &LIST).expect("valid JSON");
         assert_eq!(tree.elements()[0].get("name").and_then(Tree::text), Some("a"));
         assert_eq!(tree.elements()[0].whole(), None);
+    }
+
+    #[test]
+    fn compares_all_of_an_object_by_its_digest() {
+        const SCHEMA: Schema = Schema::Compared(&[Field::new("name", Schema::Text)]);
+        let read = |text: &str| Tree::parse(text, &SCHEMA).expect("valid JSON");
+        let tree = read(r#"{"name":"a","more":{"b":[1,"x"],"c":true}}"#);
+        assert_eq!((tree.get("name").and_then(Tree::text), tree.whole()), (Some("a"), None));
+        for (other, same) in [
+            (r#"{ "more": {"c":true, "b":[1,"x"]}, "name":"\u0061", "none":null }"#, true),
+            (r#"{"more":0,"name":"a","more":{"b":[1,"x"],"c":true}}"#, true),
+            (r#"{"name":"a","more":{"b":["x",1],"c":true}}"#, false),
+            (r#"{"name":"a","more":{"b":[1,"x"],"c":true,"d":null}}"#, false),
+            (r#"{"name":"a","more":{"b":[1,"x"],"c":false}}"#, false),
+            (r#"{"name":"a","more":{"b":[1],"x":[],"c":true}}"#, false),
+            (r#"{"name":"a"}"#, false),
+        ] {
+            assert_eq!(tree.digest() == read(other).digest(), same, "{other}");
+        }
+        let deep = format!(r#"{{"name":"a","deep":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
+        assert_eq!(read(&deep).digest(), None);
     }
 
     #[test]

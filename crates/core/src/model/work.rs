@@ -49,6 +49,8 @@ pub struct Work<'c> {
     stop: RefCell<Option<Stop>>,
     /// How many denials and warnings still get words.
     words: [Cell<u32>; 2],
+    /// Whether any finding gets words.
+    has_readers: bool,
 }
 
 /// Why a decision ended before its time.
@@ -133,6 +135,7 @@ impl<'c> Work<'c> {
             ended: Cell::new(false),
             stop: RefCell::new(None),
             words: [Cell::new(words), Cell::new(words)],
+            has_readers: words > 0,
         }
     }
 
@@ -143,6 +146,12 @@ impl<'c> Work<'c> {
         let has_words = left.get() > 0;
         left.set(left.get().saturating_sub(1));
         has_words
+    }
+
+    /// Whether anybody reads warnings. Where not, only denials are asked for.
+    #[must_use]
+    pub const fn wants_warnings(&self) -> bool {
+        self.has_readers
     }
 
     /// Counts a step; whether to go on.

@@ -5,7 +5,8 @@
 use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
-use memgate_core::model::finding::Severity;
+use memgate_core::model::finding::{Finding, Severity};
+use memgate_core::model::request::{Operation, Request};
 use serde_json::Value;
 
 use super::cases::cases;
@@ -39,10 +40,17 @@ fn with_long_names(value: &Value, chars: usize) -> Value {
 fn too_long(case: &Case) -> Vec<String> {
     let body = request::review(case).to_string();
     let review = admission::parse(&body).expect("a review");
-    let decision = decide(&review.request, &request::state(case).expect("a state"));
+    let state = request::state(case).expect("a state");
+    let decision = decide(&review.request, &state);
     let warnings = decision.findings.into_iter().filter(|finding| finding.severity == Severity::Warn);
     // A denial that only warns, since the stored object had it, keeps its words.
-    let warnings = warnings.filter(|finding| finding.fingerprint_path.is_none());
+    let created = Request { operation: Operation::Create, old_object: None, ..review.request };
+    let denied = decide(&created, &state).findings.into_iter();
+    let denied: Vec<_> = denied.filter(|finding| finding.severity == Severity::Deny).collect();
+    let is_denial = |finding: &Finding| {
+        denied.iter().any(|denied| (denied.code, &denied.pointer) == (finding.code, &finding.pointer))
+    };
+    let warnings = warnings.filter(|finding| !is_denial(finding));
     let ours = warnings.filter(|finding| {
         finding.code.name.starts_with("sympozium/") && !VERBATIM.contains(&finding.code.name)
     });

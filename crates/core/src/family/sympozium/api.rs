@@ -11,8 +11,10 @@
 
 pub mod agent;
 pub mod ensemble;
+mod lists;
 pub mod membrane;
 mod schemas;
+pub mod shared_memory;
 
 use crate::model::kind::Kind;
 use crate::model::schema::{Field, METADATA, Schema};

@@ -1,6 +1,8 @@
 //! The defaults of an AgentRun, which upstream's controller applies in memory alone: the stored run
 //! lacks them, and what reads it later goes without memory, budget and circuit breaker.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
 use crate::model::edit::{Edit, Entry, Op, Origin, Value};
@@ -61,8 +63,9 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     }
     run.get("spec").filter(|spec| spec.is_object())?;
     let list = skills(&agent.tree).iter().map(skill).collect::<Option<Vec<Json>>>()?;
+    let resource = resource_name("Agent", agent);
     let origin = |index| Origin {
-        resource: resource_name("Agent", agent),
+        resource: Arc::clone(&resource),
         field: format!("spec.skills[{index}]").into(),
         rule: "",
     };

@@ -4,7 +4,7 @@ use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
 use crate::model::state_reader::StateReader;
 
-use super::api::ensemble::{AgentConfig, Ensemble};
+use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
 /// The kinds of an Agent, the new one first.
@@ -30,7 +30,9 @@ pub(super) fn maker<'s>(
     agent: &str,
     state: &mut StateReader<'s>,
 ) -> Option<(&'s Object, AgentConfig<'s>)> {
-    if state.in_cluster(&AGENT) {
+    /// The longest name of any object.
+    const MAX_NAME_BYTES: usize = 253;
+    if agent.len() > MAX_NAME_BYTES || state.in_cluster(&AGENT) {
         return None;
     }
     // Both names may hold dashes.
@@ -39,9 +41,8 @@ pub(super) fn maker<'s>(
         let config = rest.strip_prefix('-')?;
         let home = |kind| state.peek(kind, namespace, name);
         let object = home(&ENSEMBLE).or_else(|| home(&ENSEMBLE_OLD))?;
-        let ensemble = Ensemble::read(&object.tree);
-        let is_made = !ensemble.excluded.contains(&config);
-        Some((object, *ensemble.config(config).filter(|_| is_made)?))
+        let found = find_config(&object.tree, config)?;
+        (!is_excluded(&object.tree, config)).then_some((object, found))
     })
 }
 

@@ -1,6 +1,5 @@
 //! The variables of an agent, with the fields that they come from.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,9 +8,10 @@ use crate::family::inject::{field_origin, resource_name};
 use crate::model::object::Object;
 use crate::model::tree::Tree;
 
-use super::api::agent::text_at;
-use super::api::ensemble::{Ensemble, Membrane, SharedMemory};
+use super::api::agent::{section, text_at};
+use super::api::ensemble::{Ensemble, shares_memory};
 use super::api::membrane::{effective_permeability, peers};
+use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, MEMORY_SERVER_PORT};
 
 /// Who the agent is; the runner sends it along with every request.
@@ -26,6 +26,20 @@ pub const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
 pub const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
 /// Whose trusted entries the agent sees.
 pub const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
+/// What the agent's entries are to others.
+const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
+/// What it gets to see.
+const ACCEPT_TAGS: &str = "WORKFLOW_MEMBRANE_ACCEPT_TAGS";
+/// What of its entries is shown.
+const EXPOSE_TAGS: &str = "WORKFLOW_MEMBRANE_EXPOSE_TAGS";
+/// How old entries may be.
+const MAX_AGE: &str = "WORKFLOW_MEMBRANE_MAX_AGE";
+/// How many tokens one run may use.
+const MAX_TOKENS_PER_RUN: &str = "WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN";
+/// What happens when the budget is spent.
+const TOKEN_BUDGET_ACTION: &str = "WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION";
+/// How good evidence must be.
+const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are remembered by themselves.
 pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
@@ -46,10 +60,30 @@ pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>
     variables.list
 }
 
-/// The names of [`shared_variables`].
+/// The names of [`shared_variables`], for any config.
 #[must_use]
-pub fn shared_variable_names(ensemble: &Object, config: Option<&str>) -> Vec<Cow<'static, str>> {
-    shared_variables(ensemble, "", config).into_iter().map(|variable| variable.name).collect()
+pub fn shared_variable_names(ensemble: &Object) -> Vec<&'static str> {
+    if !shares_memory(&ensemble.tree) {
+        return Vec::new();
+    }
+    let mut names = vec![SHARED_URL, ACCESS];
+    let Some(membrane) = section(&ensemble.tree, &["spec", "sharedMemory", "membrane"]) else { return names };
+    names.extend([VISIBILITY, TRUST_PEERS, ACCEPT_TAGS, EXPOSE_TAGS, MAX_AGE]);
+    if let Some(budget) = section(membrane, &["tokenBudget"]) {
+        names.extend(tokens_per_run(budget).map(|_| MAX_TOKENS_PER_RUN));
+        names.push(TOKEN_BUDGET_ACTION);
+    }
+    names.extend(min_evidence_kind(membrane).map(|_| MIN_EVIDENCE_KIND));
+    names
+}
+
+fn tokens_per_run(budget: &Tree) -> Option<i64> {
+    budget.get("maxTokensPerRun").and_then(Tree::integer).filter(|tokens| *tokens > 0)
+}
+
+fn min_evidence_kind(membrane: &Tree) -> Option<&str> {
+    let policy = section(membrane, &["evidencePolicy"])?;
+    text_at(policy, &["minKind"]).filter(|kind| !kind.is_empty())
 }
 
 /// With rules, an agent whose config is not known may only read: a rule could forbid it to write.
@@ -72,10 +106,10 @@ impl SharedVariables {
     }
 
     /// The first five always come together, empty or not.
-    fn membrane(
+    fn membrane<'t>(
         &mut self,
-        ensemble: &Ensemble<'_>,
-        membrane: &Membrane<'_>,
+        ensemble: &Ensemble<'t>,
+        membrane: &Membrane<'t>,
         ensemble_name: &str,
         config: Option<&str>,
     ) {
@@ -85,39 +119,33 @@ impl SharedVariables {
         peers.sort_unstable();
         let ttl =
             membrane.section("timeDecay").and_then(|decay| text_at(decay, &["ttl"])).unwrap_or_default();
-        self.add_literal(
-            "WORKFLOW_MEMBRANE_VISIBILITY",
-            permeation.visibility,
-            "spec.sharedMemory.membrane.permeability",
-        );
+        let field = "spec.sharedMemory.membrane.permeability";
+        self.add_literal(VISIBILITY, permeation.visibility, field);
         let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
         let peers = peers.join(",");
         let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
         self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
-        self.add_literal("WORKFLOW_MEMBRANE_ACCEPT_TAGS", permeation.accept_tags.join(","), tags);
-        self.add_literal("WORKFLOW_MEMBRANE_EXPOSE_TAGS", permeation.expose_tags.join(","), tags);
-        self.add_literal("WORKFLOW_MEMBRANE_MAX_AGE", ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
+        self.add_literal(ACCEPT_TAGS, permeation.accept_tags.join(","), tags);
+        self.add_literal(EXPOSE_TAGS, permeation.expose_tags.join(","), tags);
+        self.add_literal(MAX_AGE, ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
         if let Some(budget) = membrane.section("tokenBudget") {
             self.budget(budget);
         }
-        let policy = membrane.section("evidencePolicy");
-        let kind = policy.and_then(|policy| text_at(policy, &["minKind"])).filter(|kind| !kind.is_empty());
-        if let Some(kind) = kind {
+        if let Some(kind) = min_evidence_kind(membrane.tree) {
             let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
-            self.add_literal("WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND", kind, field);
+            self.add_literal(MIN_EVIDENCE_KIND, kind, field);
         }
     }
 
     fn budget(&mut self, budget: &Tree) {
-        let per_run = budget.get("maxTokensPerRun").and_then(Tree::integer).filter(|tokens| *tokens > 0);
-        if let Some(tokens) = per_run {
+        if let Some(tokens) = tokens_per_run(budget) {
             let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
-            self.add_literal("WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN", tokens.to_string(), field);
+            self.add_literal(MAX_TOKENS_PER_RUN, tokens.to_string(), field);
         }
         let action = text_at(budget, &["action"]).filter(|action| !action.is_empty());
         let field = "spec.sharedMemory.membrane.tokenBudget.action";
-        self.add_literal("WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION", action.unwrap_or(BUDGET_ACTIONS[0]), field);
+        self.add_literal(TOKEN_BUDGET_ACTION, action.unwrap_or(BUDGET_ACTIONS[0]), field);
     }
 }
 

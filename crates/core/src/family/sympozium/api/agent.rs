@@ -18,6 +18,12 @@ pub fn text_at<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
     object.at(path).and_then(Tree::text)
 }
 
+/// An object at a path.
+#[must_use]
+pub fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
+    tree.at(path).filter(|section| section.is_object())
+}
+
 /// Whether a field that is false by default is true.
 #[must_use]
 pub fn is_true(object: &Tree, path: &[&str]) -> bool {

@@ -1,15 +1,15 @@
 //! An Ensemble as decisions read it. A field of the wrong type reads as absent, and list elements
 //! keep their index.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
 
-use serde_json::{Map, Value};
-
+use crate::model::members::Members;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
-use super::agent::{is_true, text_at};
-use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
+use super::agent::{is_true, section, text_at};
+use super::lists::{Places, list, objects, texts};
+use super::shared_memory::SharedMemory;
 
 /// An Ensemble.
 #[derive(Debug)]
@@ -19,13 +19,13 @@ pub struct Ensemble<'t> {
     /// The agents that it makes.
     pub configs: Vec<AgentConfig<'t>>,
     /// The first config of each name, by its place in `configs`.
-    first_configs: BTreeMap<&'t str, usize>,
+    first_configs: Places<'t>,
     /// The names of configs that are left out.
-    pub excluded: BTreeSet<&'t str>,
+    pub excluded: Members<&'t str>,
     /// The relationships between its agents.
     pub relationships: Vec<Relationship<'t>>,
     /// Who takes which part in them.
-    pub parts: Parts<'t>,
+    parts: OnceCell<Parts<'t>>,
     /// The name of the stimulus.
     pub stimulus: Option<&'t str>,
     /// `spec.sharedMemory`.
@@ -60,105 +60,28 @@ pub struct Relationship<'t> {
 #[derive(Debug, Default)]
 pub struct Parts<'t> {
     /// Those that delegate.
-    pub delegating: BTreeSet<&'t str>,
+    pub delegating: Members<&'t str>,
     /// Those that are supervised.
-    pub supervised: BTreeSet<&'t str>,
+    pub supervised: Members<&'t str>,
     /// Those at which any relationship starts.
-    pub starting: BTreeSet<&'t str>,
-}
-
-/// `spec.sharedMemory`.
-#[derive(Debug)]
-pub struct SharedMemory<'t> {
-    /// Whether it is on.
-    pub enabled: bool,
-    /// The size of its volume, the default applied.
-    pub storage_size: &'t str,
-    /// The access rules.
-    pub rules: Vec<AccessRule<'t>>,
-    /// The first rule of each config, by its place in `rules`.
-    first_rules: BTreeMap<&'t str, usize>,
-    /// The membrane.
-    pub membrane: Option<Membrane<'t>>,
-}
-
-/// One of the `accessRules`.
-#[derive(Debug, Clone, Copy)]
-pub struct AccessRule<'t> {
-    /// Its place in the list.
-    pub index: usize,
-    /// The config that it applies to.
-    pub agent_config: Option<&'t str>,
-    /// The same under its old name.
-    pub persona: Option<&'t str>,
-    /// Whether it has a name at all, of whatever type.
-    pub is_named: bool,
-    /// The access, unparsed.
-    pub access: Option<&'t str>,
-}
-
-/// `spec.sharedMemory.membrane`.
-#[derive(Debug)]
-pub struct Membrane<'t> {
-    /// The default visibility of entries.
-    pub default_visibility: Option<&'t str>,
-    /// The rules for single configs.
-    pub permeability: Vec<PermeabilityRule<'t>>,
-    /// The first rule of each config, by its place in `permeability`.
-    first_permeability: BTreeMap<&'t str, usize>,
-    /// The trust groups.
-    pub groups: Vec<TrustGroup<'t>>,
-    /// The first group of each name, by its place in `groups`.
-    first_groups: BTreeMap<&'t str, usize>,
-    /// All of it.
-    pub tree: &'t Tree,
-}
-
-/// One of the `permeability` rules.
-#[derive(Debug)]
-pub struct PermeabilityRule<'t> {
-    /// Its place in the list.
-    pub index: usize,
-    /// The config that it applies to.
-    pub config: Option<&'t str>,
-    /// What its entries are.
-    pub visibility: Option<&'t str>,
-    /// What of its entries is shown.
-    pub expose_tags: Vec<&'t str>,
-    /// What it gets to see.
-    pub accept_tags: Vec<&'t str>,
-}
-
-/// One of the `trustGroups`.
-#[derive(Debug)]
-pub struct TrustGroup<'t> {
-    /// Its place in the list.
-    pub index: usize,
-    /// Its name.
-    pub name: Option<&'t str>,
-    /// Its members.
-    pub members: Vec<&'t str>,
+    pub starting: Members<&'t str>,
 }
 
 impl<'t> Ensemble<'t> {
     /// Reads an Ensemble.
     #[must_use]
     pub fn read(object: &'t Tree) -> Self {
-        let has = |field| object.at(&["spec", field]).is_some();
-        let configs_field = if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" };
-        let configs: Vec<AgentConfig<'t>> = list(object, &["spec", configs_field], |index, tree| {
-            AgentConfig { index, name: text_at(tree, &["name"]), tree }
-        });
+        let configs_field = configs_field(object);
         let relationships: Vec<Relationship<'t>> = list(object, &["spec", "relationships"], |index, tree| {
             let text = |field| text_at(tree, &[field]);
             Relationship { index, source: text("source"), target: text("target"), kind: text("type") }
         });
         Self {
             configs_field,
-            first_configs: first_places(configs.iter().map(|config| config.name)),
-            configs,
-            excluded: texts(object, &["spec", "excludePersonas"]).into_iter().collect(),
-            parts: Parts::of(&relationships),
+            configs: list(object, &["spec", configs_field], AgentConfig::read),
+            first_configs: Places::default(),
+            excluded: texts(object, &["spec", "excludePersonas"]).collect(),
+            parts: OnceCell::new(),
             relationships,
             stimulus: text_at(object, &["spec", "stimulus", "name"]),
             shared: section(object, &["spec", "sharedMemory"]).map(SharedMemory::read),
@@ -174,7 +97,23 @@ impl<'t> Ensemble<'t> {
     /// The first config of this name.
     #[must_use]
     pub fn config(&self, name: &str) -> Option<&AgentConfig<'t>> {
-        self.configs.get(*self.first_configs.get(name)?)
+        self.configs.get(self.first_configs.first(name, || self.configs.iter().map(|config| config.name))?)
+    }
+
+    /// Those of its configs that count: with a name that is not empty, and the first ones of theirs.
+    pub fn named_configs(&self) -> impl Iterator<Item = &'t str> {
+        let is_first = |config: &AgentConfig<'t>, name| {
+            self.config(name).is_some_and(|first| first.index == config.index)
+        };
+        self.configs
+            .iter()
+            .filter_map(move |config| config.name.filter(|name| !name.is_empty() && is_first(config, name)))
+    }
+
+    /// Who takes which part in its relationships.
+    #[must_use]
+    pub fn parts(&self) -> &Parts<'t> {
+        self.parts.get_or_init(|| Parts::of(&self.relationships))
     }
 
     /// The pointer to the list of configs.
@@ -188,6 +127,39 @@ impl<'t> Ensemble<'t> {
     pub fn shares_memory(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.enabled)
     }
+}
+
+/// The field that lists the configs of an Ensemble: today's name or the old one.
+#[must_use]
+pub fn configs_field(object: &Tree) -> &'static str {
+    let has = |field| object.at(&["spec", field]).is_some();
+    if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" }
+}
+
+/// The first config of a name, for callers that ask for one alone.
+#[must_use]
+pub fn find_config<'t>(object: &'t Tree, name: &str) -> Option<AgentConfig<'t>> {
+    let mut configs = objects(object, &["spec", configs_field(object)]);
+    let (index, tree) = configs.find(|(_, config)| text_at(config, &["name"]) == Some(name))?;
+    Some(AgentConfig::read(index, tree))
+}
+
+/// Whether a config is left out.
+#[must_use]
+pub fn is_excluded(object: &Tree, config: &str) -> bool {
+    texts(object, &["spec", "excludePersonas"]).any(|excluded| excluded == config)
+}
+
+/// Whether the shared memory of an Ensemble is on.
+#[must_use]
+pub fn shares_memory(object: &Tree) -> bool {
+    is_true(object, &["spec", "sharedMemory", "enabled"])
+}
+
+/// Whether the shared memory of an Ensemble has access rules.
+#[must_use]
+pub fn has_access_rules(object: &Tree) -> bool {
+    objects(object, &["spec", "sharedMemory", "accessRules"]).next().is_some()
 }
 
 impl<'t> Parts<'t> {
@@ -206,12 +178,18 @@ impl<'t> Parts<'t> {
 }
 
 impl<'t> AgentConfig<'t> {
-    /// All its fields; a `null` is none. `None` for one that nests too deep.
+    fn read(index: usize, tree: &'t Tree) -> Self {
+        Self { index, name: text_at(tree, &["name"]), tree }
+    }
+
+    /// Whether two have the same fields; a `null` is none. Of those that nest too deep, the fields that are read
+    /// count.
     #[must_use]
-    pub fn fields(&self) -> Option<Map<String, Value>> {
-        let mut fields = self.tree.whole()?;
-        fields.retain(|_, value| !value.is_null());
-        Some(fields)
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self.tree.digest(), other.tree.digest()) {
+            (Some(own), Some(others)) => own == others,
+            _ => self.tree.is_equivalent(other.tree),
+        }
     }
 
     /// Whether its memory was switched off.
@@ -235,115 +213,6 @@ impl<'t> AgentConfig<'t> {
 
     /// Its first memories, without blank ones.
     pub fn seeds(&self) -> impl Iterator<Item = &'t str> {
-        texts(self.tree, &["memory", "seeds"]).into_iter().filter(|seed| !seed.trim().is_empty())
+        texts(self.tree, &["memory", "seeds"]).filter(|seed| !seed.trim().is_empty())
     }
-}
-
-impl<'t> SharedMemory<'t> {
-    fn read(tree: &'t Tree) -> Self {
-        let rules: Vec<AccessRule<'t>> = list(tree, &["accessRules"], |index, tree| AccessRule {
-            index,
-            agent_config: text_at(tree, &["agentConfig"]),
-            persona: text_at(tree, &["persona"]),
-            is_named: tree.get("agentConfig").or_else(|| tree.get("persona")).is_some(),
-            access: text_at(tree, &["access"]),
-        });
-        Self {
-            enabled: is_true(tree, &["enabled"]),
-            storage_size: text_at(tree, &["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
-            first_rules: first_places(rules.iter().map(AccessRule::config)),
-            rules,
-            membrane: section(tree, &["membrane"]).map(Membrane::read),
-        }
-    }
-
-    /// The first rule for a config.
-    #[must_use]
-    pub fn rule(&self, config: &str) -> Option<&AccessRule<'t>> {
-        self.rules.get(*self.first_rules.get(config)?)
-    }
-}
-
-impl<'t> AccessRule<'t> {
-    /// The config that it applies to; the current field overrides the old one. `None` if both are absent
-    /// or empty.
-    #[must_use]
-    pub fn config(&self) -> Option<&'t str> {
-        let non_empty = |name: &&str| !name.is_empty();
-        self.agent_config.filter(non_empty).or_else(|| self.persona.filter(non_empty))
-    }
-
-    /// The access, with the default applied.
-    #[must_use]
-    pub fn access(&self) -> &'t str {
-        self.access.filter(|access| !access.is_empty()).unwrap_or(ACCESSES[0])
-    }
-}
-
-impl<'t> Membrane<'t> {
-    fn read(tree: &'t Tree) -> Self {
-        let permeability: Vec<PermeabilityRule<'t>> =
-            list(tree, &["permeability"], |index, tree| PermeabilityRule {
-                index,
-                config: text_at(tree, &["agentConfig"]),
-                visibility: text_at(tree, &["defaultVisibility"]),
-                expose_tags: texts(tree, &["exposeTags"]),
-                accept_tags: texts(tree, &["acceptTags"]),
-            });
-        let groups: Vec<TrustGroup<'t>> = list(tree, &["trustGroups"], |index, tree| TrustGroup {
-            index,
-            name: text_at(tree, &["name"]),
-            members: texts(tree, &["agentConfigs"]),
-        });
-        Self {
-            default_visibility: text_at(tree, &["defaultVisibility"]),
-            first_permeability: first_places(permeability.iter().map(|rule| rule.config)),
-            permeability,
-            first_groups: first_places(groups.iter().map(|group| group.name)),
-            groups,
-            tree,
-        }
-    }
-
-    /// The first permeability rule for a config.
-    #[must_use]
-    pub fn rule(&self, config: &str) -> Option<&PermeabilityRule<'t>> {
-        self.permeability.get(*self.first_permeability.get(config)?)
-    }
-
-    /// The first trust group of a name.
-    #[must_use]
-    pub fn group(&self, name: &str) -> Option<&TrustGroup<'t>> {
-        self.groups.get(*self.first_groups.get(name)?)
-    }
-
-    /// A section of the membrane.
-    #[must_use]
-    pub fn section(&self, name: &str) -> Option<&'t Tree> {
-        section(self.tree, &[name])
-    }
-}
-
-/// The first place of each name.
-fn first_places<'t>(
-    names: impl DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
-) -> BTreeMap<&'t str, usize> {
-    // From the back, so that the first one stays.
-    names.enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect()
-}
-
-fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
-    tree.at(path).filter(|section| section.is_object())
-}
-
-fn list<'t, T>(tree: &'t Tree, path: &[&str], read: impl Fn(usize, &'t Tree) -> T) -> Vec<T> {
-    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
-    let objects = elements.iter().enumerate().filter(|(_, element)| element.is_object());
-    objects.map(|(index, element)| read(index, element)).collect()
-}
-
-/// The strings of a list. One that holds anything else is refused by the apiserver.
-fn texts<'t>(tree: &'t Tree, path: &[&str]) -> Vec<&'t str> {
-    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
-    elements.iter().filter_map(Tree::text).collect()
 }

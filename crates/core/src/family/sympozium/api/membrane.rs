@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::VISIBILITIES;
-use super::ensemble::{Ensemble, Membrane, Parts, Relationship};
+use super::ensemble::{Ensemble, Parts, Relationship};
+use super::shared_memory::Membrane;
+use crate::model::members::Members;
 
 /// What decides the visibility of an agent's entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VisibilitySource {
     /// The rule of this index.
     Rule(usize),
@@ -36,38 +38,44 @@ pub fn effective_permeability<'t>(
     membrane: &Membrane<'t>,
     config: Option<&str>,
 ) -> EffectivePermeability<'t> {
+    let (visibility, source) = effective_visibility(ensemble, membrane, config);
+    let derives = derives_visibility(ensemble, membrane);
+    let rule = config.filter(|_| !derives).and_then(|config| membrane.rule(config));
+    let (accept_tags, expose_tags) =
+        rule.map(|rule| (rule.accept_tags.clone(), rule.expose_tags.clone())).unwrap_or_default();
+    EffectivePermeability { visibility, source, accept_tags, expose_tags }
+}
+
+/// What the entries of the agent of a config are, and what decides this.
+#[must_use]
+pub fn effective_visibility<'t>(
+    ensemble: &Ensemble<'t>,
+    membrane: &Membrane<'t>,
+    config: Option<&str>,
+) -> (&'t str, VisibilitySource) {
     let non_empty = |visibility: &&str| !visibility.is_empty();
     let default = membrane.default_visibility.filter(non_empty).unwrap_or(VISIBILITIES[0]);
-    let without_tags = |visibility, source| EffectivePermeability {
-        visibility,
-        source,
-        accept_tags: Vec::new(),
-        expose_tags: Vec::new(),
-    };
-    let Some(config) = config else { return without_tags(default, VisibilitySource::Default) };
-    if membrane.permeability.is_empty() && !ensemble.relationships.is_empty() {
-        let derived = ensemble.has_config(config).then(|| derived_visibility(ensemble, config)).flatten();
-        return derived.map_or_else(
-            || without_tags(default, VisibilitySource::Default),
-            |visibility| without_tags(visibility, VisibilitySource::Relationships),
-        );
-    }
-    let Some(rule) = membrane.rule(config) else {
-        return without_tags(default, VisibilitySource::Default);
-    };
-    let own = rule.visibility.filter(non_empty);
-    EffectivePermeability {
-        visibility: own.unwrap_or(default),
-        source: if own.is_some() { VisibilitySource::Rule(rule.index) } else { VisibilitySource::Default },
-        accept_tags: rule.accept_tags.clone(),
-        expose_tags: rule.expose_tags.clone(),
-    }
+    let decided = config.and_then(|config| {
+        if derives_visibility(ensemble, membrane) {
+            let derived = ensemble.has_config(config).then(|| derived_visibility(ensemble, config)).flatten();
+            return derived.map(|visibility| (visibility, VisibilitySource::Relationships));
+        }
+        let rule = membrane.rule(config)?;
+        let own = rule.visibility.filter(non_empty)?;
+        Some((own, VisibilitySource::Rule(rule.index)))
+    });
+    decided.unwrap_or((default, VisibilitySource::Default))
+}
+
+/// Whether relationships decide, since there are no rules at all.
+const fn derives_visibility(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> bool {
+    membrane.permeability.is_empty() && !ensemble.relationships.is_empty()
 }
 
 /// The visibility that follows from an agent's relationships; `None` leaves it to the default.
 /// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
 fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
-    let Parts { delegating, supervised, starting } = &ensemble.parts;
+    let Parts { delegating, supervised, starting } = ensemble.parts();
     if delegating.contains(config) {
         Some("trusted")
     } else if supervised.contains(config) {
@@ -103,20 +111,25 @@ pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str)
 
 /// The configs that have any [`peers`].
 #[must_use]
-pub fn with_peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>) -> BTreeSet<&'t str> {
-    let mut all = BTreeSet::new();
-    let mut add = |members: BTreeSet<&'t str>| {
-        if members.iter().filter(|member| !member.is_empty()).count() > 1 {
-            all.extend(members);
-        }
-    };
+pub fn with_peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>) -> Members<&'t str> {
+    let mut all = Members::default();
     if membrane.groups.is_empty() {
         for relationship in close_relationships(ensemble) {
-            add(relationship.source.into_iter().chain(relationship.target).collect());
+            if let (Some(source), Some(target)) = (relationship.source, relationship.target)
+                && source != target
+                && !source.is_empty()
+                && !target.is_empty()
+            {
+                all.extend([source, target]);
+            }
         }
     }
     for group in &membrane.groups {
-        add(group.members.iter().copied().collect());
+        let mut named = group.members.iter().filter(|member| !member.is_empty());
+        let first = named.next();
+        if named.any(|member| Some(member) != first) {
+            all.extend(group.members.iter().copied());
+        }
     }
     all
 }

@@ -38,14 +38,12 @@ const VOLUMES: Field = field("volumes", Schema::List(&Schema::Open(&[text("name"
 
 const VOLUME_MOUNTS: Field = field("volumeMounts", Schema::List(&Schema::Open(&[text("name")])));
 
-const SKILLS: Field = field(
-    "skills",
-    Schema::List(&Schema::Whole(&[
-        text("skillPackRef"),
-        text("configMapRef"),
-        field("params", Schema::Texts),
-    ])),
-);
+const SKILL: &[Field] = &[text("skillPackRef"), text("configMapRef"), field("params", Schema::Texts)];
+
+/// Whole, since runs get copies of them.
+const AGENT_SKILLS: Field = field("skills", Schema::List(&Schema::Whole(SKILL)));
+
+const RUN_SKILLS: Field = field("skills", Schema::List(&Schema::Open(SKILL)));
 
 pub(super) const AGENT: Schema = Schema::Open(&[
     METADATA,
@@ -59,7 +57,7 @@ pub(super) const AGENT: Schema = Schema::Open(&[
                     Schema::Open(&[text("model"), field("env", Schema::Texts)]),
                 )]),
             ),
-            SKILLS,
+            AGENT_SKILLS,
             field(
                 "memory",
                 Schema::Open(&[
@@ -85,7 +83,7 @@ pub(super) const AGENT_RUN: Schema = Schema::Open(&[
             text("agentId"),
             text("sessionKey"),
             field("model", Schema::Open(&[text("provider"), text("model"), text("authSecretRef")])),
-            SKILLS,
+            RUN_SKILLS,
             field("env", Schema::Texts),
             field("task", Schema::Any),
             text("mode"),
@@ -152,8 +150,8 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
     ),
 ]);
 
-/// Whole, since two entries of one name may differ in any field.
-const CONFIGS: Schema = Schema::List(&Schema::Whole(&[
+/// With a digest, since two entries of one name may differ in any field.
+const CONFIGS: Schema = Schema::List(&Schema::Compared(&[
     text("name"),
     text("systemPrompt"),
     field("skills", Schema::List(&Schema::Any)),

@@ -14,7 +14,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{
     agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
 };
-use super::super::api::ensemble::{AgentConfig, Ensemble};
+use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
 use super::super::api::{AGENT_RUN, RUN_LABEL};
 use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
 use super::super::lookup;
@@ -131,7 +131,7 @@ fn find_ensemble<'s>(
     let Some(name) = ensemble_name(Some(&agent.tree), run) else { return };
     match lookup::ensemble(namespace, name, state) {
         Lookup::Found(ensemble) => {
-            found.shared = Ensemble::read(&ensemble.tree).shares_memory();
+            found.shared = shares_memory(&ensemble.tree);
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
@@ -149,14 +149,13 @@ fn find_ensemble<'s>(
 impl<'s> Found<'s> {
     /// Takes what the Ensemble says for the Agent that it will make. Upstream gives each of them the skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
-        let spec = Ensemble::read(&ensemble.tree);
         let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
         if inherits {
-            let field = spec.configs_pointer().index(config.index).field();
-            self.private = Some((ensemble, field));
+            let field = configs_field(&ensemble.tree);
+            self.private = Some((ensemble, format!("spec.{field}[{}]", config.index)));
         }
         self.legacy = config.has_legacy_memory();
-        self.shared = spec.shares_memory();
+        self.shared = shares_memory(&ensemble.tree);
         self.config = config.name;
         self.ensemble = Some(ensemble);
         self.made_from = Some(config);

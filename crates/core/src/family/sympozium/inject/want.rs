@@ -25,7 +25,7 @@ use crate::model::state_reader::StateReader;
 use self::mode::{Mode, private_mode};
 use super::super::api::CONFIG_LABEL;
 use super::super::api::agent::auto_store_off;
-use super::super::api::ensemble::Ensemble;
+use super::super::api::ensemble::has_access_rules;
 use super::super::codes::CONFIG_UNKNOWN;
 use super::super::variables::{self, AUTO_STORE, INSTANCE};
 use super::find::Found;
@@ -187,8 +187,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         };
         self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
         self.variables.extend(self.auto_store());
-        let rules = Ensemble::read(&ensemble.tree).shared.is_some_and(|shared| !shared.rules.is_empty());
-        if rules && self.found.config.is_none() {
+        if self.found.config.is_none() && has_access_rules(&ensemble.tree) {
             let message = fit_names([&self.found.instance], |[agent]| {
                 let agent = quoted(agent);
                 format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")

@@ -1,100 +1,121 @@
 //! Validates the access rules of shared memory.
 
-use std::collections::BTreeSet;
-
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 
 use super::super::api::ACCESSES;
-use super::super::api::ensemble::{AccessRule, Ensemble, SharedMemory};
+use super::super::api::ensemble::Ensemble;
+use super::super::api::shared_memory::{AccessRule, SharedMemory};
 use super::super::codes::{
     ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
     ACCESS_UNCOVERED, ACCESS_UNSUPPORTED,
 };
-use super::{duplicate_value, not_found, unsupported, warn_of};
+use super::{Report, in_words};
 
 /// The pointer to the list of rules.
 pub(super) fn pointer() -> Pointer {
     Pointer::new("/spec/sharedMemory/accessRules")
 }
 
-pub(super) fn findings(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Vec<Finding> {
+pub(super) fn findings(
+    ensemble: &Ensemble<'_>,
+    shared: &SharedMemory<'_>,
+    report: Report<'_>,
+    findings: &mut Vec<Finding>,
+) {
     let list = pointer();
-    let mut findings = Vec::new();
     for rule in &shared.rules {
-        let here = list.index(rule.index);
-        findings.extend(unsupported(&ACCESS_UNSUPPORTED, &here.key("access"), rule.access, &ACCESSES));
+        let here = || list.index(rule.index);
+        let access = || here().key("access");
+        findings.extend(report.unsupported(&ACCESS_UNSUPPORTED, access, rule.access, &ACCESSES));
         match rule.config() {
-            None => findings.push(without_config(rule, &here)),
-            Some(name) => {
-                findings.extend(conflicting_names(rule, &here));
-                findings.extend(unknown_config(ensemble, rule, name, &here));
-                findings.extend(duplicate(shared, rule, name, &here));
+            None => findings.extend(without_config(rule, here, report)),
+            Some(name) if report.wants_warnings() => {
+                findings.extend(conflicting_names(rule, here, report));
+                findings.extend(unknown_config(ensemble, rule, name, here, report));
+                findings.extend(duplicate(shared, rule, name, here, report));
             }
+            Some(_) => {}
         }
     }
-    findings.extend(uncovered(ensemble, shared));
-    findings
+    if report.wants_warnings() {
+        uncovered(ensemble, shared, report, findings);
+    }
 }
 
 /// The schema asks for a name; upstream never applies a rule with an empty one.
-fn without_config(rule: &AccessRule<'_>, here: &Pointer) -> Finding {
-    let message = format!("{}: Required value", here.key("agentConfig").field());
-    let finding = if rule.is_named { Finding::warn } else { Finding::deny };
-    finding(&ACCESS_CONFIG_REQUIRED, here.clone(), message)
+fn without_config(
+    rule: &AccessRule<'_>,
+    here: impl FnOnce() -> Pointer,
+    report: Report<'_>,
+) -> Option<Finding> {
+    let message = |here: &Pointer| format!("{}: Required value", here.key("agentConfig").field());
+    if rule.is_named {
+        report.warn_in_words(&ACCESS_CONFIG_REQUIRED, here, message)
+    } else {
+        report.deny_in_words(&ACCESS_CONFIG_REQUIRED, here, message)
+    }
 }
 
-fn conflicting_names(rule: &AccessRule<'_>, here: &Pointer) -> Option<Finding> {
+fn conflicting_names(
+    rule: &AccessRule<'_>,
+    here: impl FnOnce() -> Pointer,
+    report: Report<'_>,
+) -> Option<Finding> {
     let (today, old) = (rule.agent_config?, rule.persona?);
-    let differ = today != old && !today.is_empty() && !old.is_empty();
-    let finding = || {
-        warn_of(&ACCESS_CONFIG_CONFLICT, here, [today, old], |[today, old]| {
-            format!("agentConfig {} and persona {} differ", quoted(today), quoted(old))
-        })
-    };
-    differ.then(|| finding().help("agentConfig wins"))
+    if today == old || today.is_empty() || old.is_empty() {
+        return None;
+    }
+    let finding = report.warn_of(&ACCESS_CONFIG_CONFLICT, here, [today, old], |[today, old]| {
+        format!("agentConfig {} and persona {} differ", quoted(today), quoted(old))
+    })?;
+    Some(in_words(finding, |finding| finding.help("agentConfig wins")))
 }
 
 fn unknown_config(
     ensemble: &Ensemble<'_>,
     rule: &AccessRule<'_>,
     name: &str,
-    here: &Pointer,
+    here: impl FnOnce() -> Pointer,
+    report: Report<'_>,
 ) -> Option<Finding> {
     if ensemble.has_config(name) {
         return None;
     }
     let today = rule.agent_config.is_some_and(|name| !name.is_empty());
-    let at = here.key(if today { "agentConfig" } else { "persona" });
-    Some(
-        not_found(&ACCESS_CONFIG_UNKNOWN, &at, name)
-            .help("a config without a rule of its own gets read-write"),
-    )
+    let at = || here().key(if today { "agentConfig" } else { "persona" });
+    let finding = report.not_found(&ACCESS_CONFIG_UNKNOWN, at, name)?;
+    Some(in_words(finding, |finding| finding.help("a config without a rule of its own gets read-write")))
 }
 
 fn duplicate(
     shared: &SharedMemory<'_>,
     rule: &AccessRule<'_>,
     name: &str,
-    here: &Pointer,
+    here: impl FnOnce() -> Pointer,
+    report: Report<'_>,
 ) -> Option<Finding> {
     let first = shared.rule(name).filter(|first| first.index != rule.index)?;
-    let finding = duplicate_value(&ACCESS_DUPLICATE, here, name);
-    Some(finding.help("the first rule wins").related(pointer().index(first.index), "the rule that counts"))
+    let finding = report.duplicate_value(&ACCESS_DUPLICATE, here, name)?;
+    Some(in_words(finding, |finding| {
+        let first = pointer().index(first.index);
+        finding.help("the first rule wins").related(first, "the rule that counts")
+    }))
 }
 
 /// Where all rules are read-only they are exceptions, and those without one are meant to write.
-fn uncovered(ensemble: &Ensemble<'_>, shared: &SharedMemory<'_>) -> Vec<Finding> {
+fn uncovered(
+    ensemble: &Ensemble<'_>,
+    shared: &SharedMemory<'_>,
+    report: Report<'_>,
+    findings: &mut Vec<Finding>,
+) {
     if !shared.rules.iter().any(|rule| rule.access() == ACCESSES[0]) {
-        return Vec::new();
+        return;
     }
-    let names = ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty()));
-    let mut seen = BTreeSet::new();
-    let uncovered = names.filter(|name| shared.rule(name).is_none() && seen.insert(*name));
-    let finding = |name: &str| {
-        warn_of(&ACCESS_UNCOVERED, &pointer(), [name], |[name]| {
+    for name in ensemble.named_configs().filter(|name| shared.rule(name).is_none()) {
+        findings.extend(report.warn_of(&ACCESS_UNCOVERED, pointer, [name], |[name]| {
             format!("no rule for {}: it gets read-write", quoted(name))
-        })
-    };
-    uncovered.map(finding).collect()
+        }));
+    }
 }

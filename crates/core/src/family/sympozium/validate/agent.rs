@@ -12,16 +12,16 @@ use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
     SKILL_REMOVED,
 };
-use super::{configs, environment, names, skills, volumes, warn, warn_of};
+use super::{Report, configs, environment, names, skills, volumes};
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let agent = subject.object;
-    let mut findings: Vec<Finding> = crd_required(agent).into_iter().collect();
-    findings.extend(names::agent(subject));
+    let (agent, report) = (subject.object, Report::new(state.work()));
+    let mut findings: Vec<Finding> = crd_required(agent, report).into_iter().collect();
+    findings.extend(names::agent(subject, report));
     findings.extend(skills::findings(subject, state));
-    findings.extend(memory(subject));
-    findings.extend(volumes::warnings(agent));
+    findings.extend(memory(subject, report));
+    findings.extend(volumes::warnings(agent, report));
     let env = ["spec", "agents", "default", "env"];
     let membership = if environment::names_reserved(agent, &env) {
         environment::membership(Some(agent), None, subject.namespace, state)
@@ -30,7 +30,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     };
     findings.extend(environment::findings(agent, &env, membership.as_ref()));
     if let Some(old) = subject.old {
-        findings.extend(changes(subject, old).into_iter().map(Finding::when_allowed));
+        findings.extend(changes(subject, old, report).into_iter().map(Finding::when_allowed));
     }
     findings
 }
@@ -46,45 +46,46 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     vec![Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message)]
 }
 
-fn crd_required(agent: &Tree) -> Option<Finding> {
+fn crd_required(agent: &Tree, report: Report<'_>) -> Option<Finding> {
     let paths: [&[&str]; 2] = [&["spec", "agents"], &["spec", "agents", "default", "model"]];
     let missing = paths.into_iter().find(|path| agent.at(path).is_none())?;
-    let at = missing.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
-    Some(warn(&CRD_REQUIRED, &at, "required by the CRD"))
+    let at = || missing.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
+    report.warn(&CRD_REQUIRED, at, || "required by the CRD")
 }
 
-fn memory(subject: &Subject<'_>) -> Vec<Finding> {
+fn memory(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
     let agent = subject.object;
-    let here = Pointer::new("/spec/memory");
+    let here = || Pointer::new("/spec/memory");
     let mut findings = Vec::new();
     if let Some(memory) = agent.at(&["spec", "memory"]) {
-        findings.extend(configs::max_size(memory, &here));
+        findings.extend(configs::max_size(memory, here, report));
     }
     if has_memory(agent) {
         return findings;
     }
     if auto_store_off(agent) {
-        let text = "no effect: the agent has no skill \"memory\"";
-        findings.push(warn(&AUTO_STORE_NO_EFFECT, &here.key("autoStore"), text));
+        let text = || "no effect: the agent has no skill \"memory\"";
+        findings.extend(report.warn(&AUTO_STORE_NO_EFFECT, || here().key("autoStore"), text));
     }
     if has_legacy_memory(agent) {
-        let finding = warn_of(&LEGACY_MEMORY, &here.key("enabled"), [subject.name], |[name]| {
+        let at = || here().key("enabled");
+        let finding = report.warn_of(&LEGACY_MEMORY, at, [subject.name], |[name]| {
             let config_map = quoted(&format!("{name}-memory"));
             format!("falls back to ConfigMap {config_map}: there is no skill \"memory\"")
         });
-        findings.push(finding.help(
-            "add `skillPackRef: memory` to spec.skills, or write `enabled: false`: without it the default is true",
-        ));
+        let help = "add `skillPackRef: memory` to spec.skills, or write `enabled: false`: without it the default \
+                    is true";
+        findings.extend(finding.map(|finding| finding.help(help)));
     }
     findings
 }
 
-fn changes(subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
+fn changes(subject: &Subject<'_>, old: &Tree, report: Report<'_>) -> Vec<Finding> {
     let agent = subject.object;
     let mut findings = Vec::new();
     if has_memory(old) && !has_memory(agent) {
-        let text = "Deployment, Service and PVC stay until the Agent is deleted";
-        findings.push(warn(&SKILL_REMOVED, &Pointer::new("/spec/skills"), text));
+        let text = || "Deployment, Service and PVC stay until the Agent is deleted";
+        findings.extend(report.warn(&SKILL_REMOVED, || Pointer::new("/spec/skills"), text));
     }
     let unchanged = |field: &'static str| match (agent.at(&["spec", field]), old.at(&["spec", field])) {
         (Some(new), Some(old)) => new.is_equivalent(old),

@@ -1,6 +1,8 @@
 //! Validates an Ensemble: its shared memory as a whole, and the effects of a change. Its parts have their
 //! own modules.
 
+use std::borrow::Cow;
+
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -8,45 +10,49 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{ensemble_name, is_true};
-use super::super::api::ensemble::{Ensemble, SharedMemory};
+use super::super::api::ensemble::{Ensemble, shares_memory};
+use super::super::api::shared_memory::SharedMemory;
 use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD};
 use super::super::codes::{
     EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
     SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
-use super::{
-    about_agents, access, configs, deny, limits, membrane, names, not_found, volumes, warn, warn_of,
-};
+use super::{Report, about_agents, access, configs, limits, membrane, names, volumes};
 use crate::family::message::{fit_names, truncate};
 use crate::family::quantity::billionths;
 
 const SHARED: &str = "/spec/sharedMemory";
 
-pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
     let ensemble = Ensemble::read(subject.object);
-    let mut findings = configs::findings(&ensemble, subject);
-    findings.extend(names::ensemble(&ensemble, subject));
+    let before = subject.old.map(|old| (old, Ensemble::read(old)));
+    let mut findings = Vec::new();
+    configs::findings(&ensemble, subject, report, &mut findings);
+    names::ensemble(&ensemble, before.as_ref().map(|(_, before)| before), subject, report, &mut findings);
     findings.extend(old_names(&ensemble, subject));
-    findings.extend(relationships(&ensemble));
-    findings.extend(volumes::warnings(subject.object));
+    if report.wants_warnings() {
+        relationships(&ensemble, report, &mut findings);
+        findings.extend(volumes::warnings(subject.object, report));
+    }
     if let Some(shared) = &ensemble.shared {
-        findings.extend(storage_size(shared));
-        findings.extend(without_memory(shared));
-        findings.extend(access::findings(&ensemble, shared));
+        findings.extend(storage_size(shared, report));
+        findings.extend(without_memory(shared, report));
+        access::findings(&ensemble, shared, report, &mut findings);
         if let Some(membrane) = &shared.membrane {
-            findings.extend(membrane::findings(&ensemble, shared, membrane));
-            findings.extend(limits::findings(membrane));
+            membrane::findings(&ensemble, shared, membrane, report, &mut findings);
+            findings.extend(limits::findings(membrane, report));
         }
     }
-    if let Some(old) = subject.old {
-        findings.extend(changes(&ensemble, subject, old).into_iter().map(Finding::when_allowed));
+    if let Some((old, before)) = &before {
+        let changes = changes(&ensemble, before, subject, old, report);
+        findings.extend(changes.into_iter().map(Finding::when_allowed));
     }
     findings
 }
 
 /// What is deleted with an Ensemble, and the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    if !Ensemble::read(subject.object).shares_memory() {
+    if !shares_memory(subject.object) {
         return Vec::new();
     }
     let at = Pointer::new(SHARED).key("enabled");
@@ -58,11 +64,11 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 }
 
 /// The Agents that share the memory.
-fn users(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<String> {
+fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<Cow<'s, str>> {
     let agents = state.list(&AGENT, subject.namespace).chain(state.list(&AGENT_OLD, subject.namespace));
     let members = agents
         .filter(|agent| !agent.deleting() && ensemble_name(Some(&agent.tree), None) == Some(subject.name));
-    members.map(|agent| agent.name.clone()).collect()
+    members.map(|agent| agent.name.as_str().into()).collect()
 }
 
 fn data_loss(name: &str, at: Pointer) -> Finding {
@@ -92,11 +98,9 @@ fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> 
 }
 
 /// Upstream makes no Agents at all of an Ensemble that names an unknown config here.
-fn relationships(ensemble: &Ensemble<'_>) -> Vec<Finding> {
+fn relationships(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Finding>) {
     let list = Pointer::new("/spec/relationships");
-    let mut findings = Vec::new();
     for edge in &ensemble.relationships {
-        let here = list.index(edge.index);
         let stimulus = edge.kind == Some("stimulus");
         let source_known =
             |name: &str| if stimulus { ensemble.stimulus == Some(name) } else { ensemble.has_config(name) };
@@ -105,31 +109,31 @@ fn relationships(ensemble: &Ensemble<'_>) -> Vec<Finding> {
             ("target", edge.target.filter(|name| !ensemble.has_config(name))),
         ];
         for (field, name) in ends {
-            findings.extend(name.map(|name| not_found(&RELATIONSHIP_UNKNOWN, &here.key(field), name)));
+            let at = || list.index(edge.index).key(field);
+            findings.extend(name.and_then(|name| report.not_found(&RELATIONSHIP_UNKNOWN, at, name)));
         }
     }
-    findings
 }
 
 /// Read only while the shared memory is on: upstream parses it with a call that panics.
-fn storage_size(shared: &SharedMemory<'_>) -> Option<Finding> {
+fn storage_size(shared: &SharedMemory<'_>, report: Report<'_>) -> Option<Finding> {
     let size = shared.storage_size;
     if size.is_empty() || billionths(size).is_some_and(|size| size > 0) {
         return None;
     }
-    let at = Pointer::new(SHARED).key("storageSize");
+    let at = || Pointer::new(SHARED).key("storageSize");
     let text = |size: &str| {
         format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size))
     };
     let finding = if shared.enabled {
-        deny(&STORAGE_SIZE_INVALID, &at, &text(size))
+        report.deny(&STORAGE_SIZE_INVALID, at, || text(size))
     } else {
-        warn_of(&STORAGE_SIZE_INVALID, &at, [size], |[size]| text(size))
+        report.warn_of(&STORAGE_SIZE_INVALID, at, [size], |[size]| text(size))
     };
-    Some(finding.fingerprint_value(size))
+    Some(finding?.fingerprint_value(size))
 }
 
-fn without_memory(shared: &SharedMemory<'_>) -> Option<Finding> {
+fn without_memory(shared: &SharedMemory<'_>, report: Report<'_>) -> Option<Finding> {
     if shared.enabled {
         return None;
     }
@@ -139,22 +143,29 @@ fn without_memory(shared: &SharedMemory<'_>) -> Option<Finding> {
         (None, false) => "accessRules have",
         (None, true) => return None,
     };
-    let text = format!("{set} no effect while enabled is false");
-    Some(warn(&MEMBRANE_WITHOUT_MEMORY, &Pointer::new(SHARED), &text))
+    let text = || format!("{set} no effect while enabled is false");
+    report.warn(&MEMBRANE_WITHOUT_MEMORY, || Pointer::new(SHARED), text)
 }
 
-fn changes(ensemble: &Ensemble<'_>, subject: &Subject<'_>, old: &Tree) -> Vec<Finding> {
-    let before = Ensemble::read(old);
-    let mut findings: Vec<Finding> = memory_lost(ensemble, &before, subject, old).into_iter().collect();
-    findings.extend(resized(ensemble, &before));
-    let at = Pointer::new("/spec/excludePersonas");
-    for name in &ensemble.excluded {
-        if !before.excluded.contains(name) && ensemble.has_config(name) {
-            let agent = format!("{}-{name}", subject.name);
-            findings.push(warn_of(&EXCLUDE_DATA_LOSS, &at, [&agent], |[agent]| {
-                format!("Agent {} and PVC {agent}-memory-db will be deleted", quoted(agent))
-            }));
-        }
+fn changes(
+    ensemble: &Ensemble<'_>,
+    before: &Ensemble<'_>,
+    subject: &Subject<'_>,
+    old: &Tree,
+    report: Report<'_>,
+) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = memory_lost(ensemble, before, subject, old).into_iter().collect();
+    findings.extend(resized(ensemble, before, report));
+    let is_new = |name: &&&str| !before.excluded.contains(**name) && ensemble.has_config(name);
+    for name in ensemble.excluded.sorted().into_iter().filter(is_new) {
+        let at = || Pointer::new("/spec/excludePersonas");
+        findings.extend(report.warn_in_words(&EXCLUDE_DATA_LOSS, at, |at| {
+            let agent = names::agent_of(subject.name, name);
+            fit_names([&agent], |[agent]| {
+                let shown = quoted(agent);
+                format!("{}: Agent {shown} and PVC {agent}-memory-db will be deleted", at.field())
+            })
+        }));
     }
     findings
 }
@@ -180,13 +191,14 @@ fn memory_lost(
 }
 
 /// The volume is made once and never resized.
-fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>) -> Option<Finding> {
+fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>, report: Report<'_>) -> Option<Finding> {
     let (new, old) = (ensemble.shared.as_ref()?, before.shared.as_ref()?);
     let (new_size, old_size) = (effective_size(new)?, effective_size(old)?);
-    let resized = new.enabled && old.enabled && new_size != old_size;
-    let at = Pointer::new(SHARED).key("storageSize");
-    let text = "the PVC is create-only; it is not resized";
-    resized.then(|| warn(&STORAGE_SIZE_CHANGED, &at, text))
+    if !new.enabled || !old.enabled || new_size == old_size {
+        return None;
+    }
+    let at = || Pointer::new(SHARED).key("storageSize");
+    report.warn(&STORAGE_SIZE_CHANGED, at, || "the PVC is create-only; it is not resized")
 }
 
 fn effective_size(shared: &SharedMemory<'_>) -> Option<i128> {

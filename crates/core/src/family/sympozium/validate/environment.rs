@@ -6,17 +6,16 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::agent::{config_name, ensemble_name};
+use super::super::api::agent::ensemble_name;
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
 use super::super::lookup;
 use crate::family::message::fit_names;
 
 use super::super::variables::{PRIVATE_URL, shared_variable_names};
 
-/// The Ensemble of an agent, and the config that the agent was made from where that is known.
+/// The Ensemble of an agent.
 pub(super) struct Membership<'m> {
     pub(super) ensemble: &'m Object,
-    pub(super) config: Option<&'m str>,
 }
 
 /// The membership of an Agent, or of an AgentRun with its Agent where that is known.
@@ -27,16 +26,18 @@ pub(super) fn membership<'m, 's: 'm>(
     state: &mut StateReader<'s>,
 ) -> Option<Membership<'m>> {
     match lookup::ensemble(namespace, ensemble_name(agent, run)?, state) {
-        Lookup::Found(ensemble) => Some(Membership { ensemble, config: agent.and_then(config_name) }),
+        Lookup::Found(ensemble) => Some(Membership { ensemble }),
         Lookup::Absent | Lookup::Unknown => None,
     }
 }
 
 /// Whether any variable at a path can be one that an Ensemble sets.
 pub(super) fn names_reserved(object: &Tree, path: &[&str]) -> bool {
-    let prefixes = ["WORKFLOW_MEMORY_", "WORKFLOW_MEMBRANE_"];
-    let is_reserved = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     matches!(object.at(path), Some(Tree::Texts(entries, _)) if entries.iter().any(|(name, _)| is_reserved(name)))
+}
+
+fn is_reserved(name: &str) -> bool {
+    name.starts_with("WORKFLOW_MEMORY_") || name.starts_with("WORKFLOW_MEMBRANE_")
 }
 
 /// What is wrong with the variables at a path.
@@ -44,7 +45,7 @@ pub(super) fn findings(object: &Tree, path: &[&str], membership: Option<&Members
     let Some(Tree::Texts(entries, _)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let field = at.field();
-    let set = membership.map(|membership| shared_variable_names(membership.ensemble, membership.config));
+    let set = membership.map(|membership| shared_variable_names(membership.ensemble));
     let set = set.unwrap_or_default();
     let mut findings = Vec::new();
     for (name, _) in entries {
@@ -52,8 +53,8 @@ pub(super) fn findings(object: &Tree, path: &[&str], membership: Option<&Members
             let message = format!("{field}[{}] wins over the injected value", quoted(name));
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
-        let ensemble = membership.filter(|_| set.iter().any(|known| known == name));
-        findings.extend(ensemble.map(|Membership { ensemble, .. }| {
+        let ensemble = membership.filter(|_| is_reserved(name) && set.contains(&name.as_str()));
+        findings.extend(ensemble.map(|Membership { ensemble }| {
             let message = fit_names([&ensemble.name], |[ensemble]| {
                 let (name, ensemble) = (quoted(name), quoted(ensemble));
                 format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")

@@ -6,32 +6,33 @@ use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::text_at;
-use super::super::api::ensemble::Membrane;
+use super::super::api::shared_memory::Membrane;
 use super::super::api::{BUDGET_ACTIONS, DECAYS, EVIDENCE_KINDS};
 use super::super::codes::{
     BREAKER_COOLDOWN_IGNORED, BREAKER_COOLDOWN_INVALID, BREAKER_FAILURES_LOW, DECAY_IGNORED,
     DECAY_UNSUPPORTED, EVIDENCE_KIND_UNSUPPORTED, TOKEN_ACTION_UNSUPPORTED, TOKEN_NEGATIVE, TOKEN_NO_EFFECT,
     TOKEN_PER_RUN_ABOVE_TOTAL, TTL_INVALID,
 };
-use super::{deny, membrane, unsupported, warn, warn_of};
+use super::{Report, membrane};
 
-pub(super) fn findings(membrane: &Membrane<'_>) -> Vec<Finding> {
+pub(super) fn findings(membrane: &Membrane<'_>, report: Report<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let section = |name| membrane.section(name).map(|tree| (tree, membrane::pointer().key(name)));
     if let Some((budget, here)) = section("tokenBudget") {
-        findings.extend(token_budget(budget, &here));
+        findings.extend(token_budget(budget, &here, report));
     }
     if let Some((breaker, here)) = section("circuitBreaker") {
-        findings.extend(failures(breaker, &here));
-        findings.extend(cooldown(breaker, &here));
+        findings.extend(failures(breaker, &here, report));
+        findings.extend(cooldown(breaker, &here, report));
     }
     if let Some((decay, here)) = section("timeDecay") {
-        findings.extend(ttl(decay, &here));
-        findings.extend(decay_function(decay, &here));
+        findings.extend(ttl(decay, &here, report));
+        findings.extend(decay_function(decay, &here, report));
     }
     if let Some((policy, here)) = section("evidencePolicy") {
         let kind = text_at(policy, &["minKind"]);
-        findings.extend(unsupported(&EVIDENCE_KIND_UNSUPPORTED, &here.key("minKind"), kind, &EVIDENCE_KINDS));
+        let at = || here.key("minKind");
+        findings.extend(report.unsupported(&EVIDENCE_KIND_UNSUPPORTED, at, kind, &EVIDENCE_KINDS));
     }
     findings
 }
@@ -40,52 +41,55 @@ fn integer(tree: &Tree, field: &str) -> Option<i64> {
     tree.get(field).and_then(Tree::integer)
 }
 
-fn token_budget(budget: &Tree, here: &Pointer) -> Vec<Finding> {
-    let action = text_at(budget, &["action"]);
-    let mut findings: Vec<Finding> =
-        unsupported(&TOKEN_ACTION_UNSUPPORTED, &here.key("action"), action, &BUDGET_ACTIONS)
-            .into_iter()
-            .collect();
+fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Finding> {
+    let (action, at) = (text_at(budget, &["action"]), || here.key("action"));
+    let unsupported = report.unsupported(&TOKEN_ACTION_UNSUPPORTED, at, action, &BUDGET_ACTIONS);
+    let mut findings: Vec<Finding> = unsupported.into_iter().collect();
     let [total, per_run] = ["maxTokens", "maxTokensPerRun"].map(|field| {
         let number = integer(budget, field).unwrap_or(0);
         if number < 0 {
-            let text = format!("{number} acts as 0 (no limit)");
-            findings.push(warn(&TOKEN_NEGATIVE, &here.key(field), &text));
+            let text = || format!("{number} acts as 0 (no limit)");
+            findings.extend(report.warn(&TOKEN_NEGATIVE, || here.key(field), text));
         }
         number
     });
     if total <= 0 && per_run <= 0 {
-        findings.push(warn(&TOKEN_NO_EFFECT, here, "has no effect: neither limit is above 0"));
+        let text = || "has no effect: neither limit is above 0";
+        findings.extend(report.warn(&TOKEN_NO_EFFECT, || here.clone(), text));
     }
     if total > 0 && per_run > total {
-        let text = format!("{per_run} is more than maxTokens, {total}");
-        let finding = warn(&TOKEN_PER_RUN_ABOVE_TOTAL, &here.key("maxTokensPerRun"), &text);
-        findings.push(finding.related(here.key("maxTokens"), "the limit for all runs"));
+        let (at, text) =
+            (|| here.key("maxTokensPerRun"), || format!("{per_run} is more than maxTokens, {total}"));
+        let finding = report.warn(&TOKEN_PER_RUN_ABOVE_TOTAL, at, text);
+        let related = |finding: Finding| finding.related(here.key("maxTokens"), "the limit for all runs");
+        findings.extend(finding.map(related));
     }
     findings
 }
 
-fn failures(breaker: &Tree, here: &Pointer) -> Option<Finding> {
+fn failures(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let number = integer(breaker, "consecutiveFailures").filter(|number| *number <= 0)?;
-    Some(warn(&BREAKER_FAILURES_LOW, &here.key("consecutiveFailures"), &format!("{number} acts as 3")))
+    let at = || here.key("consecutiveFailures");
+    report.warn(&BREAKER_FAILURES_LOW, at, || format!("{number} acts as 3"))
 }
 
 /// Upstream never reads the cooldown; an empty one asks for a manual reset.
-fn cooldown(breaker: &Tree, here: &Pointer) -> Option<Finding> {
+fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let text = text_at(breaker, &["cooldownDuration"]).filter(|text| !text.is_empty())?;
-    let at = here.key("cooldownDuration");
-    Some(if is_positive(text) {
-        warn(&BREAKER_COOLDOWN_IGNORED, &at, "is never read: an open breaker does not close by itself")
+    let at = || here.key("cooldownDuration");
+    if is_positive(text) {
+        let text = || "is never read: an open breaker does not close by itself";
+        report.warn(&BREAKER_COOLDOWN_IGNORED, at, text)
     } else {
-        warn_of(&BREAKER_COOLDOWN_INVALID, &at, [text], |[text]| {
+        report.warn_of(&BREAKER_COOLDOWN_INVALID, at, [text], |[text]| {
             format!("Invalid value: {}: no Go duration", quoted(text))
         })
-    })
+    }
 }
 
-fn ttl(decay: &Tree, here: &Pointer) -> Option<Finding> {
+fn ttl(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let text = text_at(decay, &["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
-    Some(deny(&TTL_INVALID, &here.key("ttl"), &invalid(text)).fingerprint_value(text))
+    Some(report.deny(&TTL_INVALID, || here.key("ttl"), || invalid(text))?.fingerprint_value(text))
 }
 
 fn is_positive(text: &str) -> bool {
@@ -96,13 +100,12 @@ fn invalid(text: &str) -> String {
     format!("Invalid value: {}: must be a Go duration greater than 0, e.g. \"168h\"", quoted(text))
 }
 
-fn decay_function(decay: &Tree, here: &Pointer) -> Option<Finding> {
+fn decay_function(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let function = text_at(decay, &["decayFunction"]);
-    let at = here.key("decayFunction");
-    let ignored = || {
-        (function == Some(DECAYS[1])).then(|| {
-            warn(&DECAY_IGNORED, &at, "\"exponential\" is never read: entries are filtered by ttl only")
-        })
-    };
-    unsupported(&DECAY_UNSUPPORTED, &at, function, &DECAYS).or_else(ignored)
+    let at = || here.key("decayFunction");
+    if function == Some(DECAYS[1]) {
+        let text = || "\"exponential\" is never read: entries are filtered by ttl only";
+        return report.warn(&DECAY_IGNORED, at, text);
+    }
+    report.unsupported(&DECAY_UNSUPPORTED, at, function, &DECAYS)
 }

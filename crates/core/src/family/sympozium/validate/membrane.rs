@@ -1,152 +1,174 @@
 //! Validates the membrane, which controls which entries agents see of each other.
 
-use std::collections::BTreeSet;
-
 use crate::model::finding::{Finding, quoted};
+use crate::model::members::Members;
 use crate::model::pointer::Pointer;
 
-use super::super::api::ensemble::{Ensemble, Membrane, PermeabilityRule, SharedMemory, TrustGroup};
-use super::super::api::membrane::{VisibilitySource, effective_permeability, with_peers};
+use super::super::api::ensemble::Ensemble;
+use super::super::api::membrane::{VisibilitySource, effective_visibility, with_peers};
+use super::super::api::shared_memory::{Membrane, PermeabilityRule, SharedMemory, TrustGroup};
 use super::super::api::{ACCESSES, VISIBILITIES};
 use super::super::codes::{
     EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_REQUIRED, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE,
     TAG_INVALID, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN, TRUST_GROUP_NAME_REQUIRED,
     TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, VISIBILITY_UNSUPPORTED,
 };
-use super::{deny, duplicate_value, not_found, unsupported, warn, warn_of};
+use super::{Report, in_words};
 
 /// The pointer to the membrane.
 pub(super) fn pointer() -> Pointer {
     Pointer::new("/spec/sharedMemory/membrane")
 }
 
-pub(super) fn findings(
-    ensemble: &Ensemble<'_>,
-    shared: &SharedMemory<'_>,
-    membrane: &Membrane<'_>,
-) -> Vec<Finding> {
-    let default = pointer().key("defaultVisibility");
-    let mut findings: Vec<Finding> =
-        unsupported(&VISIBILITY_UNSUPPORTED, &default, membrane.default_visibility, &VISIBILITIES)
-            .into_iter()
-            .collect();
-    for rule in &membrane.permeability {
-        findings.extend(permeability(ensemble, shared, membrane, rule));
-    }
-    for group in &membrane.groups {
-        findings.extend(trust_group(ensemble, membrane, group));
-    }
-    findings.extend(trusted_without_peers(ensemble, membrane));
-    findings
-}
-
-fn permeability(
-    ensemble: &Ensemble<'_>,
-    shared: &SharedMemory<'_>,
-    membrane: &Membrane<'_>,
-    rule: &PermeabilityRule<'_>,
-) -> Vec<Finding> {
+pub(super) fn findings<'t>(
+    ensemble: &Ensemble<'t>,
+    shared: &SharedMemory<'t>,
+    membrane: &Membrane<'t>,
+    report: Report<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let (default, at) = (membrane.default_visibility, || pointer().key("defaultVisibility"));
+    findings.extend(report.unsupported(&VISIBILITY_UNSUPPORTED, at, default, &VISIBILITIES));
+    let rules = Rules { ensemble, shared, membrane, report };
     let list = pointer().key("permeability");
-    let here = list.index(rule.index);
-    let visibility = here.key("defaultVisibility");
-    let mut findings: Vec<Finding> =
-        unsupported(&VISIBILITY_UNSUPPORTED, &visibility, rule.visibility, &VISIBILITIES)
-            .into_iter()
-            .collect();
-    findings.extend(tags(&here.key("exposeTags"), &rule.expose_tags));
-    findings.extend(tags(&here.key("acceptTags"), &rule.accept_tags));
-    let name_at = here.key("agentConfig");
-    let Some(name) = rule.config else {
-        findings.push(deny(&PERMEABILITY_CONFIG_REQUIRED, &name_at, "Required value"));
-        return findings;
-    };
-    if !ensemble.has_config(name) {
-        findings.push(not_found(&PERMEABILITY_CONFIG_UNKNOWN, &name_at, name));
+    for rule in &membrane.permeability {
+        rules.permeability(rule, &list, findings);
     }
-    if let Some(first) = membrane.rule(name).filter(|first| first.index != rule.index) {
-        let finding = duplicate_value(&PERMEABILITY_DUPLICATE, &here, name);
-        findings.push(
-            finding.help("the first rule wins").related(list.index(first.index), "the rule that counts"),
-        );
-    }
-    let read_only = shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
-    if read_only && !rule.expose_tags.is_empty() {
-        let finding = warn_of(&EXPOSE_READ_ONLY, &here.key("exposeTags"), [name], |[name]| {
-            format!("{}: it cannot store, so exposeTags has no effect", quoted(name))
-        });
-        findings.push(finding.help("its access rule says read-only"));
-    }
-    findings
-}
-
-/// The runner gets tags as one comma-separated value.
-fn tags(list: &Pointer, tags: &[&str]) -> Vec<Finding> {
-    let invalid = tags.iter().enumerate().filter_map(|(index, tag)| {
-        let why = match *tag {
-            "" => "an empty tag matches everything or nothing",
-            tag if tag.contains(',') => "a comma makes it several tags",
-            _ => return None,
-        };
-        Some(warn_of(&TAG_INVALID, &list.index(index), [tag], |[tag]| {
-            format!("Invalid value: {}: {why}", quoted(tag))
-        }))
-    });
-    invalid.collect()
-}
-
-fn trust_group(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>, group: &TrustGroup<'_>) -> Vec<Finding> {
     let list = pointer().key("trustGroups");
-    let here = list.index(group.index);
-    let mut findings = Vec::new();
-    let name_at = here.key("name");
-    match group.name {
-        None => findings.push(deny(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
-        Some("") => findings.push(warn(&TRUST_GROUP_NAME_REQUIRED, &name_at, "Required value")),
-        Some(name) => {
-            if let Some(first) = membrane.group(name).filter(|first| first.index != group.index) {
-                let other = list.index(first.index).key("name");
-                findings.push(
-                    duplicate_value(&TRUST_GROUP_DUPLICATE, &name_at, name)
-                        .related(other, "the first one of this name"),
-                );
+    for group in &membrane.groups {
+        rules.trust_group(group, &list, findings);
+    }
+    if report.wants_warnings() {
+        rules.trusted_without_peers(findings);
+    }
+}
+
+/// What the rules look at.
+struct Rules<'r, 't> {
+    ensemble: &'r Ensemble<'t>,
+    shared: &'r SharedMemory<'t>,
+    membrane: &'r Membrane<'t>,
+    report: Report<'r>,
+}
+
+impl Rules<'_, '_> {
+    fn permeability(&self, rule: &PermeabilityRule<'_>, list: &Pointer, findings: &mut Vec<Finding>) {
+        let report = self.report;
+        let here = || list.index(rule.index);
+        let at = || here().key("defaultVisibility");
+        findings.extend(report.unsupported(&VISIBILITY_UNSUPPORTED, at, rule.visibility, &VISIBILITIES));
+        self.tags(|| here().key("exposeTags"), &rule.expose_tags, findings);
+        self.tags(|| here().key("acceptTags"), &rule.accept_tags, findings);
+        let at = || here().key("agentConfig");
+        let Some(name) = rule.config else {
+            return findings.extend(report.deny(&PERMEABILITY_CONFIG_REQUIRED, at, || "Required value"));
+        };
+        if !report.wants_warnings() {
+            return;
+        }
+        if !self.ensemble.has_config(name) {
+            findings.extend(report.not_found(&PERMEABILITY_CONFIG_UNKNOWN, at, name));
+        }
+        if let Some(first) = self.membrane.rule(name).filter(|first| first.index != rule.index) {
+            let related = |finding: Finding| {
+                let first = list.index(first.index);
+                finding.help("the first rule wins").related(first, "the rule that counts")
+            };
+            let finding = report.duplicate_value(&PERMEABILITY_DUPLICATE, here, name);
+            findings.extend(finding.map(|finding| in_words(finding, related)));
+        }
+        let is_read_only = || self.shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
+        if !rule.expose_tags.is_empty() && is_read_only() {
+            let at = || here().key("exposeTags");
+            let finding = report.warn_of(&EXPOSE_READ_ONLY, at, [name], |[name]| {
+                format!("{}: it cannot store, so exposeTags has no effect", quoted(name))
+            });
+            let help = |finding: Finding| finding.help("its access rule says read-only");
+            findings.extend(finding.map(|finding| in_words(finding, help)));
+        }
+    }
+
+    /// The runner gets tags as one comma-separated value.
+    fn tags(&self, list: impl Fn() -> Pointer, tags: &[&str], findings: &mut Vec<Finding>) {
+        if !self.report.wants_warnings() {
+            return;
+        }
+        let mut here = None;
+        for (index, tag) in tags.iter().enumerate() {
+            let why = match *tag {
+                "" => "an empty tag matches everything or nothing",
+                tag if tag.contains(',') => "a comma makes it several tags",
+                _ => continue,
+            };
+            let list: &Pointer = here.get_or_insert_with(&list);
+            findings.extend(self.report.warn_of(
+                &TAG_INVALID,
+                || list.index(index),
+                [tag],
+                |[tag]| format!("Invalid value: {}: {why}", quoted(tag)),
+            ));
+        }
+    }
+
+    fn trust_group(&self, group: &TrustGroup<'_>, list: &Pointer, findings: &mut Vec<Finding>) {
+        let report = self.report;
+        let at = || list.index(group.index).key("name");
+        let required = || "Required value";
+        match group.name {
+            None => findings.extend(report.deny(&TRUST_GROUP_NAME_REQUIRED, at, required)),
+            Some("") => findings.extend(report.warn(&TRUST_GROUP_NAME_REQUIRED, at, required)),
+            Some(_) if !report.wants_warnings() => {}
+            Some(name) => {
+                if let Some(first) = self.membrane.group(name).filter(|first| first.index != group.index) {
+                    let related = |finding: Finding| {
+                        let first = list.index(first.index).key("name");
+                        finding.related(first, "the first one of this name")
+                    };
+                    let finding = report.duplicate_value(&TRUST_GROUP_DUPLICATE, at, name);
+                    findings.extend(finding.map(|finding| in_words(finding, related)));
+                }
             }
         }
-    }
-    let members = here.key("agentConfigs");
-    for (index, member) in group.members.iter().enumerate() {
-        if !ensemble.has_config(member) {
-            findings.push(not_found(&TRUST_GROUP_MEMBER_UNKNOWN, &members.index(index), member));
+        if report.wants_warnings() {
+            self.members(group, list, findings);
         }
     }
-    let first = group.members.first();
-    if group.members.iter().all(|member| Some(member) == first) {
-        findings.push(warn(&TRUST_GROUP_TOO_SMALL, &members, "has no effect with fewer than two members"));
-    }
-    findings
-}
 
-/// Only an agent itself sees its trusted entries if it has no peers.
-fn trusted_without_peers(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> Vec<Finding> {
-    let with_peers = with_peers(ensemble, membrane);
-    let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
-    let mut findings = Vec::new();
-    for name in ensemble.configs.iter().filter_map(|config| config.name.filter(|name| !name.is_empty())) {
-        if !seen.insert(name) {
-            continue;
+    fn members(&self, group: &TrustGroup<'_>, list: &Pointer, findings: &mut Vec<Finding>) {
+        let at = || list.index(group.index).key("agentConfigs");
+        let mut members = None;
+        for (index, member) in group.members.iter().enumerate() {
+            if !self.ensemble.has_config(member) {
+                let members: &Pointer = members.get_or_insert_with(at);
+                let at = || members.index(index);
+                findings.extend(self.report.not_found(&TRUST_GROUP_MEMBER_UNKNOWN, at, member));
+            }
         }
-        let permeation = effective_permeability(ensemble, membrane, Some(name));
-        let is_alone = permeation.visibility == "trusted" && !with_peers.contains(name);
-        if !is_alone || !reported.insert(permeation.source) {
-            continue;
+        let first = group.members.first();
+        if group.members.iter().all(|member| Some(member) == first) {
+            let text = || "has no effect with fewer than two members";
+            findings.extend(self.report.warn(&TRUST_GROUP_TOO_SMALL, at, text));
         }
-        let at = match permeation.source {
-            VisibilitySource::Rule(index) => pointer().key("permeability").index(index),
-            VisibilitySource::Relationships => pointer().key("trustGroups"),
-            VisibilitySource::Default => pointer().key("defaultVisibility"),
-        };
-        findings.push(warn_of(&TRUSTED_WITHOUT_PEERS, &at, [name], |[name]| {
-            format!("{} has no trust peers: only its author sees those entries", quoted(name))
-        }));
     }
-    findings
+
+    /// Only an agent itself sees its trusted entries if it has no peers.
+    fn trusted_without_peers(&self, findings: &mut Vec<Finding>) {
+        let (ensemble, membrane) = (self.ensemble, self.membrane);
+        let with_peers = with_peers(ensemble, membrane);
+        let mut reported = Members::default();
+        for name in ensemble.named_configs() {
+            let (visibility, source) = effective_visibility(ensemble, membrane, Some(name));
+            if visibility != "trusted" || with_peers.contains(name) || !reported.insert(source) {
+                continue;
+            }
+            let at = || match source {
+                VisibilitySource::Rule(index) => pointer().key("permeability").index(index),
+                VisibilitySource::Relationships => pointer().key("trustGroups"),
+                VisibilitySource::Default => pointer().key("defaultVisibility"),
+            };
+            findings.extend(self.report.warn_of(&TRUSTED_WITHOUT_PEERS, at, [name], |[name]| {
+                format!("{} has no trust peers: only its author sees those entries", quoted(name))
+            }));
+        }
+    }
 }

@@ -1,15 +1,18 @@
 //! Validates names from which Services are named.
 
+use std::borrow::Cow;
+
+use crate::family::message::fit_names;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 
 use super::super::api::agent::has_memory;
-use super::super::api::ensemble::{AgentConfig, Ensemble};
+use super::super::api::ensemble::Ensemble;
 use super::super::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
-use super::{deny, warn, warn_of};
+use super::{Report, in_words};
 
 const NOT_SERVICE_MESSAGE: &str = "Service names must be DNS-1035";
 
@@ -18,91 +21,125 @@ fn own_name() -> Pointer {
 }
 
 /// What is wrong with the name of an Agent that needs a Service.
-pub(super) fn agent(subject: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn agent(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
     let name = subject.name;
     if name.is_empty() || !has_memory(subject.object) {
         return Vec::new();
     }
-    let mut findings: Vec<Finding> = too_long(subject, MAX_AGENT_NAME_BYTES, "-memory").into_iter().collect();
-    findings.extend(not_service(name, &own_name()));
-    findings
+    let too_long = too_long(subject, MAX_AGENT_NAME_BYTES, "-memory", report);
+    too_long.into_iter().chain(not_service(|| name.into(), is_dns_label(name), own_name, report)).collect()
 }
 
-/// What is wrong with the name of an Ensemble and those of its Agents.
-pub(super) fn ensemble(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Vec<Finding> {
-    let name = subject.name;
-    if name.is_empty() {
-        return Vec::new();
+/// What is wrong with the name of an Ensemble and those of its Agents; `before` is the stored one.
+pub(super) fn ensemble(
+    ensemble: &Ensemble<'_>,
+    before: Option<&Ensemble<'_>>,
+    subject: &Subject<'_>,
+    report: Report<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let own = subject.name;
+    if own.is_empty() {
+        return;
     }
-    let mut findings = Vec::new();
     if ensemble.shares_memory() {
-        findings.extend(too_long(subject, MAX_ENSEMBLE_NAME_BYTES, "-shared-memory"));
+        findings.extend(too_long(subject, MAX_ENSEMBLE_NAME_BYTES, "-shared-memory", report));
     }
+    let is_label = is_dns_label(own);
     if ensemble.shares_memory() || !ensemble.configs.is_empty() {
-        findings.extend(not_service(name, &own_name()));
+        findings.extend(not_service(|| own.into(), is_label, own_name, report));
     }
-    let is_included =
-        |config: &&AgentConfig<'_>| config.name.is_some_and(|name| !ensemble.excluded.contains(&name));
-    let before = subject.old.map(Ensemble::read);
-    for config in ensemble.configs.iter().filter(is_included) {
-        findings.extend(agent_name(ensemble, before.as_ref(), subject.name, config));
+    for config in &ensemble.configs {
+        let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
+        // What is wrong with the Ensemble's own name is said there, once.
+        let is_service = can_end_dns_label(name);
+        let is_too_long = own.len() + 1 + name.len() > MAX_AGENT_NAME_BYTES;
+        if is_service && !is_too_long || ensemble.excluded.contains(name) {
+            continue;
+        }
+        let at = || ensemble.configs_pointer().index(config.index).key("name");
+        if is_too_long {
+            let is_new = before.is_none_or(|before| !before.has_config(name));
+            findings.extend(agent_name_too_long(own, name, is_new, at, report));
+        }
+        let checked = || Cow::Owned(agent_of(if is_label { own } else { "a" }, name));
+        findings.extend(not_service(checked, is_service, at, report));
     }
-    findings
 }
 
 /// Names never change, so a stored one only warns.
-fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str) -> Option<Finding> {
+fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str, report: Report<'_>) -> Option<Finding> {
     if subject.name.len() <= max_bytes {
         return None;
     }
-    let finding = if subject.operation == Operation::Create { deny } else { warn };
-    let text = format!(
-        "Too long: may not be more than {max_bytes} characters, or its Service \"…{suffix}\" has over 63"
-    );
-    Some(finding(&NAME_TOO_LONG, &own_name(), &text).fingerprint_value(subject.name))
-}
-
-fn agent_name(
-    ensemble: &Ensemble<'_>,
-    before: Option<&Ensemble<'_>>,
-    own: &str,
-    config: &AgentConfig<'_>,
-) -> Vec<Finding> {
-    let Some(name) = config.name.filter(|name| !name.is_empty()) else { return Vec::new() };
-    let at = ensemble.configs_pointer().index(config.index).key("name");
-    let agent = format!("{own}-{name}");
-    let mut findings = Vec::new();
-    if agent.len() > MAX_AGENT_NAME_BYTES {
-        let is_new = before.is_none_or(|before| !before.has_config(name));
-        let text = |agent: &str| {
-            format!("Too long: {} may not be more than {MAX_AGENT_NAME_BYTES} characters", quoted(agent))
-        };
-        let finding = if is_new {
-            deny(&AGENT_NAME_TOO_LONG, &at, &text(&agent))
-        } else {
-            warn_of(&AGENT_NAME_TOO_LONG, &at, [&agent], |[agent]| text(agent))
-        };
-        findings.push(finding.fingerprint_value(&agent));
-    }
-    // What is wrong with the Ensemble's own name is said there, once.
-    let checked = if is_dns_label(own) { agent } else { format!("a-{name}") };
-    findings.extend(not_service(&checked, &at));
-    findings
-}
-
-fn not_service(name: &str, at: &Pointer) -> Option<Finding> {
-    let finding = || {
-        warn_of(&NAME_NOT_SERVICE, at, [name], |[name]| format!("{}: {NOT_SERVICE_MESSAGE}", quoted(name)))
+    let text = || {
+        format!(
+            "Too long: may not be more than {max_bytes} characters, or its Service \"…{suffix}\" has over 63"
+        )
     };
-    (!is_dns_label(name)).then(|| finding().help("use a-z, 0-9 and '-', and start with a letter"))
+    let finding = if subject.operation == Operation::Create {
+        report.deny(&NAME_TOO_LONG, own_name, text)
+    } else {
+        report.warn(&NAME_TOO_LONG, own_name, text)
+    };
+    Some(finding?.fingerprint_value(subject.name))
+}
+
+/// The name of the Agent that is made from a config. Of an Ensemble's name that is too long for any object, only
+/// the start is taken.
+pub(super) fn agent_of(ensemble: &str, config: &str) -> String {
+    const MAX_BYTES: usize = 8 << 10;
+    let start = ensemble.get(..ensemble.floor_char_boundary(MAX_BYTES)).unwrap_or(ensemble);
+    format!("{start}-{config}")
+}
+
+/// A config that the stored Ensemble has already has its Agent, whatever its name.
+fn agent_name_too_long(
+    own: &str,
+    name: &str,
+    is_new: bool,
+    at: impl FnOnce() -> Pointer,
+    report: Report<'_>,
+) -> Option<Finding> {
+    let text = |agent: &str| {
+        format!("Too long: {} may not be more than {MAX_AGENT_NAME_BYTES} characters", quoted(agent))
+    };
+    let finding = if is_new {
+        report.deny(&AGENT_NAME_TOO_LONG, at, || text(&agent_of(own, name)))
+    } else {
+        report.warn_in_words(&AGENT_NAME_TOO_LONG, at, |at| {
+            let field = at.field();
+            fit_names([&agent_of(own, name)], |[agent]| format!("{field}: {}", text(agent)))
+        })
+    };
+    Some(finding?.fingerprint_value(name))
+}
+
+fn not_service<'n>(
+    name: impl FnOnce() -> Cow<'n, str>,
+    is_service: bool,
+    at: impl FnOnce() -> Pointer,
+    report: Report<'_>,
+) -> Option<Finding> {
+    if is_service {
+        return None;
+    }
+    let finding = report.warn_in_words(&NAME_NOT_SERVICE, at, |at| {
+        let field = at.field();
+        fit_names([&name()], |[name]| format!("{field}: {}: {NOT_SERVICE_MESSAGE}", quoted(name)))
+    })?;
+    Some(in_words(finding, |finding| finding.help("use a-z, 0-9 and '-', and start with a letter")))
 }
 
 /// Whether a name is a DNS-1035 label but for its length.
 /// Source: Kubernetes documentation, Object Names and IDs, RFC 1035 Label Names.
 fn is_dns_label(name: &str) -> bool {
+    name.as_bytes().first().is_some_and(u8::is_ascii_lowercase) && can_end_dns_label(name)
+}
+
+/// Whether a name behind a label and a dash makes a longer one.
+fn can_end_dns_label(name: &str) -> bool {
     let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
-    bytes.first().is_some_and(u8::is_ascii_lowercase)
-        && bytes.last().is_some_and(alphanumeric)
-        && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
+    bytes.last().is_some_and(alphanumeric) && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
 }

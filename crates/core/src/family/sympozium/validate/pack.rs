@@ -1,5 +1,7 @@
 //! Validates a SkillPack.
 
+use std::borrow::Cow;
+
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::Object;
@@ -10,7 +12,7 @@ use crate::model::tree::Tree;
 use super::super::api::agent::{has_memory, is_true, text_at};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
-use super::{about_agents, volumes, warn};
+use super::{Report, about_agents, volumes};
 
 /// The tools that the agent's runner has by itself.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
@@ -37,29 +39,30 @@ const BUILT_IN_TOOLS: [&str; 20] = [
     "spawn_subagents",
 ];
 
-pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
+pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
     let pack = subject.object;
-    let mut findings = volumes::pack_findings(pack, subject.name);
-    findings.extend(tools(pack, subject.name));
+    let mut findings = volumes::pack_findings(pack, subject.name, report);
+    findings.extend(tools(pack, subject.name, report));
     if subject.name == MEMORY_SKILL && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
-        let at = Pointer::new("/spec/sidecar/requiresServer");
-        findings.push(warn(&MEMORY_PACK_SERVER, &at, "runs in task mode leave the memory sidecar out"));
+        let at = || Pointer::new("/spec/sidecar/requiresServer");
+        let text = || "runs in task mode leave the memory sidecar out";
+        findings.extend(report.warn(&MEMORY_PACK_SERVER, at, text));
     }
     findings
 }
 
 /// Upstream's own webhook refuses these, in these words.
-fn tools(pack: &Tree, name: &str) -> Vec<Finding> {
+fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
+    let list = Pointer::new("/spec/sidecar/tools");
     let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
     let finding = |(index, tool): (usize, &Tree)| {
         let tool = text_at(tool, &["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
-        let message = format!(
-            "SkillPack {} sidecar tool {}: name collides with a built-in Sympozium tool",
-            quoted(name),
-            quoted(tool)
-        );
-        let at = Pointer::new("/spec/sidecar/tools").index(index).key("name");
-        Some(Finding::deny(&TOOL_NAME_BUILTIN, at, message).fingerprint_value(tool))
+        let message = |_: &Pointer| {
+            let (pack, tool) = (quoted(name), quoted(tool));
+            format!("SkillPack {pack} sidecar tool {tool}: name collides with a built-in Sympozium tool")
+        };
+        let at = || list.index(index).key("name");
+        Some(report.deny_in_words(&TOOL_NAME_BUILTIN, at, message)?.fingerprint_value(tool))
     };
     tools.iter().enumerate().filter_map(finding).collect()
 }
@@ -88,7 +91,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 }
 
 /// The name of an Agent, behind its namespace where that is another one.
-fn qualified_name(namespace: &str, agent: &Object) -> String {
+fn qualified_name<'a>(namespace: &str, agent: &'a Object) -> Cow<'a, str> {
     let Object { namespace: home, name, .. } = agent;
-    if home == namespace { name.clone() } else { format!("{home}/{name}") }
+    if home == namespace { name.as_str().into() } else { format!("{home}/{name}").into() }
 }

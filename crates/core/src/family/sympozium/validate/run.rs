@@ -15,13 +15,14 @@ use super::super::codes::{
 };
 use super::super::lookup;
 use super::environment::{self, Membership, membership};
-use super::{skills, volumes, warn_of};
+use super::{Report, skills, volumes};
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
+    let report = Report::new(state.work());
     let mut findings = skills::findings(subject, state);
-    findings.extend(volumes::run_findings(run));
+    findings.extend(volumes::run_findings(run, report));
     findings.extend(old_name(run));
     let (mut agent, mut maker) = (None, None);
     if let Some(name) = agent_ref(run) {
@@ -29,21 +30,23 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
             Lookup::Found(found) => agent = Some(found),
             Lookup::Absent => {
                 maker = lookup::maker(subject.namespace, name, state);
-                findings.extend(maker.is_none().then(|| agent_missing(subject, name)));
+                if maker.is_none() {
+                    findings.extend(agent_missing(subject, name, report));
+                }
             }
             Lookup::Unknown => {}
         }
     }
     let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
     let membership = match maker {
-        Some((ensemble, config)) => Some(Membership { ensemble, config: config.name }),
+        Some((ensemble, _)) => Some(Membership { ensemble }),
         None if !created && !environment::names_reserved(run, &env) => None,
         None => membership(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
     };
     findings.extend(environment::findings(run, &env, membership.as_ref()));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
-        if let Some(Membership { ensemble, .. }) = membership {
+        if let Some(Membership { ensemble }) = membership {
             findings.extend(budget_spent(subject, ensemble));
             findings.extend(circuit_open(subject, ensemble));
         }
@@ -64,12 +67,12 @@ fn old_name(run: &Tree) -> Option<Finding> {
     Some(Finding::warn(&LEGACY_INSTANCE_REF, Pointer::new("/spec/instanceRef"), message).at_key())
 }
 
-fn agent_missing(subject: &Subject<'_>, name: &str) -> Finding {
-    let at = agent_ref_pointer(subject.object);
-    warn_of(&AGENT_MISSING, &at, [name, subject.namespace], |[name, namespace]| {
+fn agent_missing(subject: &Subject<'_>, name: &str, report: Report<'_>) -> Option<Finding> {
+    let at = || agent_ref_pointer(subject.object);
+    let finding = report.warn_of(&AGENT_MISSING, at, [name, subject.namespace], |[name, namespace]| {
         format!("Agent {} not found in {}", quoted(name), quoted(namespace))
-    })
-    .help("apply the Agent first: Sympozium's own webhook refuses a run without it")
+    })?;
+    Some(finding.help("apply the Agent first: Sympozium's own webhook refuses a run without it"))
 }
 
 /// Warns about a label that differs from the Agent's, which counts at run time.

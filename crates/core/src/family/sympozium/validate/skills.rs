@@ -11,40 +11,57 @@ use super::super::api::agent::{memory_skill, skills, text_at};
 use super::super::api::{MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING};
 use super::super::lookup;
-use super::warn;
+use super::Report;
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let report = Report::new(state.work());
+    if !report.wants_warnings() {
+        return Vec::new();
+    }
     let list = Pointer::new("/spec/skills");
     let skills = skills(subject.object);
     let objects = skills.iter().enumerate().filter(|(_, skill)| skill.is_object());
-    let mut findings: Vec<Finding> =
-        objects.filter_map(|(index, skill)| check_skill(skill, &list.index(index))).collect();
+    let finding = |(index, skill)| check_skill(skill, || list.index(index), report);
+    let mut findings: Vec<Finding> = objects.filter_map(finding).collect();
     if let Some(index) = memory_skill(skills) {
         findings.extend(pack_missing(subject.namespace, &list.index(index), state));
     }
     findings
 }
 
-fn check_skill(skill: &Tree, here: &Pointer) -> Option<Finding> {
-    let at = here.key("skillPackRef");
+fn check_skill(skill: &Tree, here: impl FnOnce() -> Pointer, report: Report<'_>) -> Option<Finding> {
     let name = text_at(skill, &["skillPackRef"]).unwrap_or_default();
     let has_text = text_at(skill, &["configMapRef"]).is_some_and(|name| !name.is_empty());
     let wrong_type = ["skillPackRef", "configMapRef"]
         .iter()
         .any(|field| skill.get(field).is_some_and(|value| value.text().is_none()));
     if name.is_empty() && !has_text && !wrong_type {
-        return Some(warn(&SKILL_EMPTY, here, "has neither skillPackRef nor configMapRef"));
+        return report.warn(&SKILL_EMPTY, here, || "has neither skillPackRef nor configMapRef");
     }
-    let message = fit_names([name], |[name]| {
-        format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name))
-    });
-    is_near_miss(name).then(|| Finding::warn(&SKILL_NEAR_MISS, at, message))
+    if !is_near_miss(name) {
+        return None;
+    }
+    report.warn_in_words(
+        &SKILL_NEAR_MISS,
+        || here().key("skillPackRef"),
+        |_| {
+            fit_names([name], |[name]| {
+                format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name))
+            })
+        },
+    )
 }
 
 fn is_near_miss(name: &str) -> bool {
-    let plain = name.trim().to_lowercase();
-    name != MEMORY_SKILL && plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY_SKILL
+    /// More than the longest one has, in any alphabet.
+    const MAX_BYTES: usize = 64;
+    let trimmed = name.trim();
+    if name == MEMORY_SKILL || trimmed.len() > MAX_BYTES {
+        return false;
+    }
+    let plain = trimmed.to_lowercase();
+    plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY_SKILL
 }
 
 /// Upstream's memory works without the pack, so files without any SkillPack give no warning.

@@ -1,0 +1,42 @@
+//! The lists of an Ensemble.
+
+use std::cell::OnceCell;
+
+use crate::model::members::ByKey;
+use crate::model::tree::Tree;
+
+/// The first place of each name in a list, found out when it is asked for first.
+#[derive(Debug, Default)]
+pub(super) struct Places<'t>(OnceCell<ByKey<&'t str, usize>>);
+
+impl<'t> Places<'t> {
+    /// The first place of a name in the list of these.
+    pub(super) fn first<N>(&self, name: &str, names: impl FnOnce() -> N) -> Option<usize>
+    where
+        N: DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
+    {
+        // From the back, so that the first one stays.
+        let read = || names().enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect();
+        self.0.get_or_init(read).get(name).copied()
+    }
+}
+
+/// What is read of the objects of a list.
+pub(super) fn list<'t, T>(tree: &'t Tree, path: &[&str], read: impl Fn(usize, &'t Tree) -> T) -> Vec<T> {
+    objects(tree, path).map(|(index, element)| read(index, element)).collect()
+}
+
+/// The objects of a list, with their indexes.
+pub(super) fn objects<'t>(
+    tree: &'t Tree,
+    path: &[&str],
+) -> impl Iterator<Item = (usize, &'t Tree)> + use<'t> {
+    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
+    elements.iter().enumerate().filter(|(_, element)| element.is_object())
+}
+
+/// The strings of a list. One that holds anything else is refused by the apiserver.
+pub(super) fn texts<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = &'t str> + use<'t> {
+    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
+    elements.iter().filter_map(Tree::text)
+}
