@@ -18,6 +18,7 @@ use crate::model::selector::PodSelector;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 
 /// How many rounds of lookups there are: an agent refers to a memory, which refers to other objects.
 const MAX_LOOKUP_ROUNDS: usize = 3;
@@ -154,7 +155,8 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
 /// Pods as platforms would create them for agents in namespaces that have no agent pod. They meet Pod
 /// Security "restricted" and ask for next to nothing, so that only what memgate adds can be refused.
 fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
-    let mut reader = StateReader::new(&agents.snapshot);
+    let work = Work::default();
+    let mut reader = StateReader::new(&agents.snapshot, &work);
     let mut stand_ins = Vec::new();
     for &family in &agents.snapshot.settings.families {
         let Some(pods) = family.stand_in_pods else { continue };

@@ -93,6 +93,7 @@ fn probe(
         name: "".into(),
         object: Some(&text),
         old_object: None,
+        cancelled: None,
     };
     let settings = Settings { families: families.to_vec(), ..Settings::default() };
     let mut findings = decide(&request, &state::empty(settings)).findings;

@@ -49,6 +49,7 @@ fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>
         name: pod.name().into(),
         object: Some(&text),
         old_object: None,
+        cancelled: None,
     };
     let admitted = admit(&request, snapshot).ok()?;
     let lacks_memory = !admitted.edits.is_empty() && admitted.allowed();

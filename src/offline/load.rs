@@ -101,6 +101,7 @@ impl CheckedObject {
             name: name.into(),
             object: Some(&self.json),
             old_object: None,
+            cancelled: None,
         }
     }
 }

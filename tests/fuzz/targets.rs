@@ -146,6 +146,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
             name: document.name().into(),
             object: Some(&object),
             old_object: None,
+            cancelled: None,
         };
         edits.push((index, decide(&request, &snapshot).edits));
     }

@@ -156,6 +156,7 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
         name: or_empty(sent.name),
         object: sent.object.map(RawValue::get),
         old_object: sent.old_object.map(RawValue::get),
+        cancelled: None,
     };
     Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
 }

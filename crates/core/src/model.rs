@@ -5,7 +5,8 @@
 //! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are the core objects as
 //! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`]. [`crd`] is the
 //! schema of a definition and [`violation`] how an object breaks it, [`claim_volumes`] what a StatefulSet adds
-//! to its pods, [`credential`] what no output shows.
+//! to its pods, [`credential`] what no output shows, [`work`] what a
+//! decision may cost.
 //!
 //! ```text
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
@@ -42,4 +43,5 @@ pub mod state_reader;
 pub mod tree;
 pub mod view;
 pub mod violation;
+pub mod work;
 pub mod workload;

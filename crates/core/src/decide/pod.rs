@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
 
 use crate::family::inject::{INJECT_LABEL, controller_of, label_pointer, marker};
 use crate::family::{self, common};
@@ -22,9 +23,10 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::view::MIRROR_POD;
+use crate::model::work::Work;
 use crate::patch::apply::apply;
 
-use super::{first_non_empty, resolve_namespace};
+use super::{first_non_empty, limits, resolve_namespace};
 
 /// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +58,19 @@ pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return Decision::pass(Reason::NotJudged);
     }
     match request.object {
-        Some(pod) => decide_new(pod, &request.namespace, snapshot),
+        Some(pod) => decide_new(pod, &request.namespace, snapshot, request.cancelled),
         None => Decision::pass(Reason::Malformed),
     }
 }
 
 /// Decides about a new pod; an empty `namespace` means that the request has none.
-pub(super) fn decide_new(text: &str, namespace: &str, snapshot: &Snapshot) -> Decision {
+pub(super) fn decide_new(
+    text: &str,
+    namespace: &str,
+    snapshot: &Snapshot,
+    cancelled: Option<&AtomicBool>,
+) -> Decision {
+    let work = Work::new(cancelled);
     let pod = match Pod::parse(text) {
         Ok(pod) => pod,
         Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
@@ -80,8 +88,12 @@ pub(super) fn decide_new(text: &str, namespace: &str, snapshot: &Snapshot) -> De
         ("", None) => declared_namespace(&pod, &snapshot.settings.families).unwrap_or_default(),
         _ => namespace,
     };
-    let (namespace, mut state) = resolve_namespace(namespace, snapshot);
+    let (namespace, mut state) = resolve_namespace(namespace, snapshot, &work);
     let decision = decide_injection(text, &pod, namespace, &snapshot.settings.families, &mut state);
+    let known = !matches!(decision.reason, Reason::NotOurs | Reason::NotRecognised | Reason::OptedOut);
+    if let Some(ended) = limits::ended_pod(&work, known, decision.required) {
+        return ended;
+    }
     Decision { unknown: state.into_unknown(), ..decision }
 }
 
@@ -194,6 +206,7 @@ fn join(
         joined.edits.push(marker::edit(pod, added));
     }
     joined.findings.sort_by(|a, b| compare_pointers(&a.pointer, &b.pointer));
+    joined.untold = limits::keep_told(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {
         // Another family refuses the pod: nothing starts without its memory.

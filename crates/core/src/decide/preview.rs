@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::model::change::is_metadata_only_update;
 use crate::model::claim_volumes::{self, ClaimVolumes};
-use crate::model::decision::Decision;
+use crate::model::decision::{Decision, Untold};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::pod;
 use crate::model::pointer::Pointer;
@@ -37,7 +37,7 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
     let namespace = first_non_empty([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
     let (pod, claims) = pod_of_template(template, &parts.name, parts.claim_templates);
-    let pod = decide_new(&pod, namespace, snapshot);
+    let pod = decide_new(&pod, namespace, snapshot, request.cancelled);
     let template_pointer = Pointer::new(workload.template);
     Decision {
         findings: pod
@@ -45,6 +45,8 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
             .into_iter()
             .map(|finding| in_workload(finding, &template_pointer, &claims))
             .collect(),
+        // In a preview everything warns.
+        untold: Untold { denials: 0, warnings: pod.untold.denials + pod.untold.warnings },
         unknown: pod.unknown,
         phase: Phase::Validate,
         ..Decision::pass(preview_reason(pod.reason))
@@ -86,6 +88,8 @@ const fn preview_reason(pod_reason: Reason) -> Reason {
         | Reason::OptedOut
         | Reason::MirrorPod
         | Reason::Deleting
+        | Reason::OverLimit
+        | Reason::Cancelled
         | Reason::Malformed => pod_reason,
         // Checking the form of a template is up to the apiserver.
         Reason::Unreadable => Reason::Malformed,

@@ -255,6 +255,7 @@ mod tests {
             name: "A_b".into(),
             object: Some(TASK),
             old_object: None,
+            cancelled: None,
         };
         decide(&request, snapshot).findings.iter().map(|finding| finding.code.name).collect()
     }

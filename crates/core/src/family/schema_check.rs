@@ -5,7 +5,7 @@
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
 
@@ -51,24 +51,6 @@ pub fn drop_below_wrong_types(findings: Vec<Finding>, codes: Codes) -> Vec<Findi
     let below_wrong_type =
         |f: &Finding| f.code != codes.field_type && wrong.iter().any(|w| w.holds(&f.pointer));
     findings.into_iter().filter(|finding| !below_wrong_type(finding)).collect()
-}
-
-/// The path from the root to a value. It becomes a pointer only for a finding, to save allocations.
-#[derive(Clone, Copy)]
-enum Path<'w> {
-    Root,
-    Key(&'w Self, &'static str),
-    Index(&'w Self, usize),
-}
-
-impl Path<'_> {
-    fn pointer(self) -> Pointer {
-        match self {
-            Self::Root => Pointer::root(),
-            Self::Key(above, key) => above.pointer().key(key),
-            Self::Index(above, index) => above.pointer().index(index),
-        }
-    }
 }
 
 fn check_value(tree: &Tree, schema: &Schema, here: Path<'_>, codes: Codes, findings: &mut Vec<Finding>) {

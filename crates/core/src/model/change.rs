@@ -68,6 +68,7 @@ mod tests {
             name: "".into(),
             object: Some(new),
             old_object: Some(old),
+            cancelled: None,
         })
     }
 

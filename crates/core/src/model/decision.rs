@@ -10,8 +10,10 @@ use crate::model::reason::Reason;
 /// What is decided about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Everything that is wrong, in document order.
+    /// What is wrong, in document order: everything, or of very much what is told of it.
     pub findings: Vec<Finding>,
+    /// How much more is wrong than what is told.
+    pub untold: Untold,
     /// The changes, in the order in which they apply.
     pub edits: Vec<Edit>,
     /// Why, in one word.
@@ -34,6 +36,15 @@ pub struct Decision {
     pub families: Vec<FamilyShare>,
 }
 
+/// The findings about an object that are counted and not told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Untold {
+    /// How many of them refuse the request.
+    pub denials: usize,
+    /// How many of them warn.
+    pub warnings: usize,
+}
+
 /// A family that decided about an object, and how much of the patch is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FamilyShare {
@@ -49,6 +60,7 @@ impl Decision {
     pub const fn pass(reason: Reason) -> Self {
         Self {
             findings: Vec::new(),
+            untold: Untold { denials: 0, warnings: 0 },
             edits: Vec::new(),
             reason,
             phase: Phase::Mutate,

@@ -94,6 +94,30 @@ impl Pointer {
     }
 }
 
+/// The way from the root to a value, as a chain on the stack. It becomes a pointer only where one is needed, to
+/// save allocations.
+#[derive(Debug, Clone, Copy)]
+pub enum Path<'w> {
+    /// The whole document.
+    Root,
+    /// A field of an object.
+    Key(&'w Self, &'static str),
+    /// An element of a list.
+    Index(&'w Self, usize),
+}
+
+impl Path<'_> {
+    /// The pointer to the value.
+    #[must_use]
+    pub fn pointer(self) -> Pointer {
+        match self {
+            Self::Root => Pointer::root(),
+            Self::Key(above, key) => above.pointer().key(key),
+            Self::Index(above, index) => above.pointer().index(index),
+        }
+    }
+}
+
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -17,6 +17,10 @@ pub enum Reason {
     Malformed,
     /// The JSON holds a string that is not Unicode text, or a number that no double can hold.
     Unreadable,
+    /// The object, or what it would become, is larger than what memgate reads and writes.
+    OverLimit,
+    /// Nobody waited for the decision any more, so it is none. Never answered.
+    Cancelled,
     /// The pod requires memory and no enabled family knows it.
     NotRecognised,
     /// The agent claims no memory.
@@ -50,7 +54,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::NotOurs,
         Self::NotJudged,
         Self::OptedOut,
@@ -58,6 +62,8 @@ impl Reason {
         Self::Deleting,
         Self::Malformed,
         Self::Unreadable,
+        Self::OverLimit,
+        Self::Cancelled,
         Self::NotRecognised,
         Self::NoMemory,
         Self::ReferenceMissing,
@@ -85,6 +91,8 @@ impl Reason {
             Self::Deleting => "deleting",
             Self::Malformed => "malformed",
             Self::Unreadable => "unreadable",
+            Self::OverLimit => "over-limit",
+            Self::Cancelled => "cancelled",
             Self::NotRecognised => "not-recognised",
             Self::NoMemory => "no-memory",
             Self::ReferenceMissing => "reference-missing",

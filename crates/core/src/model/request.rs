@@ -1,6 +1,7 @@
 //! What is asked: one operation on one object, with the object's JSON exactly as it was sent.
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
 
 /// The operation of an admission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub struct Request<'a> {
     pub object: Option<&'a str>,
     /// The stored object as JSON text; for UPDATE and DELETE.
     pub old_object: Option<&'a str>,
+    /// Says when nobody waits for the decision any more; it then ends early.
+    pub cancelled: Option<&'a AtomicBool>,
 }
 
 impl Request<'_> {

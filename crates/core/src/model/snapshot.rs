@@ -9,6 +9,7 @@ use crate::model::kind::Kind;
 use crate::model::object::{KindState, Kinds, Object, Reference};
 use crate::model::settings::Settings;
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 
 /// The objects that decisions may look at, and the settings they follow.
 #[derive(Debug, Clone, Default)]
@@ -63,13 +64,13 @@ impl Snapshot {
 impl<'s> StateReader<'s> {
     /// Nothing read yet, about an object in a namespace.
     #[must_use]
-    pub const fn new(snapshot: &'s Snapshot) -> Self {
-        Self::of(&snapshot.kinds, &snapshot.settings.platforms, true)
+    pub const fn new(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
+        Self::of(&snapshot.kinds, &snapshot.settings.platforms, true, work)
     }
 
     /// Nothing read yet, about an object whose namespace was not given.
     #[must_use]
-    pub const fn without_namespace(snapshot: &'s Snapshot) -> Self {
-        Self::of(&snapshot.kinds, &snapshot.settings.platforms, false)
+    pub const fn without_namespace(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
+        Self::of(&snapshot.kinds, &snapshot.settings.platforms, false, work)
     }
 }

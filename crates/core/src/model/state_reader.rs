@@ -1,9 +1,12 @@
 //! The way from a decision to the state. No other code asks whether an object exists.
 
+use std::collections::BTreeSet;
+
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, Kinds, Lookup, Object, Reference};
 use crate::model::platform_settings::PlatformSettings;
+use crate::model::work::Work;
 
 /// How one decision reads the snapshot. Keeps a list of what was asked for and is not known.
 #[derive(Debug)]
@@ -11,14 +14,31 @@ pub struct StateReader<'s> {
     kinds: &'s Kinds,
     platforms: &'s PlatformSettings,
     namespace_given: bool,
-    unknown: Vec<Reference>,
+    work: &'s Work<'s>,
+    unknown: BTreeSet<Reference>,
 }
 
 impl<'s> StateReader<'s> {
     /// Nothing read yet, about an object whose namespace was given or not.
     #[must_use]
-    pub const fn of(kinds: &'s Kinds, platforms: &'s PlatformSettings, namespace_given: bool) -> Self {
-        Self { kinds, platforms, namespace_given, unknown: Vec::new() }
+    pub const fn of(
+        kinds: &'s Kinds,
+        platforms: &'s PlatformSettings,
+        namespace_given: bool,
+        work: &'s Work<'s>,
+    ) -> Self {
+        Self { kinds, platforms, namespace_given, work, unknown: BTreeSet::new() }
+    }
+
+    /// Counts what follows elsewhere: what is said of the stored object has a budget of its own.
+    pub const fn count_in(&mut self, work: &'s Work<'s>) {
+        self.work = work;
+    }
+
+    /// What counts the steps of the decision.
+    #[must_use]
+    pub const fn work(&self) -> &'s Work<'s> {
+        self.work
     }
 
     /// One object by name. A name that no object can have is absent, so that it never becomes part
@@ -141,16 +161,14 @@ impl<'s> StateReader<'s> {
         homes.next().map(|(home, _)| home.as_str())
     }
 
-    /// What was asked for and is not known, each once.
+    /// What was asked for and is not known, each once, in the order of kinds, namespaces and names.
     #[must_use]
     pub fn into_unknown(self) -> Vec<Reference> {
-        self.unknown
+        self.unknown.into_iter().collect()
     }
 
     fn note_unknown(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
         let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-        if !self.unknown.contains(&reference) {
-            self.unknown.push(reference);
-        }
+        self.unknown.insert(reference);
     }
 }

@@ -17,8 +17,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 
 use crate::model::number;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
+use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
 /// How many unknown field names of one object are kept; more would not help the reader.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -63,8 +64,21 @@ impl Tree {
     /// When the text is not JSON, or a string that is read holds a lone surrogate, or a number that
     /// is read is beyond what a double can hold.
     pub fn parse(text: &str, schema: &Schema) -> serde_json::Result<Self> {
+        Self::parse_with(text, schema, None)
+    }
+
+    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `work` has
+    /// ended.
+    ///
+    /// # Errors
+    /// Those of [`Tree::parse`].
+    pub fn parse_within(text: &str, schema: &Schema, work: &Work<'_>) -> serde_json::Result<Self> {
+        Self::parse_with(text, schema, Some(work))
+    }
+
+    fn parse_with(text: &str, schema: &Schema, work: Option<&Work<'_>>) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree = Self::read(&mut deserializer, schema)?;
+        let tree = TreeSeed { schema, work, path: Path::Root }.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(tree)
     }
@@ -74,7 +88,7 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed(schema).deserialize(deserializer)
+        TreeSeed { schema, work: None, path: Path::Root }.deserialize(deserializer)
     }
 
     /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
@@ -291,27 +305,51 @@ impl Map {
         self.known.len() == other.known.len() && self.known.iter().all(same) && names(self) == names(other)
     }
 
-    fn note_unknown(&mut self, name: &str, position: u32) {
-        if self.unknown.len() < MAX_UNKNOWN_FIELDS && self.unknown.iter().all(|(known, _)| known != name) {
+    fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
+        let has_room = self.unknown.len() < MAX_UNKNOWN_FIELDS;
+        if has_room && self.unknown.iter().all(|(known, _)| known != name) && seed.step() {
             self.unknown.push((name.to_owned(), position));
         }
     }
 }
 
-struct TreeSeed<'s>(&'s Schema);
+/// Reads one value.
+#[derive(Clone, Copy)]
+struct TreeSeed<'s, 'w> {
+    schema: &'s Schema,
+    /// What counts the values that are kept; `None` for objects of the state.
+    work: Option<&'w Work<'w>>,
+    path: Path<'w>,
+}
 
-impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
+impl TreeSeed<'_, '_> {
+    /// Whether one more value may be kept.
+    fn step(&self) -> bool {
+        self.work.is_none_or(Work::step)
+    }
+
+    /// Whether a list or map that holds so many entries may have another one.
+    fn has_room(&self, entries: usize) -> bool {
+        let Some(work) = self.work else { return true };
+        if entries >= MAX_ENTRIES {
+            work.over_limit(|| self.path.pointer(), Limit::Entries);
+        }
+        work.step()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
     type Value = Tree;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        match self.0 {
-            Schema::Whole(fields) => read_whole(deserializer, fields),
+        match self.schema {
+            Schema::Whole(fields) => read_whole(deserializer, fields, self),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
-impl<'de> Visitor<'de> for TreeSeed<'_> {
+impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
     type Value = Tree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -340,7 +378,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(match self.0 {
+        Ok(Tree::Text(match self.schema {
             // Only the type of the value matters, so its bytes need not be kept.
             Schema::Any => String::new(),
             _ => value.to_owned(),
@@ -349,23 +387,25 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
         let mut elements = Vec::new();
-        match self.0 {
-            Schema::List(schema) => {
-                while let Some(element) = list.next_element_seed(TreeSeed(schema))? {
-                    elements.push(element);
+        if let Schema::List(schema) = self.schema {
+            let element = |index| TreeSeed { schema, path: Path::Index(&self.path, index), ..self };
+            while let Some(element) = list.next_element_seed(element(elements.len()))? {
+                if !self.has_room(elements.len()) {
+                    break;
                 }
+                elements.push(element);
             }
-            _ => while list.next_element::<IgnoredAny>()?.is_some() {},
         }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Tree::List(elements))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
-        match self.0 {
+        match self.schema {
             Schema::Object(fields) | Schema::Open(fields) | Schema::Whole(fields) => {
-                read_fields(map, fields).map(Tree::Map)
+                read_fields(map, fields, self).map(Tree::Map)
             }
-            Schema::Texts => read_texts(map),
+            Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys, Vec::new())),
             Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
                 skip_entries(map)?;
@@ -379,36 +419,49 @@ impl<'de> Visitor<'de> for TreeSeed<'_> {
 fn read_whole<'de, D: Deserializer<'de>>(
     deserializer: D,
     fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
 ) -> Result<Tree, D::Error> {
     let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
-    let mut tree = Tree::parse(&text, &Schema::Open(fields)).map_err(D::Error::custom)?;
+    let seed = TreeSeed { schema: &Schema::Open(fields), ..seed };
+    let mut below = serde_json::Deserializer::from_str(&text);
+    let mut tree = seed.deserialize(&mut below).map_err(D::Error::custom)?;
     if let Tree::Map(map) = &mut tree {
         map.text = Some(text);
     }
     Ok(tree)
 }
 
-fn read_fields<'de, A: MapAccess<'de>>(mut access: A, fields: &'static [Field]) -> Result<Map, A::Error> {
+fn read_fields<'de, A: MapAccess<'de>>(
+    mut access: A,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Map, A::Error> {
     let mut map = Map::default();
     let mut position = 0;
     while let Some(key) = access.next_key_seed(Key)? {
         // The field's own name takes the place of the key: a `'static` text, and no allocation.
-        if let Some(field) = fields.iter().find(|field| field.name == key) {
-            let tree = access.next_value_seed(TreeSeed(&field.schema))?;
+        if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
+            let path = Path::Key(&seed.path, field.name);
+            let tree = access.next_value_seed(TreeSeed { schema: &field.schema, path, ..seed })?;
             map.put(field.name, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
-            map.note_unknown(&key, position);
+            map.note_unknown(&key, position, seed);
         }
         position += 1;
     }
     Ok(map)
 }
 
-fn read_texts<'de, A: MapAccess<'de>>(mut access: A) -> Result<Tree, A::Error> {
+fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> Result<Tree, A::Error> {
     let mut all = Vec::new();
-    while let Some(key) = access.next_key::<String>()? {
-        all.push((key, access.next_value_seed(TreeSeed(&Schema::Text))?));
+    let text = TreeSeed { schema: &Schema::Text, ..seed };
+    while let Some(key) = access.next_key_seed(Key)? {
+        if seed.has_room(all.len()) {
+            all.push((key.into_owned(), access.next_value_seed(text)?));
+        } else {
+            access.next_value::<IgnoredAny>()?;
+        }
     }
     let (mut entries, mut others) = (Vec::new(), Vec::new());
     for (key, value) in last_of_equal(all) {

@@ -3,6 +3,7 @@
 //! ```text
 //! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
+//! limits      what is larger than what is read, and how much is told
 //! fields      wrong values in every field that is read
 //! missing     what a pod's memory lacks, and who made the pod
 //! orloj_settings  what an installation of Orloj shares
@@ -18,6 +19,7 @@
 mod cases;
 
 mod fields;
+mod limits;
 mod manifest;
 mod missing;
 mod orloj_settings;

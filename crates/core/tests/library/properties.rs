@@ -212,6 +212,7 @@ fn request<'a>(kind: &'static str, group: &'static str, object: &'a str) -> Requ
         name: "one".into(),
         object: Some(object),
         old_object: None,
+        cancelled: None,
     }
 }
 

@@ -56,6 +56,7 @@ fn decided(text: &str, families: Vec<&'static Family>) -> Decision {
         name: "".into(),
         object: Some(text),
         old_object: None,
+        cancelled: None,
     };
     decide(&request, &snapshot)
 }

@@ -29,6 +29,7 @@ use crate::model::object::{Coverage, KindState, Object, Reference};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::store::missing::{MissingReferences, Wait};
 
@@ -225,7 +226,7 @@ impl Appeared {
 
 fn holds(snapshot: &Snapshot, reference: &Reference) -> bool {
     let Reference { kind, namespace, name } = reference;
-    StateReader::new(snapshot).peek(kind, namespace, name).is_some()
+    StateReader::new(snapshot, &Work::default()).peek(kind, namespace, name).is_some()
 }
 
 /// The lock, also after a panic elsewhere: every change under it is a single step.

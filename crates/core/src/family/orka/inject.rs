@@ -74,6 +74,7 @@ pub fn is_orka_pod(pod: &Pod<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::model::snapshot::Snapshot;
+    use crate::model::work::Work;
 
     #[test]
     fn adds_nothing_when_the_task_cannot_be_looked_up() {
@@ -87,7 +88,8 @@ mod tests {
         }"#;
         let pod = Pod::parse(pod).expect("a pod");
         let snapshot = Snapshot::default();
-        let mut state = StateReader::new(&snapshot);
+        let work = Work::default();
+        let mut state = StateReader::new(&snapshot, &work);
         let injection = inject(&pod, "team", &mut state).expect("a worker");
         assert!(injection.edits.is_empty());
         let finding = injection.unmet.first().expect("a word about it").clone();

@@ -170,6 +170,7 @@ mod tests {
     use crate::model::object::Lookup;
     use crate::model::snapshot::Snapshot;
     use crate::model::state_reader::StateReader;
+    use crate::model::work::Work;
 
     fn raw(name: &str) -> RawObject {
         let text = format!(
@@ -196,7 +197,7 @@ mod tests {
     }
 
     fn holds(snapshot: &Snapshot, name: &str) -> bool {
-        matches!(StateReader::new(snapshot).get(&NAMESPACE, "", name), Lookup::Found(_))
+        matches!(StateReader::new(snapshot, &Work::default()).get(&NAMESPACE, "", name), Lookup::Found(_))
     }
 
     #[test]

@@ -1,0 +1,82 @@
+//! What a decision says of what is larger than what memgate reads, and how many of its findings it tells.
+
+use crate::family::common::OVER_LIMIT;
+use crate::model::decision::{Decision, Untold};
+use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::reason::Reason;
+use crate::model::request::{Operation, Request};
+use crate::model::work::{Limit, OverLimit, Stop, Work};
+
+/// How many findings are told about one object. Nobody reads more, and each costs bytes in every answer.
+const MAX_FINDINGS_TOLD: usize = 50;
+
+/// The decision about a resource that ended before its time; `None` if it did not. What the stored object `old`
+/// has too much of as well only warns, so that it can still be mended, labelled and deleted.
+pub(super) fn ended_resource(
+    request: &Request<'_>,
+    work: &Work<'_>,
+    old: Option<&Work<'_>>,
+) -> Option<Decision> {
+    let over = match work.stopped()? {
+        Stop::Cancelled => return Some(Decision::pass(Reason::Cancelled)),
+        Stop::OverLimit(over) => over,
+    };
+    let findings = match request.operation {
+        Operation::Delete | Operation::Connect => Vec::new(),
+        Operation::Create | Operation::Update => {
+            let message = format!("{}: memgate reads {} at most", place(&over), over.limit.at_most());
+            let finding = Finding::deny(&OVER_LIMIT, over.pointer.clone(), message).help("make it smaller");
+            let stored = old.and_then(Work::stopped) == Some(Stop::OverLimit(over));
+            vec![if stored { Finding { severity: Severity::Warn, ..finding } } else { finding }]
+        }
+    };
+    Some(Decision { findings, phase: Phase::Validate, ..Decision::pass(Reason::OverLimit) })
+}
+
+/// The decision about a pod that ended before its time; `None` if it did not, or the pod is nobody's. `known`
+/// says whether a family knows the pod, `required` whether it asked to be refused rather than started without
+/// its memory.
+pub(super) fn ended_pod(work: &Work<'_>, known: bool, required: bool) -> Option<Decision> {
+    let over = match work.stopped()? {
+        Stop::Cancelled => return Some(Decision::pass(Reason::Cancelled)),
+        Stop::OverLimit(over) => over,
+    };
+    if !known && !required {
+        return None;
+    }
+    let (place, most) = (place(&over), over.limit.at_most());
+    let message = match over.limit {
+        Limit::Patch => format!("{place}: its memory needs more than {most}; it gets nothing"),
+        _ => format!("{place}: memgate reads {most} at most; the pod gets no memory"),
+    };
+    let finding = Finding::warn(&OVER_LIMIT, over.pointer, message);
+    let severity = if required { Severity::Deny } else { Severity::Warn };
+    let findings = vec![Finding { severity, ..finding }];
+    Some(Decision { findings, required, ..Decision::pass(Reason::OverLimit) })
+}
+
+fn place(over: &OverLimit) -> String {
+    let field = over.pointer.field();
+    if field.is_empty() { "the object".to_owned() } else { field }
+}
+
+/// Leaves the findings that are told, in their order: denials before warnings, and of each those in front. The
+/// verdict is that of all of them.
+pub(super) fn keep_told(findings: &mut Vec<Finding>) -> Untold {
+    let is_denial = |finding: &Finding| finding.severity == Severity::Deny;
+    let all = findings.len();
+    if all <= MAX_FINDINGS_TOLD {
+        return Untold::default();
+    }
+    let denials = findings.iter().filter(|finding| is_denial(finding)).count();
+    let told_denials = denials.min(MAX_FINDINGS_TOLD);
+    let (mut denials_left, mut warnings_left) = (told_denials, MAX_FINDINGS_TOLD - told_denials);
+    findings.retain(|finding| {
+        let left = if is_denial(finding) { &mut denials_left } else { &mut warnings_left };
+        let told = *left > 0;
+        *left = left.saturating_sub(1);
+        told
+    });
+    let untold_denials = denials - told_denials;
+    Untold { denials: untold_denials, warnings: all - findings.len() - untold_denials }
+}

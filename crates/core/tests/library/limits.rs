@@ -1,0 +1,89 @@
+//! Objects that are larger than what memgate reads, and objects with more findings than it tells.
+
+use std::sync::atomic::AtomicBool;
+
+use memgate_core::decide::decide;
+use memgate_core::model::decision::{Decision, Untold};
+use memgate_core::model::finding::Severity;
+use memgate_core::model::reason::Reason;
+use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::snapshot::Snapshot;
+use memgate_core::model::work::MAX_ENTRIES;
+use serde_json::{Value, json};
+
+fn agent(allow: &[&str], tools: usize) -> Value {
+    let tools = vec!["memory.read"; tools];
+    json!({
+        "apiVersion": "orloj.dev/v1",
+        "kind": "Agent",
+        "metadata": {"name": "scout", "namespace": "team-a"},
+        "spec": {"memory": {"ref": "notes", "allow": allow}, "tools": tools},
+    })
+}
+
+fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) -> Decision {
+    let (object, old) = (object.to_string(), old.map(Value::to_string));
+    let request = Request {
+        operation: if old.is_some() { Operation::Update } else { Operation::Create },
+        group: "orloj.dev".into(),
+        version: "v1".into(),
+        kind: "Agent".into(),
+        subresource: "".into(),
+        namespace: "team-a".into(),
+        name: "scout".into(),
+        object: Some(&object),
+        old_object: old.as_deref(),
+        cancelled,
+    };
+    decide(&request, &Snapshot::default())
+}
+
+fn told(decision: &Decision, severity: Severity) -> usize {
+    decision.findings.iter().filter(|finding| finding.severity == severity).count()
+}
+
+#[test]
+fn a_list_of_ten_thousand_entries_is_read_and_one_more_is_refused() {
+    let full = decided(&agent(&vec!["read"; MAX_ENTRIES], 0), None, None);
+    assert_eq!(full.reason, Reason::Valid);
+    let over = decided(&agent(&vec!["read"; MAX_ENTRIES + 1], 0), None, None);
+    assert_eq!((over.reason, over.allowed()), (Reason::OverLimit, false));
+    let [finding] = over.findings.as_slice() else { panic!("one finding: {:?}", over.findings) };
+    assert_eq!(finding.code.name, "memgate/over-limit");
+    assert_eq!(finding.pointer.as_str(), "/spec/memory/allow");
+    assert_eq!(finding.message, "spec.memory.allow: memgate reads 10000 entries at most");
+}
+
+#[test]
+fn what_is_stored_with_too_much_can_still_be_changed() {
+    let over = agent(&vec!["read"; MAX_ENTRIES + 1], 0);
+    let updated = decided(&over, Some(&over), None);
+    assert_eq!((updated.reason, updated.allowed()), (Reason::OverLimit, true));
+    assert_eq!(told(&updated, Severity::Warn), 1);
+    let grown = decided(&over, Some(&agent(&["read"], 0)), None);
+    assert!(!grown.allowed());
+}
+
+#[test]
+fn tells_fifty_findings_and_counts_the_others() {
+    let decision = decided(&agent(&["wrong"; 40], 60), None, None);
+    assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (40, 10));
+    assert_eq!(decision.untold, Untold { denials: 0, warnings: 50 });
+    let decision = decided(&agent(&["wrong"; 1_000], 60), None, None);
+    assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (50, 0));
+    assert_eq!(decision.untold, Untold { denials: 950, warnings: 60 });
+}
+
+#[test]
+fn the_ratchet_looks_at_findings_that_are_not_told() {
+    let stored = agent(&["wrong"; 1_000], 0);
+    let updated = decided(&stored, Some(&stored), None);
+    assert!(updated.allowed());
+    assert_eq!(updated.untold, Untold { denials: 0, warnings: 950 });
+}
+
+#[test]
+fn ends_when_nobody_waits_any_more() {
+    let decision = decided(&agent(&["read"; 2_000], 0), None, Some(&AtomicBool::new(true)));
+    assert_eq!(decision.reason, Reason::Cancelled);
+}
