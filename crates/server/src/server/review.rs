@@ -140,12 +140,13 @@ impl ReviewHandler {
     /// Reads the review, decides it, and makes the answer if nothing has to be looked up for it.
     fn take(&self, step: &Step, cancelled: Option<&AtomicBool>) -> Result<Outcome, Rejection> {
         let text = str::from_utf8(&step.body).map_err(Rejection::NotUtf8)?;
-        let review = admission::parse(text).map_err(Rejection::Malformed)?;
+        let mut review = admission::parse(text).map_err(Rejection::Malformed)?;
+        review.request.cancelled = cancelled;
         step.trace.set_review(&review);
         let span = step.trace.child_span("decide");
         let decision = (self.decide)(&review.request, &step.snapshot);
         drop(span);
-        if is_cancelled(cancelled) {
+        if is_cancelled(cancelled) || decision.reason == Reason::Cancelled {
             return Err(Rejection::Late);
         }
         let new = self.to_look_up(step, &decision)?;
