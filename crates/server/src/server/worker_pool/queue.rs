@@ -12,9 +12,13 @@ use std::time::{Duration, Instant};
 /// The largest work of the small lane, in bytes: nearly all pods are smaller.
 pub(in crate::server) const SMALL_BYTES: usize = 64 << 10;
 
-/// How long small work waits at most. With what it takes itself it is done within 50 ms; a caller that is
-/// refused asks again after a second.
-const LONGEST_SMALL_WAIT: Duration = Duration::from_millis(25);
+/// How long small work is expected to wait at most. With what it takes itself it is done within 50 ms; a caller
+/// that is refused asks again after a second.
+const LONGEST_SMALL_WAIT: Duration = Duration::from_millis(40);
+
+/// How long the oldest small work has waited at most when more is taken: any machine is away for some time now and
+/// then, and is no slower after that.
+const OLDEST_SMALL_WAIT: Duration = Duration::from_millis(100);
 
 /// What part of the time left may pass in the queue: the estimate can be wrong by as much.
 const WAIT_DIVISOR: u32 = 4;
@@ -23,7 +27,7 @@ const WAIT_DIVISOR: u32 = 4;
 const FIXED_BYTES: usize = 4 << 10;
 
 /// How much of an average each new measurement is.
-const AVERAGE_SHARE: u64 = 8;
+const AVERAGE_SHARE: u64 = 16;
 
 /// The two kinds of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,11 +135,11 @@ impl<W> Queue<W> {
             return true;
         }
         let part = deadline.saturating_duration_since(now) / WAIT_DIVISOR;
-        let longest = match lane {
-            Lane::Small => part.min(LONGEST_SMALL_WAIT),
-            Lane::Large => part,
+        let (expected, oldest) = match lane {
+            Lane::Small => (part.min(LONGEST_SMALL_WAIT), part.min(OLDEST_SMALL_WAIT)),
+            Lane::Large => (part, part),
         };
-        self.expected_wait(lane).max(state.longest_waiting(now)) <= longest
+        self.expected_wait(lane) <= expected && state.longest_waiting(now) <= oldest
     }
 
     /// How long new work of this lane will wait, if what is before it takes as long as such work did lately.
@@ -336,7 +340,7 @@ mod tests {
     #[test]
     fn small_work_never_waits_for_long() {
         let mut bench = Bench::new(1);
-        bench.did(60 << 10, Duration::from_millis(8));
+        bench.did(60 << 10, Duration::from_millis(12));
         bench.push(LARGE, "large");
         assert_eq!(bench.take(Seat::General), Some("large"));
         let mut taken = 0;
@@ -344,7 +348,7 @@ mod tests {
             bench.push(60 << 10, "small");
             taken += 1;
         }
-        assert_eq!(taken, 4, "24 ms before it");
+        assert_eq!(taken, 4, "36 ms before it");
         assert_eq!(bench.take(Seat::Reserved), Some("small"));
     }
 
@@ -356,7 +360,7 @@ mod tests {
         }
         assert_eq!((bench.take(Seat::General), bench.take(Seat::Reserved)), (Some("stuck"), Some("stuck")));
         assert!(bench.has_room(LARGE) && bench.has_room(10));
-        bench.now += Duration::from_millis(100);
+        bench.now += Duration::from_millis(101);
         assert!(bench.has_room(LARGE) && !bench.has_room(10));
         bench.now += 2 * SECOND;
         assert!(!bench.has_room(LARGE));
