@@ -264,6 +264,7 @@ fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
 fn not_run(error: RunError) -> Rejection {
     match error {
         RunError::Full => Rejection::Overloaded(ShedCause::Queue),
+        RunError::Late => Rejection::Late,
         RunError::Panicked => Rejection::Panicked,
     }
 }

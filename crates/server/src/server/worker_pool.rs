@@ -58,6 +58,8 @@ pub(super) struct WorkerPool {
 pub(super) enum RunError {
     /// It would have had to wait for too long.
     Full,
+    /// Its deadline passed before it had begun.
+    Late,
     /// It panicked.
     Panicked,
 }
@@ -129,7 +131,8 @@ impl WorkerPool {
         let (sender, receiver) = oneshot::channel();
         let work = Box::new(move |cancelled: &AtomicBool| drop(sender.send(work(cancelled))));
         let mut ticket = self.push(bytes, deadline, work)?;
-        let result = receiver.await.map_err(|_| RunError::Panicked);
+        let late = || if Instant::now() >= deadline { RunError::Late } else { RunError::Panicked };
+        let result = receiver.await.map_err(|_| late());
         ticket.done = true;
         result
     }
