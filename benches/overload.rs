@@ -51,6 +51,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_rustls::TlsConnector;
@@ -146,10 +147,7 @@ impl Served {
     }
 
     async fn connect(&self) -> Option<TlsStream<TcpStream>> {
-        let stream = TcpStream::connect(self.address).await.ok()?;
-        stream.set_nodelay(true).ok()?;
-        let name = ServerName::try_from("localhost").expect("a name");
-        self.connector.connect(name, stream).await.ok()
+        connect(self.address, &self.connector).await
     }
 
     /// A connection from an address of its own.
@@ -185,6 +183,13 @@ impl Served {
     }
 }
 
+async fn connect(address: SocketAddr, connector: &TlsConnector) -> Option<TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    stream.set_nodelay(true).ok()?;
+    let name = ServerName::try_from("localhost").expect("a name");
+    connector.connect(name, stream).await.ok()
+}
+
 fn is_whole(answer: &[u8]) -> bool {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
     let head = String::from_utf8_lossy(answer.get(..end).expect("head")).to_ascii_lowercase();
@@ -214,7 +219,8 @@ async fn send(served: &Rc<Served>, rate: f64, time: Duration) -> Tally {
     let mut sent = 0_u64;
     while start.elapsed() < time {
         sleep(Duration::from_millis(1)).await;
-        let due = (start.elapsed().as_secs_f64() * rate) as u64;
+        // The first is due at once.
+        let due = (start.elapsed().as_secs_f64() * rate) as u64 + 1;
         for number in sent..due {
             if served.idle.borrow().is_empty() && served.open.get() >= CONNECTIONS {
                 tally.borrow_mut().unsent += 1;
@@ -304,10 +310,10 @@ async fn idle(time: Duration, callers: u64) {
     // The first ones open connections.
     send(&served, RATE, Duration::from_secs(2)).await;
     let alone = send(&served, RATE, time).await;
-    let crowd = spawn_local(crowd(Rc::clone(&served), callers));
+    let crowd = Crowd::start(Way { address: served.address, connector: served.connector.clone() }, callers);
     sleep(Duration::from_secs(5)).await;
     let among = send(&served, RATE, time).await;
-    crowd.abort();
+    drop(crowd);
     println!("{RATE:.0} reviews a second for {} s, {callers} other callers", time.as_secs());
     for (name, tally) in [("alone", &alone), ("among them", &among)] {
         let Tally { late, failed, unsent, .. } = tally;
@@ -360,13 +366,42 @@ async fn newcomers(served: Rc<Served>, time: Duration) -> (Vec<f64>, usize) {
     (took, count)
 }
 
-/// Callers that hold what they can, each in one of four ways, and come again when they are cut.
-async fn crowd(served: Rc<Served>, callers: u64) {
+/// The way to a server.
+#[derive(Clone)]
+struct Way {
+    address: SocketAddr,
+    connector: TlsConnector,
+}
+
+/// Callers that hold what they can, each in one of four ways, and come again when they are cut. They have a thread
+/// of their own, so that what they cost themselves is not taken for what they cost others.
+struct Crowd {
+    _stop: oneshot::Sender<()>,
+}
+
+impl Crowd {
+    fn start(way: Way, callers: u64) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            LocalSet::new().block_on(&runtime, async {
+                tokio::select! {
+                    () = crowd(way, callers) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { _stop: stop }
+    }
+}
+
+async fn crowd(way: Way, callers: u64) {
     for number in 0..callers {
-        let served = Rc::clone(&served);
+        let way = way.clone();
         spawn_local(async move {
             loop {
-                hold(&served, number % 4).await;
+                hold(&way, number % 4).await;
                 sleep(Duration::from_millis(500)).await;
             }
         });
@@ -377,15 +412,15 @@ async fn crowd(served: Rc<Served>, callers: u64) {
     std::future::pending::<()>().await;
 }
 
-async fn hold(served: &Served, way: u64) -> Option<()> {
+async fn hold(server: &Way, way: u64) -> Option<()> {
     const DRIP_INTERVAL: Duration = Duration::from_secs(1);
     let mut buffer = [0; 64];
     if way == 0 {
-        let mut stream = TcpStream::connect(served.address).await.ok()?;
+        let mut stream = TcpStream::connect(server.address).await.ok()?;
         stream.write_all(&[22, 3, 1, 2, 0, 1]).await.ok()?;
         return stream.read(&mut buffer).await.ok().map(drop);
     }
-    let mut stream = served.connect().await?;
+    let mut stream = connect(server.address, &server.connector).await?;
     let start: &[u8] = match way {
         1 => b"",
         2 => b"POST /mutate HTTP/1.1\r\nx-slow: ",

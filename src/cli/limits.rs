@@ -12,6 +12,9 @@ use crate::server::quantity;
 /// apiserver's timeout is left to try again.
 const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
 
+/// The most threads that may be asked for: each may hold a few times the largest body.
+const MAX_WORKERS: usize = 64;
+
 /// Limits and timers.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Limits")]
@@ -19,6 +22,11 @@ pub struct LimitArgs {
     /// The largest body of a request; a larger one gets 413
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "8Mi")]
     max_body_bytes: usize,
+
+    /// How many threads decide large reviews, and small ones while the threads of the sockets are behind;
+    /// one more decides small ones only. By default one for each core, at most 4
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    workers: Option<usize>,
 
     /// The most requests at once; one more gets 429
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1024")]
@@ -80,6 +88,7 @@ impl LimitArgs {
         };
         self.check(&limits)?;
         options.limits = limits;
+        options.workers = self.workers.unwrap_or(options.workers);
         options.reference_grace = self.reference_grace;
         options.timers = Timers {
             handshake: self.timeout_handshake,
@@ -113,6 +122,11 @@ impl LimitArgs {
             "--queue-wait ({:?}) must be at most 1s: a caller that is refused late has less time to ask \
              again",
             limits.wait
+        );
+        ensure!(
+            self.workers.is_none_or(|workers| workers <= MAX_WORKERS),
+            "--workers ({}) must be at most {MAX_WORKERS}: more threads than cores gain nothing",
+            self.workers.unwrap_or_default()
         );
         ensure!(
             self.timeout_idle >= self.timeout_head,
@@ -154,6 +168,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::server::options::default_workers;
     use crate::server::tls::CertSource;
 
     #[derive(Debug, Parser)]
@@ -176,17 +191,18 @@ mod tests {
         assert_eq!(format!("{:?}", options.limits), format!("{:?}", Limits::default()));
         assert_eq!(format!("{:?}", options.timers), format!("{:?}", Timers::default()));
         assert_eq!(options.reference_grace, Duration::from_secs(30));
+        assert_eq!(options.workers, default_workers());
     }
 
     #[test]
     fn sets_every_option() {
         let flags = "--max-body-bytes=1Mi --max-requests=8 --max-bytes-in-flight=4194304 --max-connections=16 \
                      --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
-                     --timeout-write=4s --timeout-idle=1m30s";
+                     --timeout-write=4s --timeout-idle=1m30s --workers=3";
         let options = options(&flags.split_whitespace().collect::<Vec<_>>()).expect("good");
         let Limits { body, body_bytes, requests, connections, wait, .. } = options.limits;
         assert_eq!((body, body_bytes, requests, connections), (1 << 20, 4 << 20, 8, 16));
-        assert_eq!(wait, Duration::from_micros(1500));
+        assert_eq!((wait, options.workers), (Duration::from_micros(1500), 3));
         let Timers { handshake, head, body, write, idle, .. } = options.timers;
         assert_eq!([handshake, head, body, write, idle], [1, 2, 3, 4, 90].map(Duration::from_secs));
     }
@@ -208,6 +224,8 @@ mod tests {
             ("--max-bytes-in-flight=8Mi", "which leaves 7340032"),
             ("--max-requests=2048", "--max-connections (2048)"),
             ("--max-connections=0", "whole number"),
+            ("--workers=0", "whole number"),
+            ("--workers=65", "at most 64"),
             ("--queue-wait=2s", "at most 1s"),
             ("--timeout-head=5", "such as 5s"),
             ("--timeout-body=0s", "above zero"),

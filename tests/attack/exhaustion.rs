@@ -98,7 +98,7 @@ async fn a_flood_of_rejections_logs_a_few_lines() {
     let late = async || {
         for _ in 0..25 {
             let answer = victim.ask(&head("/mutate?timeout=1ms", 1_000)).await;
-            assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+            assert_eq!((answer.status, answer.header("retry-after")), (504, None));
         }
     };
     let start = std::time::Instant::now();

@@ -16,6 +16,7 @@ mod drain;
 mod limits;
 mod metrics;
 mod objects;
+mod pool;
 mod running;
 mod stall;
 mod timers;

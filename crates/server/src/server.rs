@@ -1,8 +1,8 @@
 //! The webhook: HTTP over TLS, the state of the cluster, and a graceful shutdown.
 //!
 //! ```text
-//! socket ─▶ listener ─▶ connection ─▶ router ─▶ review ─▶ admission, decide
-//!           (connection_limiter, tls)  (body,      ▲
+//! socket ─▶ listener ─▶ connection ─▶ router ─▶ review ─▶ dispatch ─▶ admission, decide
+//!           (connection_limiter, tls)  (body,      ▲         (here or in worker_pool)
 //!                                       limits)    ├── store ◀── watches
 //!                                                  └── lookup ──▶ apiserver
 //! health (own thread and port): /livez /readyz /metrics
@@ -30,6 +30,8 @@
 //! | `metrics` | counts and measures; its labels | |
 //! | `watchdog` | notices a stalled runtime | |
 //! | `runtime_lag` | measures how long tasks wait to run | |
+//! | `worker_pool` | threads for work that takes long, and a bounded queue | `metrics` |
+//! | `dispatch` | decides where a review is decided | `runtime_lag`, `worker_pool` |
 //! | `connection_limiter` | bounds open connections | |
 //! | `deadline` | reads `?timeout=` | `quantity` |
 //! | [`logs`] | sets up logging | `log_rate_limiter` |
@@ -50,7 +52,7 @@
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` | `certs`, `clock`, `jitter`, `metrics`, `options`, `tls` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
-//! | `review` | answers one AdmissionReview | `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
+//! | `review` | answers one AdmissionReview | `deadline`, `dispatch`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces`, `worker_pool` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
 
@@ -64,6 +66,9 @@ mod metrics;
 mod connection_limiter;
 mod runtime_lag;
 mod watchdog;
+
+mod dispatch;
+mod worker_pool;
 
 mod deadline;
 pub mod logs;
@@ -121,6 +126,7 @@ use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::ListenerContext;
 use crate::server::connection_limiter::ConnectionLimiter;
+use crate::server::dispatch::Dispatcher;
 use crate::server::drain::{Drain, Signals, wait_drained};
 use crate::server::events::EventWriter;
 use crate::server::handshake_limiter::HandshakeLimiter;
@@ -138,6 +144,7 @@ use crate::server::tls::ServingCert;
 use crate::server::traces::Tracer;
 use crate::server::traces::export::SpanExport;
 use crate::server::watchdog::Watchdog;
+use crate::server::worker_pool::WorkerPool;
 
 /// How many connections the health port accepts: a kubelet, a few scrapers, a person.
 const MAX_HEALTH_CONNECTIONS: usize = 64;
@@ -371,18 +378,21 @@ fn app_state(
     };
     let decide = options.decide;
     let log_limiter = LogRateLimiter::new(DECISION_LOG_RATE);
+    let pool = WorkerPool::new(options.workers, options.limits.requests, Arc::clone(metrics));
+    let lag = Arc::new(LagMonitor::new());
     let handler = ReviewHandler {
         store: Arc::new(store),
         lookups,
         metrics: Arc::clone(metrics),
+        dispatcher: Dispatcher::new(pool, Arc::clone(&lag)),
         decide,
         event_recorder,
         log_limiter,
     };
     let app = AppState {
-        handler,
+        handler: Arc::new(handler),
         concurrency: Arc::new(ConcurrencyLimiter::new(&options.limits)),
-        lag: LagMonitor::new(),
+        lag,
         metrics: Arc::clone(metrics),
         tracer,
         body_limit: options.limits.body,

@@ -1,8 +1,9 @@
 //! `/livez`, `/readyz` and `/metrics`, on a port of their own and without TLS.
 //!
 //! They are served by a thread with a runtime of its own: a stalled main runtime can be seen only from
-//! outside, and probes do not wait behind reviews. Alive means that the main runtime still runs its
-//! tasks, not that the apiserver can be reached: a restart helps only with the former.
+//! outside, and probes do not wait behind reviews. Alive means that the main runtime still runs its tasks and
+//! that the pool, if it has work, finishes some of it; not that the apiserver can be reached: a restart helps
+//! only with the former.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ pub(super) fn router(health: Arc<Health>) -> Router {
 }
 
 async fn live(State(health): State<Arc<Health>>) -> Response {
-    match health.watchdog.stalled() {
+    match health.stalled() {
         Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n")).into_response(),
         None => "ok\n".into_response(),
     }
@@ -80,13 +81,21 @@ async fn metrics(State(health): State<Arc<Health>>) -> Response {
 }
 
 impl Health {
+    /// What no longer runs, in words; `None` while everything does.
+    fn stalled(&self) -> Option<String> {
+        self.watchdog.stalled().or_else(|| {
+            let since = self.app.handler.dispatcher.pool().stalled(self.watchdog.stall_timeout())?;
+            Some(format!("no review has been finished for {} s", since.as_secs()))
+        })
+    }
+
     /// Why reviews should not be sent here; empty when ready.
     fn not_ready_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if !self.listening.load(Ordering::Acquire) {
             reasons.push("no connections are accepted yet".to_owned());
         }
-        reasons.extend(self.watchdog.stalled());
+        reasons.extend(self.stalled());
         if self.drain.has_begun() {
             reasons.push("shutting down".to_owned());
         }
@@ -102,6 +111,8 @@ impl Health {
     fn update_gauges(&self) {
         self.metrics.set_ready(self.not_ready_reasons().is_empty());
         self.metrics.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
+        let (waiting, busy) = self.app.handler.dispatcher.pool().usage();
+        self.metrics.set_pool(waiting, busy);
         self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
         if let Some(not_after) = self.certificate.not_after() {
             self.metrics.set_not_after(CertKind::Leaf, not_after);

@@ -23,7 +23,8 @@ use prometheus_client::registry::Registry;
 use crate::model::family::Family;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,
-    EventOutcome, HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,
+    EventOutcome, HandshakeOutcome, JobOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome,
+    WebhookKind,
 };
 use crate::server::metrics::process::Process;
 
@@ -50,6 +51,9 @@ pub(super) struct Metrics {
     bytes_in_flight: Gauge,
     shed: Labelled<ByCause, Counter>,
     pub(super) panics: Counter,
+    pool_jobs: Labelled<ByResult, Counter>,
+    pool_queue: Gauge,
+    pool_busy: Gauge,
     store_objects: Labelled<ByFamily, Gauge>,
     store_age: Labelled<ByFamily, Seconds>,
     lookups: Labelled<ByResult, Counter>,
@@ -77,6 +81,9 @@ impl Metrics {
             bytes_in_flight: Gauge::default(),
             shed: Labelled::default(),
             panics: Counter::default(),
+            pool_jobs: Labelled::default(),
+            pool_queue: Gauge::default(),
+            pool_busy: Gauge::default(),
             store_objects: Labelled::default(),
             store_age: Labelled::default(),
             lookups: Labelled::default(),
@@ -92,6 +99,7 @@ impl Metrics {
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
         };
         metrics.register_admission();
+        metrics.register_pool();
         metrics.register_state();
         metrics.register_listener();
         metrics.process.register_collector(Box::new(Process));
@@ -128,6 +136,17 @@ impl Metrics {
             "Pods refused for now, to wait for what they refer to",
             self.pods_held.clone(),
         );
+    }
+
+    fn register_pool(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "pool_queue",
+            "Reviews that wait for a thread of the pool",
+            self.pool_queue.clone(),
+        );
+        registry.register("pool_busy", "Threads of the pool that work", self.pool_busy.clone());
+        registry.register("pool_jobs", "Steps of reviews that went to the pool", self.pool_jobs.clone());
     }
 
     fn register_state(&mut self) {
@@ -173,6 +192,21 @@ impl Metrics {
     /// Counts a request or connection that exceeded a limit.
     pub(super) fn count_shed(&self, cause: ShedCause) {
         self.shed.get_or_create(&ByCause { cause: cause.name() }).inc();
+    }
+
+    /// Counts work that the pool has done with, or that has left it.
+    pub(super) fn count_jobs(&self, outcome: JobOutcome, jobs: usize) {
+        if outcome == JobOutcome::Panicked {
+            self.panics.inc();
+        }
+        let labels = ByResult { result: outcome.name() };
+        self.pool_jobs.get_or_create(&labels).inc_by(u64::try_from(jobs).unwrap_or(u64::MAX));
+    }
+
+    /// Sets how much work waits for the pool, and how many of its threads work; measured at each scrape.
+    pub(super) fn set_pool(&self, waiting: usize, busy: usize) {
+        self.pool_queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.pool_busy.set(i64::try_from(busy).unwrap_or(i64::MAX));
     }
 
     /// Records how many operations a patch has.

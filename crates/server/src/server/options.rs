@@ -39,6 +39,9 @@ pub struct Options {
     pub limits: Limits,
     /// How long things may take.
     pub timers: Timers,
+    /// How many threads decide what takes too long for the threads that read and write sockets. One more
+    /// decides small reviews only. Default: [`default_workers`].
+    pub workers: usize,
     /// Decides reviews. Default: [`decide`]; tests put in functions that panic or take long.
     pub decide: Decide,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
@@ -62,12 +65,21 @@ impl Options {
             clock: Clock::default(),
             limits: Limits::default(),
             timers: Timers::default(),
+            workers: default_workers(),
             decide,
             events: true,
             reference_grace: Duration::from_secs(30),
             traces: None,
         }
     }
+}
+
+/// As many threads as the process may use cores, at most four: what takes long is rare, and each of them may
+/// hold a few times 8 MiB.
+#[must_use]
+pub fn default_workers() -> usize {
+    const MOST: usize = 4;
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST))
 }
 
 /// The type of [`decide`].

@@ -56,7 +56,7 @@ pub(super) enum Rejection {
     #[error("the memory that this pod requires could not be looked up: try again")]
     LookupFailed,
     /// The deadline has passed.
-    #[error("the review could not be answered in time: try again")]
+    #[error("the review could not be answered in time")]
     Late,
     /// The object under review cannot be read.
     #[error("{0}")]
@@ -93,7 +93,8 @@ impl Rejection {
             | Self::NotUtf8(_)
             | Self::Malformed(_)
             | Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::NotSynced | Self::LookupFailed | Self::Late => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotSynced | Self::LookupFailed => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Late => StatusCode::GATEWAY_TIMEOUT,
             Self::Fault(_) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

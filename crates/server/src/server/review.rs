@@ -1,10 +1,12 @@
 //! Answers one AdmissionReview: parse, decide, look up what the decision did not know, decide again.
 //!
-//! Parsing and deciding take microseconds of CPU and run right here on the worker thread; only lookups
-//! wait.
+//! All that computes is one [`Step`] from the bytes of the review to its answer, or to what has to be looked
+//! up first. The [`Dispatcher`] has it done here or in the pool. Between steps only lookups wait, and nothing
+//! of the review is kept but its bytes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -17,16 +19,18 @@ use crate::model::object::Reference;
 use crate::model::reason::Reason;
 use crate::model::snapshot::Snapshot;
 use crate::server::deadline::Deadline;
+use crate::server::dispatch::Dispatcher;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::RequestLabels;
+use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
 use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
+use crate::server::worker_pool::RunError;
 
 /// How often a review is decided at most. An object that was looked up can refer to another one: a Query
 /// leads to its memory, a memory to what it names. No family goes deeper than this.
@@ -38,6 +42,8 @@ pub(super) struct ReviewHandler {
     pub(super) store: Arc<Store>,
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
+    /// Where reviews are decided.
+    pub(super) dispatcher: Dispatcher,
     /// Decides a review.
     pub(super) decide: Decide,
     /// Records Events; `None` without a cluster.
@@ -71,29 +77,120 @@ impl HandledReview {
     }
 }
 
+/// What one step is made from. It owns all of it, for it may be taken on another thread.
+struct Step {
+    phase: Phase,
+    body: Bytes,
+    snapshot: Arc<Snapshot>,
+    /// What was looked up before.
+    looked_up: BTreeSet<Reference>,
+    /// Whether anything may be looked up after this step.
+    may_look_up: bool,
+    start: Instant,
+    trace: Trace,
+}
+
+/// What a step leads to.
+enum Outcome {
+    Answered(HandledReview),
+    /// These have to be looked up first.
+    Unresolved(Vec<Reference>),
+}
+
 impl ReviewHandler {
     /// The answer to the review in `body`.
     pub(super) async fn answer(
-        &self,
+        self: &Arc<Self>,
         phase: Phase,
-        body: &[u8],
+        body: Bytes,
         start: Instant,
         deadline: Deadline,
         trace: &Trace,
     ) -> Result<HandledReview, Rejection> {
-        let text = str::from_utf8(body).map_err(Rejection::NotUtf8)?;
-        let review = admission::parse(text).map_err(Rejection::Malformed)?;
-        trace.set_review(&review);
-        let decision = self.decide_with_lookups(&review, deadline, trace).await?;
-        let span = trace.child_span("answer");
-        if let Some(wait) = self.wait_for(phase, &review, &decision, Instant::now()) {
-            let answer = self.postpone(&review, &decision, &wait);
+        let mut snapshot = self.store.snapshot();
+        let mut looked_up = BTreeSet::new();
+        let mut steps = 1;
+        loop {
+            let step = Step {
+                phase,
+                body: body.clone(),
+                snapshot: Arc::clone(&snapshot),
+                looked_up: looked_up.clone(),
+                may_look_up: self.lookups.is_some() && steps < MAX_DECISIONS,
+                start,
+                trace: trace.clone(),
+            };
+            let handler = Arc::clone(self);
+            let take = move |cancelled: Option<&AtomicBool>| handler.take(&step, cancelled);
+            let taken = self.dispatcher.run(body.len(), deadline.answer.into_std(), take).await;
+            let new = match taken.map_err(not_run)?? {
+                Outcome::Answered(answer) => return Ok(answer),
+                Outcome::Unresolved(new) => new,
+            };
+            let Some(lookups) = &self.lookups else { return Err(Rejection::LookupFailed) };
+            looked_up.extend(new.iter().cloned());
+            let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
+            let answers = lookups.get_all(new, deadline.lookups).await;
+            self.store.record_found(&answers);
+            snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
+            steps += 1;
+        }
+    }
+
+    /// Reads the review, decides it, and makes the answer if nothing has to be looked up for it.
+    fn take(&self, step: &Step, cancelled: Option<&AtomicBool>) -> Result<Outcome, Rejection> {
+        let text = str::from_utf8(&step.body).map_err(Rejection::NotUtf8)?;
+        let mut review = admission::parse(text).map_err(Rejection::Malformed)?;
+        review.request.cancelled = cancelled;
+        step.trace.set_review(&review);
+        let span = step.trace.child_span("decide");
+        let decision = (self.decide)(&review.request, &step.snapshot);
+        drop(span);
+        if is_cancelled(cancelled) || decision.reason == Reason::Cancelled {
+            return Err(Rejection::Late);
+        }
+        let new = self.to_look_up(step, &decision)?;
+        if new.is_empty() {
+            Ok(Outcome::Answered(self.finish(step, &review, decision)?))
+        } else {
+            Ok(Outcome::Unresolved(new))
+        }
+    }
+
+    /// The references that must be looked up before the decision can be answered; none when it can.
+    fn to_look_up(&self, step: &Step, decision: &Decision) -> Result<Vec<Reference>, Rejection> {
+        let unresolved = self.unresolved(decision)?;
+        if step.may_look_up {
+            let is_new = |reference: &&Reference| !step.looked_up.contains(*reference);
+            let new: Vec<_> = unresolved.iter().filter(is_new).cloned().collect();
+            if !new.is_empty() {
+                return Ok(new);
+            }
+        }
+        // A required pod must not be admitted without its memory, and the apiserver sends a rejected review
+        // again. Without a cluster to ask, that would change nothing about a denial.
+        if decision.required && !unresolved.is_empty() && (self.lookups.is_some() || decision.allowed()) {
+            return Err(Rejection::LookupFailed);
+        }
+        Ok(Vec::new())
+    }
+
+    /// Makes the answer to a decision, and logs and counts it.
+    fn finish(
+        &self,
+        step: &Step,
+        review: &Review<'_>,
+        decision: Decision,
+    ) -> Result<HandledReview, Rejection> {
+        let &Step { phase, start, .. } = step;
+        let span = step.trace.child_span("answer");
+        if let Some(wait) = self.wait_for(phase, review, &decision, Instant::now()) {
+            let answer = self.postpone(review, &decision, &wait);
             drop(span);
-            let findings = decision.findings_for(phase);
-            log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
+            log(&self.log_limiter, review, &decision.findings_for(phase), &answer, start.elapsed());
             return Ok(answer);
         }
-        let mut body = admission::respond(phase, &review, &decision)?;
+        let mut body = admission::respond(phase, review, &decision)?;
         // It may wait for its caller to read it, and only its length is accounted for.
         body.shrink_to_fit();
         let findings = decision.findings_for(phase);
@@ -112,7 +209,7 @@ impl ReviewHandler {
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
             waits_for: None,
         };
-        log(&self.log_limiter, &review, &findings, &answer, start.elapsed());
+        log(&self.log_limiter, review, &findings, &answer, start.elapsed());
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
                 event_recorder.record(event, Instant::now());
@@ -148,45 +245,6 @@ impl ReviewHandler {
         }
     }
 
-    /// Decides until every reference is known that a lookup can find.
-    async fn decide_with_lookups(
-        &self,
-        review: &Review<'_>,
-        deadline: Deadline,
-        trace: &Trace,
-    ) -> Result<Decision, Rejection> {
-        let mut snapshot = self.store.snapshot();
-        let mut looked_up = BTreeSet::new();
-        let mut decisions = 1;
-        loop {
-            let span = trace.child_span("decide");
-            let decision = (self.decide)(&review.request, &snapshot);
-            drop(span);
-            let unresolved = self.unresolved(&decision)?;
-            let new: Vec<_> =
-                unresolved.iter().filter(|reference| !looked_up.contains(*reference)).cloned().collect();
-            match &self.lookups {
-                Some(lookups) if !new.is_empty() && decisions < MAX_DECISIONS => {
-                    looked_up.extend(new.iter().cloned());
-                    let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
-                    let answers = lookups.get_all(new, deadline.lookups).await;
-                    self.store.record_found(&answers);
-                    snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
-                    decisions += 1;
-                }
-                // A required pod must not be admitted without its memory, and the apiserver sends a rejected
-                // review again. Without a cluster to ask, that would change nothing about a denial.
-                _ if decision.required
-                    && !unresolved.is_empty()
-                    && (self.lookups.is_some() || decision.allowed()) =>
-                {
-                    return Err(Rejection::LookupFailed);
-                }
-                _ => return Ok(decision),
-            }
-        }
-    }
-
     /// The references of a decision that a lookup could find; a rejection when one is of a kind that is not
     /// synced yet.
     fn unresolved(&self, decision: &Decision) -> Result<Vec<Reference>, Rejection> {
@@ -197,6 +255,19 @@ impl ReviewHandler {
         let known = |reference: &&Reference| self.store.can_look_up(reference.kind);
         let unresolved = unknown.iter().filter(known).filter(|reference| Lookups::is_supported(reference));
         Ok(unresolved.cloned().collect())
+    }
+}
+
+/// Whether nobody waits for the answer any more.
+fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
+    flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+fn not_run(error: RunError) -> Rejection {
+    match error {
+        RunError::Full => Rejection::Overloaded(ShedCause::Queue),
+        RunError::Late => Rejection::Late,
+        RunError::Panicked => Rejection::Panicked,
     }
 }
 

@@ -36,9 +36,9 @@ const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 /// The state that all requests share.
 #[derive(Debug)]
 pub(super) struct AppState {
-    pub(super) handler: ReviewHandler,
+    pub(super) handler: Arc<ReviewHandler>,
     pub(super) concurrency: Arc<ConcurrencyLimiter>,
-    pub(super) lag: LagMonitor,
+    pub(super) lag: Arc<LagMonitor>,
     pub(super) metrics: Arc<Metrics>,
     /// Makes traces, if a collector is configured.
     pub(super) tracer: Option<Tracer>,
@@ -96,13 +96,18 @@ async fn answer(
     if app.lag.is_too_long(deadline.answer) {
         return Err(Rejection::Overloaded(ShedCause::Lag));
     }
+    // A chunked body tells its length only at its end.
+    let length = body::content_length(body).unwrap_or_default();
+    if !app.handler.dispatcher.has_room(length, deadline.answer.into_std()) {
+        return Err(Rejection::Overloaded(ShedCause::Queue));
+    }
     let work = async {
         let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
         let span = trace.child_span("read");
         let reading = body::read(body, app.body_limit, &app.concurrency);
         let received = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         drop(span);
-        let mut answer = app.handler.answer(phase, &received.bytes, start, deadline, trace).await?;
+        let mut answer = app.handler.answer(phase, received.bytes.clone(), start, deadline, trace).await?;
         answer.body = received.into_answer(answer.body).await?;
         Ok(answer)
     };

@@ -5,6 +5,9 @@
 //! So a request is rejected at once, which costs next to nothing, when the wait exceeds a share of the time
 //! that it has left, and the requests that are accepted are answered in time.
 //!
+//! Long before that, when tasks wait for more than [`MAX_INLINE_LAG`], the threads of the runtime should do no
+//! more than they must: reviews are then decided by others.
+//!
 //! A probe task queues up every few milliseconds behind all tasks that are ready, and stores the time when
 //! it runs: the age of the last probe is the length of the queue.
 //!
@@ -27,6 +30,12 @@ const DEADLINE_DIVISOR: u32 = 4;
 /// A lag below this is never too long: any busy machine has it now and then.
 const MIN_LAG: Duration = Duration::from_millis(200);
 
+/// Above this lag the runtime counts as behind.
+const MAX_INLINE_LAG: Duration = Duration::from_millis(2);
+
+/// How late a timer may be that is not: those of tokio are rounded up to the next millisecond.
+const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
+
 /// No probe yet: a router without a server has no probe task.
 const NEVER: u64 = u64::MAX;
 
@@ -36,6 +45,10 @@ pub(super) struct LagMonitor {
     start: Instant,
     /// When the last probe ran.
     probed: AtomicU64,
+    /// When the probe queued up that has not run yet; [`NEVER`] when there is none.
+    probing: AtomicU64,
+    /// How long the last probe waited.
+    waited: AtomicU64,
     /// Whether the last probe was late.
     probed_late: AtomicBool,
     /// When the last request arrived.
@@ -47,25 +60,51 @@ pub(super) struct LagMonitor {
 impl LagMonitor {
     /// A monitor without a probe.
     pub(super) fn new() -> Self {
-        let [probed, last_request, longest_gap] = [NEVER, 0, 0].map(AtomicU64::new);
-        Self { start: Instant::now(), probed, probed_late: AtomicBool::new(false), last_request, longest_gap }
+        let [probed, probing, waited, last_request, longest_gap] =
+            [NEVER, NEVER, 0, 0, 0].map(AtomicU64::new);
+        let (start, probed_late) = (Instant::now(), AtomicBool::new(false));
+        Self { start, probed, probing, waited, probed_late, last_request, longest_gap }
     }
 
     /// Probes for as long as the runtime runs it.
     pub(super) async fn run(&self) {
         loop {
+            self.begin_probe(Instant::now());
             last_in_queue().await;
             self.probe_at(Instant::now());
             sleep(PROBE_INTERVAL).await;
         }
     }
 
+    /// Notes that a probe queues up.
+    pub(super) fn begin_probe(&self, now: Instant) {
+        self.probing.store(self.micros(now), Ordering::Relaxed);
+    }
+
     fn probe_at(&self, now: Instant) {
         let micros = self.micros(now);
+        self.waited
+            .store(micros.saturating_sub(self.probing.swap(NEVER, Ordering::Relaxed)), Ordering::Relaxed);
         let before = self.probed.swap(micros, Ordering::Relaxed);
         let gap = Duration::from_micros(micros.saturating_sub(before));
         self.probed_late.store(gap > PROBE_INTERVAL + MIN_LAG, Ordering::Relaxed);
         self.longest_gap.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether tasks wait so long that the runtime should do nothing that others can do.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind_at(Instant::now())
+    }
+
+    fn is_behind_at(&self, now: Instant) -> bool {
+        let [probed, probing, waited] =
+            [&self.probed, &self.probing, &self.waited].map(|micros| micros.load(Ordering::Relaxed));
+        let now = self.micros(now);
+        // What waits now, how late the next probe is, and what the last one has waited.
+        let waiting = now.saturating_sub(probing);
+        let late = Duration::from_micros(now.saturating_sub(probed));
+        let late = late.saturating_sub(PROBE_INTERVAL + TIMER_GRANULARITY);
+        Duration::from_micros(waiting.max(waited)).max(late) > MAX_INLINE_LAG
     }
 
     /// Whether the lag is too long for one more request, which must be answered by `deadline`.

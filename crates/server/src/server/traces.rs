@@ -113,10 +113,12 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// The trace of one request; most requests have none, and then nothing here does anything.
-#[derive(Debug)]
+/// The trace of one request; most requests have none, and then nothing here does anything. Clones are of the
+/// same trace.
+#[derive(Debug, Clone)]
 pub(super) struct Trace(Option<Recorded>);
 
+#[derive(Clone)]
 struct Recorded {
     tracer: SdkTracer,
     context: Context,

@@ -25,6 +25,11 @@ impl Watchdog {
         Self { start: Instant::now(), stall_timeout, last_tick: AtomicU64::new(0) }
     }
 
+    /// After so long without any progress a part of the server counts as stalled.
+    pub(super) const fn stall_timeout(&self) -> Duration {
+        self.stall_timeout
+    }
+
     /// Ticks for as long as the runtime runs it.
     pub(super) async fn run(&self) {
         loop {

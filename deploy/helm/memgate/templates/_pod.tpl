@@ -197,7 +197,7 @@ volumes:
 {{- end }}
 {{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
 {{- with .Values.limits }}
-{{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue) }}
+{{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue "workers" .workers) }}
 {{- end }}
 {{- with .Values.timeouts }}
 {{- include "memgate.flags" (dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle "timeout-write" .write) }}

@@ -194,6 +194,34 @@ impl EventOutcome {
     }
 }
 
+/// What became of work that was given to the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum JobOutcome {
+    /// It was done.
+    Done,
+    /// It was done or given up when nobody waited for it any more.
+    Cancelled,
+    /// It never began: its deadline had passed, or its caller had gone.
+    Dropped,
+    /// It panicked.
+    Panicked,
+}
+
+impl JobOutcome {
+    /// Every outcome.
+    #[cfg(test)]
+    pub(in crate::server) const ALL: [Self; 4] = [Self::Done, Self::Cancelled, Self::Dropped, Self::Panicked];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::Cancelled => "cancelled",
+            Self::Dropped => "dropped",
+            Self::Panicked => "failed",
+        }
+    }
+}
+
 /// Which limit a request or a connection exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum ShedCause {
@@ -205,8 +233,10 @@ pub(in crate::server) enum ShedCause {
     Slow,
     /// An answer that its caller did not read, or read slowly while other requests waited for its bytes.
     Unread,
-    /// More queued work than can be done before the deadline.
+    /// The runtime is so far behind that the answer would come too late.
     Lag,
+    /// The pool has no thread free and more work than can be done in time.
+    Queue,
     /// Too many connections; one was closed for another.
     Connections,
 }
@@ -214,8 +244,8 @@ pub(in crate::server) enum ShedCause {
 impl ShedCause {
     /// Every cause.
     #[cfg(test)]
-    pub(in crate::server) const ALL: [Self; 6] =
-        [Self::Requests, Self::Bytes, Self::Slow, Self::Unread, Self::Lag, Self::Connections];
+    pub(in crate::server) const ALL: [Self; 7] =
+        [Self::Requests, Self::Bytes, Self::Slow, Self::Unread, Self::Lag, Self::Queue, Self::Connections];
 
     /// The name in metrics.
     pub(super) const fn name(self) -> &'static str {
@@ -225,6 +255,7 @@ impl ShedCause {
             Self::Slow => "slow",
             Self::Unread => "unread",
             Self::Lag => "lag",
+            Self::Queue => "queue",
             Self::Connections => "connections",
         }
     }

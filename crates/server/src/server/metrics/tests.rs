@@ -17,7 +17,8 @@ fn every_outcome() -> Vec<RequestLabels> {
     for webhook in ["mutate", "validate"] {
         for operation in OPERATIONS {
             for verdict in ["allowed", "denied"] {
-                for reason in Reason::ALL {
+                // Nobody waits for a decision that was cancelled, so it is no answer.
+                for reason in Reason::ALL.into_iter().filter(|reason| *reason != Reason::Cancelled) {
                     let (operation, reason) = (operation.name(), reason.name());
                     outcomes.push(RequestLabels { webhook, operation, verdict, reason });
                 }
@@ -54,6 +55,9 @@ fn all() -> Metrics {
         metrics.observe_patch(family, 1);
         metrics.count_held(family);
         metrics.set_store(family, 1, Duration::ZERO);
+    }
+    for outcome in JobOutcome::ALL {
+        metrics.count_jobs(outcome, 1);
     }
     for outcome in SpanOutcome::ALL {
         metrics.count_spans(outcome, 1);

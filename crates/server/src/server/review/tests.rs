@@ -11,21 +11,29 @@ use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::object::{Coverage, KindState, Object};
 use crate::model::settings::Settings;
 use crate::server::log_rate_limiter::LogRate;
+use crate::server::runtime_lag::LagMonitor;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::stub::{client, not_found};
+use crate::server::worker_pool::WorkerPool;
 
 const GRACE: Duration = Duration::from_secs(30);
 
 /// A handler of a cluster without any objects.
-fn handler(grace: Duration) -> ReviewHandler {
+fn handler(grace: Duration) -> Arc<ReviewHandler> {
+    Arc::new(unshared_handler(grace))
+}
+
+fn unshared_handler(grace: Duration) -> ReviewHandler {
     let store = Store::watching(Settings::default(), grace);
     for kind in store.kinds() {
         store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
     }
     let (client, _) = client(|_| async { not_found() }.boxed());
     let metrics = Arc::new(Metrics::new());
+    let pool = WorkerPool::new(1, 16, Arc::clone(&metrics));
     ReviewHandler {
         store: Arc::new(store),
+        dispatcher: Dispatcher::new(pool, Arc::new(LagMonitor::new())),
         lookups: Some(Lookups::new(client, 4, Arc::clone(&metrics))),
         metrics,
         decide,
@@ -57,7 +65,7 @@ fn pod() -> Value {
     })
 }
 
-async fn asked(handler: &ReviewHandler, phase: Phase, pod: &Value, dry_run: bool) -> Value {
+async fn asked(handler: &Arc<ReviewHandler>, phase: Phase, pod: &Value, dry_run: bool) -> Value {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -67,7 +75,7 @@ async fn asked(handler: &ReviewHandler, phase: Phase, pod: &Value, dry_run: bool
     });
     let now = Instant::now();
     let deadline = Deadline::new(now, Duration::from_secs(10));
-    let answer = handler.answer(phase, review.to_string().as_bytes(), now, deadline, &Trace::off()).await;
+    let answer = handler.answer(phase, review.to_string().into(), now, deadline, &Trace::off()).await;
     let answer = answer.expect("an answer");
     let mut body: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!(body["response"]["auditAnnotations"]["reason"], answer.reason);
@@ -75,7 +83,7 @@ async fn asked(handler: &ReviewHandler, phase: Phase, pod: &Value, dry_run: bool
     body["response"].take()
 }
 
-async fn asked_about(handler: &ReviewHandler, pod: &Value) -> Value {
+async fn asked_about(handler: &Arc<ReviewHandler>, pod: &Value) -> Value {
     asked(handler, Phase::Mutate, pod, false).await
 }
 
@@ -188,7 +196,8 @@ async fn without_a_cluster_nothing_waits() {
     for kind in arkonis::FAMILY.watched {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }
-    let handler = ReviewHandler { store: Arc::new(Store::fixed(snapshot)), lookups: None, ..handler(GRACE) };
+    let store = Arc::new(Store::fixed(snapshot));
+    let handler = Arc::new(ReviewHandler { store, lookups: None, ..unshared_handler(GRACE) });
     let admitted = asked_about(&handler, &pod()).await;
     assert_eq!(admitted["auditAnnotations"]["reason"], "reference-missing");
 }
@@ -196,9 +205,9 @@ async fn without_a_cluster_nothing_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_lookup_that_fails_is_no_reason_to_wait() {
     let (client, _) = client(|_| async { (500, "{}".to_owned()) }.boxed());
-    let handler = handler(GRACE);
+    let handler = unshared_handler(GRACE);
     let lookups = Some(Lookups::new(client, 4, Arc::clone(&handler.metrics)));
-    let handler = ReviewHandler { lookups, ..handler };
+    let handler = Arc::new(ReviewHandler { lookups, ..handler });
     let admitted = asked_about(&handler, &pod()).await;
     assert_eq!(admitted["auditAnnotations"]["reason"], "reference-unknown");
 }
