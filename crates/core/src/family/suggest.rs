@@ -1,4 +1,7 @@
 //! Suggestions for misspelled words: "did you mean …?"
+//!
+//! There can be thousands of wrong words and thousands of candidates, and nearly all are far from each other.
+//! So a comparison ends as soon as two words cannot be near any more.
 
 /// The candidate that `wrong` most likely stands for, if one is near.
 ///
@@ -12,15 +15,14 @@ pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -
         return None;
     }
     let max_distance = if wrong.chars().count() < 6 { 1 } else { 2 };
-    let normalized = normalize(wrong);
     let distance = |candidate: &str| {
-        let plain = strsim::osa_distance(wrong, candidate);
-        if normalize(candidate) == normalized { plain.min(1) } else { plain }
+        let plain = distance_within(wrong, candidate, max_distance, Swap::OneEdit);
+        if normalized(candidate).eq(normalized(wrong)) { Some(plain.unwrap_or(1).min(1)) } else { plain }
     };
     candidates
         .into_iter()
-        .map(|candidate| (distance(candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= max_distance && *candidate != wrong)
+        .filter_map(|candidate| Some((distance(candidate)?, candidate)))
+        .filter(|(_, candidate)| *candidate != wrong)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -37,8 +39,85 @@ pub fn help<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> O
     nearest(wrong, candidates).map(|candidate| format!("did you mean \"{candidate}\"?"))
 }
 
-fn normalize(word: &str) -> String {
-    word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+/// The characters of a word that tell it from others, in lower case.
+fn normalized(word: &str) -> impl Iterator<Item = char> {
+    word.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase)
+}
+
+/// What two swapped neighbours count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// One edit (the distance of optimal string alignment).
+    OneEdit,
+    /// Two edits, as any two characters (the distance of Levenshtein).
+    TwoEdits,
+}
+
+/// The largest distance that is ever asked for.
+const MAX_EDITS: usize = 2;
+
+/// How many places of a row can lie within that distance of the diagonal.
+const BAND: usize = 2 * MAX_EDITS + 1;
+
+/// How many edits lead from one word to the other; `None` if more than `max`, which is at most two.
+#[must_use]
+pub fn distance_within(one: &str, two: &str, max: usize, swap: Swap) -> Option<usize> {
+    let max = max.min(MAX_EDITS);
+    if one.len().abs_diff(two.len()) > MAX_UTF8_BYTES * max {
+        return None;
+    }
+    let distance = if one.is_ascii() && two.is_ascii() {
+        banded(one.as_bytes(), two.as_bytes(), max, swap)
+    } else {
+        let [one, two] = [one, two].map(|word| word.chars().collect::<Vec<_>>());
+        banded(&one, &two, max, swap)
+    };
+    distance.filter(|distance| *distance <= max)
+}
+
+/// How many bytes a character has at most.
+const MAX_UTF8_BYTES: usize = 4;
+
+/// The distance, as the usual table of prefixes has it, of which only the places near the diagonal are
+/// computed. `None` as soon as a whole row is beyond `max`.
+fn banded<T: PartialEq>(one: &[T], two: &[T], max: usize, swap: Swap) -> Option<usize> {
+    /// Beyond every distance.
+    const FAR: usize = usize::MAX / 2;
+    // Place `at` of row `row` stands for the first `row` of one and the first `row + at - MAX_EDITS` of two.
+    let at_two = |row: usize, at: usize| (row + at).checked_sub(MAX_EDITS).filter(|end| *end <= two.len());
+    let get = |row: &[usize; BAND], at: usize| row.get(at).copied().unwrap_or(FAR);
+    if one.len().abs_diff(two.len()) > max {
+        return None;
+    }
+    let mut before_last = [FAR; BAND];
+    let mut last: [usize; BAND] = std::array::from_fn(|at| at_two(0, at).unwrap_or(FAR));
+    for (row, character) in (1..).zip(one) {
+        let mut here = [FAR; BAND];
+        for at in 0..BAND {
+            let Some(end) = at_two(row, at) else { continue };
+            let other = end.checked_sub(1).and_then(|end| two.get(end));
+            let mut best = get(&last, at + 1) + 1;
+            if let Some(other) = other {
+                let left = at.checked_sub(1).map_or(FAR, |at| get(&here, at));
+                best = best.min(left + 1).min(get(&last, at) + usize::from(other != character));
+            }
+            let swapped = || {
+                let (before, before_other) = (one.get(row.checked_sub(2)?)?, two.get(end.checked_sub(2)?)?);
+                Some(other == Some(before) && before_other == character)
+            };
+            if swap == Swap::OneEdit && swapped() == Some(true) {
+                best = best.min(get(&before_last, at) + 1);
+            }
+            if let Some(place) = here.get_mut(at) {
+                *place = best;
+            }
+        }
+        if here.iter().chain(&last).all(|distance| *distance > max) {
+            return None;
+        }
+        (before_last, last) = (last, here);
+    }
+    (two.len() + MAX_EDITS).checked_sub(one.len()).map(|at| get(&last, at))
 }
 
 #[cfg(test)]
@@ -58,6 +137,43 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(nearest(wrong, fields), meant, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn measures_as_the_whole_table_does() {
+        let words = [
+            "",
+            "a",
+            "ab",
+            "ba",
+            "abc",
+            "acb",
+            "cab",
+            "abcd",
+            "badc",
+            "xbcd",
+            "remember",
+            "remebmer",
+            "ermember",
+            "remembers",
+            "rmembr",
+            "emember",
+            "räume",
+            "raume",
+            "rbume",
+            "recall_memory",
+        ];
+        for (one, two) in words.iter().flat_map(|one| words.map(|two| (*one, two))) {
+            for (swap, whole) in [
+                (Swap::OneEdit, strsim::osa_distance(one, two)),
+                (Swap::TwoEdits, strsim::levenshtein(one, two)),
+            ] {
+                for max in 0..=MAX_EDITS {
+                    let expected = Some(whole).filter(|whole| *whole <= max);
+                    assert_eq!(distance_within(one, two, max, swap), expected, "{one} {two} {swap:?} {max}");
+                }
+            }
         }
     }
 }
