@@ -14,6 +14,7 @@ use crate::model::injection::Injection;
 use crate::model::pod::Pod;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
+use crate::model::work::Work;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
@@ -29,7 +30,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
         return Some(Injection { warnings: contradictions, ..Injection::nothing(Reason::Conflict) });
     }
     Some(match SettingSources::look_up(&worker, namespace, state) {
-        Ok(sources) => merge_settings(pod, &worker, sources),
+        Ok(sources) => merge_settings(pod, &worker, sources, state.work()),
         // Settings from some of the objects could override the opt-out of an Agent, which is final.
         Err(unknown) => {
             let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
@@ -38,8 +39,13 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     })
 }
 
-fn merge_settings(pod: &Pod<'_>, worker: &Worker<'_, '_>, sources: SettingSources<'_>) -> Injection {
-    let (wanted, warnings) = want::want(pod, worker, sources);
+fn merge_settings(
+    pod: &Pod<'_>,
+    worker: &Worker<'_, '_>,
+    sources: SettingSources<'_>,
+    work: &Work<'_>,
+) -> Injection {
+    let (wanted, warnings) = want::want(pod, worker, sources, work);
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
     let mut injection = merge(wanted, |conflict: &Conflict<'_>| {
         let message = format!("{} is already set in the pod; annotation ignored", conflict.variable.name);
@@ -74,7 +80,6 @@ pub fn is_orka_pod(pod: &Pod<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::model::snapshot::Snapshot;
-    use crate::model::work::Work;
 
     #[test]
     fn adds_nothing_when_the_task_cannot_be_looked_up() {
