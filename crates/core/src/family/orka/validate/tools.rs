@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::family::suggest::{Swap, distance_within};
 use crate::model::finding::{Finding, quoted};
+use crate::model::name::is_dns_subdomain;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
@@ -51,10 +52,14 @@ impl<'t> Misspellings<'t> {
         Some(Finding::warn_within(state.work(), &TOOL_TYPO, pointer(), message))
     }
 
+    /// Whether a name is known to be of no Tool, as one is that no Tool can have.
     fn is_absent(&mut self, name: &'t str, state: &mut StateReader<'_>) -> bool {
         /// How many names are looked up. Each that is unknown may cost a request to the apiserver, and nobody
         /// misspells so many.
         const MAX_LOOKED_UP: usize = 100;
+        if !is_dns_subdomain(name) {
+            return true;
+        }
         if let Some(absent) = self.absent.get(name) {
             return *absent;
         }
@@ -111,8 +116,9 @@ mod tests {
 
     #[test]
     fn looks_up_only_so_many_names() {
+        let digits = (0..10).flat_map(|one| (0..20).map(move |two| (one, two)));
         let names: Vec<String> =
-            (0..200).filter_map(|i| Some(format!("rem{}mber", char::from_u32(0x4e00 + i)?))).collect();
+            digits.map(|(one, two)| format!("re{one}emb{}r", char::from(b'a' + two))).collect();
         let (snapshot, work) = (Snapshot::default(), Work::default());
         let mut state = StateReader::new(&snapshot, &work);
         let mut misspellings = Misspellings::new("team");
