@@ -77,12 +77,12 @@ struct Changes {
 
 impl Changes {
     fn between(object: &Tree, old: &Tree) -> Self {
+        const PROVIDER: [&str; 2] = ["spec", "provider"];
         let spec = match (object.get("spec"), old.get("spec")) {
             (Some(new), Some(old)) => !new.is_equivalent(old),
             (None, None) => false,
             _ => true,
         };
-        const PROVIDER: [&str; 2] = ["spec", "provider"];
         Self {
             spec,
             provider: text(object, &PROVIDER) != text(old, &PROVIDER),

@@ -1,6 +1,6 @@
 //! The names of tools.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::family::suggest::{Swap, distance_within};
 use crate::model::finding::{Finding, quoted};
@@ -23,13 +23,13 @@ pub(super) fn is_memory_tool(name: &str) -> bool {
 pub(super) struct Misspellings<'t> {
     namespace: &'t str,
     /// The names that were looked up, and whether they do not exist.
-    absent: HashMap<&'t str, bool>,
+    absent: BTreeMap<&'t str, bool>,
 }
 
 impl<'t> Misspellings<'t> {
     /// Nothing looked up yet, for an object of this namespace.
     pub(super) fn new(namespace: &'t str) -> Self {
-        Self { namespace, absent: HashMap::new() }
+        Self { namespace, absent: BTreeMap::new() }
     }
 
     /// Warns about a trimmed name, if it is one of those.

@@ -144,7 +144,7 @@ fn allow_duplicate(operations: &[Option<&'static str>], work: &Work<'_>) -> Vec<
     };
     let operations =
         operations.iter().enumerate().filter_map(|(index, operation)| Some((index, (*operation)?)));
-    let repeats = operations.filter(|(_, operation)| is_repeat(*operation));
+    let repeats = operations.filter(|(_, operation)| is_repeat(operation));
     let finding = |(index, operation)| {
         let message = |_: &Pointer| format!("spec.memory.allow: \"{operation}\" is listed twice");
         Finding::warn_within(work, &AGENT_ALLOW_DUPLICATE, list.index(index), message)
