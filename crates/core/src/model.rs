@@ -5,8 +5,8 @@
 //! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are the core objects as
 //! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`]. [`crd`] is the
 //! schema of a definition and [`violation`] how an object breaks it, [`claim_volumes`] what a StatefulSet adds
-//! to its pods, [`credential`] what no output shows, [`work`] what a
-//! decision may cost.
+//! to its pods, [`credential`] what no output shows, [`index`] how objects
+//! of the state are found, [`work`] what a decision may cost.
 //!
 //! ```text
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
@@ -26,6 +26,7 @@ pub mod edit;
 pub mod event;
 pub mod family;
 pub mod finding;
+pub mod index;
 pub mod injection;
 pub mod kind;
 pub mod members;

@@ -3,8 +3,14 @@
 /// Lists these names, at most `most` of them: `a, b, c and 2 more`.
 #[must_use]
 pub fn and_more(names: &[String], max_names: usize) -> String {
-    let shown = names.get(..max_names).unwrap_or(names).join(", ");
-    match names.len().saturating_sub(max_names) {
+    first_of(names.get(..max_names).unwrap_or(names), names.len())
+}
+
+/// Lists the first of so many names, of which the others need not be there.
+#[must_use]
+pub fn first_of(names: &[String], all: usize) -> String {
+    let shown = names.join(", ");
+    match all.saturating_sub(names.len()) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

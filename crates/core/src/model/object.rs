@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::de::Deserializer;
 
+use crate::model::index::{Index, Indexes};
 use crate::model::kind::Kind;
 use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;
@@ -147,8 +148,9 @@ pub(super) type Names = BTreeMap<String, Arc<Object>>;
 pub struct KindState {
     pub(super) coverage: Coverage,
     pub(super) namespaces: BTreeMap<String, Arc<Names>>,
-    /// Objects that were looked up and do not exist: namespace and name.
-    pub(super) absent: BTreeSet<(String, String)>,
+    indexes: Indexes,
+    /// The names of objects that were looked up and do not exist, by namespace.
+    absent: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl KindState {
@@ -161,17 +163,28 @@ impl KindState {
     /// Adds an object, or replaces the one of the same name.
     pub fn insert(&mut self, object: Object) {
         let names = self.namespaces.entry(object.namespace.clone()).or_default();
-        Arc::make_mut(names).insert(object.name.clone(), Arc::new(object));
+        let object = Arc::new(object);
+        if let Some(before) = Arc::make_mut(names).insert(object.name.clone(), Arc::clone(&object)) {
+            self.indexes.remove(&before);
+        }
+        self.indexes.insert(&object);
     }
 
     /// Removes an object, if it is there.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         if let Some(names) = self.namespaces.get_mut(namespace) {
-            Arc::make_mut(names).remove(name);
+            if let Some(before) = Arc::make_mut(names).remove(name) {
+                self.indexes.remove(&before);
+            }
             if names.is_empty() {
                 self.namespaces.remove(namespace);
             }
         }
+    }
+
+    /// Notes that an object was looked up and does not exist.
+    pub(super) fn insert_absent(&mut self, namespace: String, name: String) {
+        self.absent.entry(namespace).or_default().insert(name);
     }
 
     /// How many objects there are.
@@ -190,6 +203,15 @@ impl KindState {
         self.namespaces.get(namespace)?.get(name).map(AsRef::as_ref)
     }
 
+    /// The objects of which the index says that they have this key, by namespace and name.
+    pub(super) fn find<'k>(
+        &'k self,
+        index: &'static Index,
+        key: &str,
+    ) -> impl Iterator<Item = &'k Object> + use<'k> {
+        self.indexes.find(index, key.to_owned(), &self.namespaces)
+    }
+
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
         if let Some(object) = self.object(namespace, name) {
             return Lookup::Found(object);
@@ -198,7 +220,7 @@ impl KindState {
             Coverage::Complete => true,
             Coverage::PerNamespace => self.namespaces.contains_key(namespace),
             Coverage::Watched | Coverage::Unknown => {
-                !self.absent.is_empty() && self.absent.contains(&(namespace.to_owned(), name.to_owned()))
+                self.absent.get(namespace).is_some_and(|names| names.contains(name))
             }
         };
         if absent { Lookup::Absent } else { Lookup::Unknown }

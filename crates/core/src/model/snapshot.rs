@@ -52,9 +52,7 @@ impl Snapshot {
             let state = snapshot.kind_mut(reference.kind);
             match object {
                 Some(object) => state.insert(object),
-                None => {
-                    state.absent.insert((reference.namespace, reference.name));
-                }
+                None => state.insert_absent(reference.namespace, reference.name),
             }
         }
         snapshot

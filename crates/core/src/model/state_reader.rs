@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::index::{BY_NAME, Index};
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, Kinds, Lookup, Object, Reference};
@@ -138,11 +139,33 @@ impl<'s> StateReader<'s> {
         namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
     }
 
+    /// All objects with this key, by namespace and name. Empty, and noted, when the kind is unknown.
+    pub fn indexed(
+        &mut self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        if self.kinds.get(kind).is_none_or(|state| state.coverage == Coverage::Unknown) {
+            self.note_unknown(kind, "", "");
+        }
+        self.peek_indexed(kind, index, key)
+    }
+
+    /// All objects with this key that are known, by namespace and name. Nothing is noted here.
+    pub fn peek_indexed(
+        &self,
+        kind: &Kind,
+        index: &'static Index,
+        key: &str,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let found = self.kinds.get(kind).map(|state| state.find(index, key));
+        found.into_iter().flatten()
+    }
+
     /// All objects of this name, by namespace, as far as they are known.
-    #[must_use]
-    pub fn named(&self, kind: &Kind, name: &str) -> Vec<&'s Object> {
-        let namespaces = self.kinds.get(kind).into_iter().flat_map(|state| state.namespaces.values());
-        namespaces.filter_map(|names| names.get(name)).map(AsRef::as_ref).collect()
+    pub fn named(&self, kind: &Kind, name: &str) -> impl Iterator<Item = &'s Object> + use<'s> {
+        self.peek_indexed(kind, &BY_NAME, name)
     }
 
     /// Whether at least one object of a kind is known, in any namespace.
@@ -160,10 +183,8 @@ impl<'s> StateReader<'s> {
     /// The first other namespace that holds an object of this name, for a hint.
     #[must_use]
     pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
-        let state = self.kinds.get(kind)?;
-        let mut homes =
-            state.namespaces.iter().filter(|(home, names)| *home != namespace && names.contains_key(name));
-        homes.next().map(|(home, _)| home.as_str())
+        let mut homes = self.named(kind, name).map(|object| object.namespace.as_str());
+        homes.find(|home| *home != namespace)
     }
 
     /// What was asked for and is not known, each once, in the order of kinds, namespaces and names.

@@ -45,7 +45,7 @@ fn merge_settings(
     sources: SettingSources<'_>,
     work: &Work<'_>,
 ) -> Injection {
-    let (wanted, warnings) = want::want(pod, worker, sources);
+    let (wanted, warnings) = want::want(pod, worker, sources, work);
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
     let mut injection = merge(wanted, work, |conflict: &Conflict<'_>| {
         let message = format!("{} is already set in the pod; annotation ignored", conflict.variable.name);

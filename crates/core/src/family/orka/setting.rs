@@ -41,6 +41,19 @@ pub enum SettingValue {
     Bound(i64),
 }
 
+/// Why the worker does not read a literal as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiteralProblem {
+    /// It does not switch anything off.
+    NotASwitch,
+    /// It is not a positive number.
+    NotPositive,
+    /// It is larger than the maximum.
+    AboveMaximum,
+    /// It leaves no room for any memory.
+    NoRoom,
+}
+
 impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,31 +142,51 @@ impl Setting {
         }
     }
 
-    /// The code and message about a bad literal of the variable.
+    /// What is wrong with a literal of the variable.
     #[must_use]
-    pub fn literal_problem(self, literal: &str) -> Option<(&'static Code, String)> {
+    pub fn literal_problem(self, literal: &str) -> Option<LiteralProblem> {
         if literal.is_empty() || literal.contains("$(") {
             return None;
         }
-        let message = |text: &str| format!("{} {} {text}", self.variable(), quoted(literal));
-        let code = match self {
+        match (self, parse_positive(literal)) {
+            (Self::Enabled | Self::Tools, _) => {
+                parse_bool(literal).is_none().then_some(LiteralProblem::NotASwitch)
+            }
+            (_, None) => Some(LiteralProblem::NotPositive),
+            (_, Some(number)) if number > self.max() => Some(LiteralProblem::AboveMaximum),
+            (Self::MaxChars, Some(number)) if number <= SECTION_HEADER_BYTES => Some(LiteralProblem::NoRoom),
+            _ => None,
+        }
+    }
+
+    /// The code for a literal with a problem.
+    #[must_use]
+    pub const fn literal_code(self) -> &'static Code {
+        match self {
             Self::Enabled => &ENV_ENABLED,
             Self::Limit => &ENV_LIMIT,
             Self::MaxChars => &ENV_MAX_CHARS,
             Self::Tools => &ENV_TOOLS,
-        };
-        let text = match (self, parse_positive(literal)) {
-            (Self::Enabled | Self::Tools, _) if parse_bool(literal).is_some() => return None,
-            (Self::Enabled, _) => message("does not disable memory; only \"false\" does"),
-            (Self::Tools, _) => message("does not disable the memory tools; only \"false\" does"),
-            (_, None) => message(&format!("is not a positive integer; the worker uses {}", self.default())),
-            (_, Some(number)) if number > self.max() => {
-                message(&format!("is above {max}; the worker uses {max}", max = self.max()))
+        }
+    }
+
+    /// The message about a literal with this problem.
+    #[must_use]
+    pub fn about(self, problem: LiteralProblem, literal: &str) -> String {
+        let text = match problem {
+            LiteralProblem::NotASwitch if self == Self::Tools => {
+                "does not disable the memory tools; only \"false\" does".to_owned()
             }
-            (Self::MaxChars, Some(number)) if number <= SECTION_HEADER_BYTES => message(NO_ROOM_MESSAGE),
-            _ => return None,
+            LiteralProblem::NotASwitch => "does not disable memory; only \"false\" does".to_owned(),
+            LiteralProblem::NotPositive => {
+                format!("is not a positive integer; the worker uses {}", self.default())
+            }
+            LiteralProblem::AboveMaximum => {
+                format!("is above {max}; the worker uses {max}", max = self.max())
+            }
+            LiteralProblem::NoRoom => NO_ROOM_MESSAGE.to_owned(),
         };
-        Some((code, text))
+        format!("{} {} {text}", self.variable(), quoted(literal))
     }
 
     /// The maximum in the worker; not used for a switch.
@@ -234,11 +267,7 @@ mod tests {
         }
         let beyond = "9223372036854775808";
         assert_eq!(Setting::MaxChars.read_literal(beyond), SettingValue::Bound(6000));
-        assert!(
-            Setting::MaxChars
-                .literal_problem(beyond)
-                .is_some_and(|(_, text)| text.contains("not a positive"))
-        );
+        assert_eq!(Setting::MaxChars.literal_problem(beyond), Some(LiteralProblem::NotPositive));
         assert_eq!(Setting::Enabled.read_literal("no"), SettingValue::Switch(true));
     }
 }

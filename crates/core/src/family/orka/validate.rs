@@ -34,15 +34,15 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *kind == MEMORY_BACKEND {
         backend::findings(subject)
     } else if *kind == NAMESPACE {
-        namespace(subject)
+        namespace(subject, state)
     } else {
         Vec::new()
     }
 }
 
 /// A bad annotation only warns, so that it cannot block a namespace.
-fn namespace(subject: &Subject<'_>) -> Vec<Finding> {
-    let findings = annotations::findings(subject.object, false).into_iter();
+fn namespace(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
+    let findings = annotations::findings(subject.object, false, state.work()).into_iter();
     findings.map(|finding| Finding { severity: Severity::Warn, ..finding }).collect()
 }
 

@@ -248,33 +248,33 @@ impl<'t> Memory<'t> {
     }
 }
 
-/// An Agent's claim to memory.
-#[derive(Debug, Clone)]
-pub struct Claim<'t> {
-    /// The name of the Memory; `None` when it is absent or blank.
-    pub reference: Option<&'t str>,
-    /// The granted operations, trimmed but unparsed; an entry that is not a string reads as empty.
-    pub allow: Vec<&'t str>,
+/// The name of the Memory that an Agent claims; `None` when it is absent or blank.
+#[must_use]
+pub fn claimed_memory(agent: &Tree) -> Option<&str> {
+    text(agent, &["spec", "memory", "ref"])
 }
 
-impl<'t> Claim<'t> {
-    /// Reads the claim of an Agent.
-    #[must_use]
-    pub fn read(agent: &'t Tree) -> Self {
-        let allow = agent.at(&["spec", "memory", "allow"]).map(Tree::elements).unwrap_or_default();
-        Claim {
-            reference: text(agent, &["spec", "memory", "ref"]),
-            allow: allow.iter().map(|entry| entry.text().unwrap_or_default().trim()).collect(),
-        }
-    }
+/// The operations that an Agent asks for, unparsed.
+#[must_use]
+pub fn allow(agent: &Tree) -> &[Tree] {
+    agent.at(&["spec", "memory", "allow"]).map(Tree::elements).unwrap_or_default()
+}
+
+/// The text of an entry of `allow`, trimmed; one that is not a string reads as empty.
+#[must_use]
+pub fn allow_text(entry: &Tree) -> &str {
+    entry.text().unwrap_or_default().trim()
 }
 
 /// The operation that an entry of `allow` grants; `None` for a bad entry.
 #[must_use]
-pub fn operation(entry: &str) -> Option<&'static str> {
-    let entry = entry.trim().to_lowercase();
-    let short = entry.strip_prefix("memory.").unwrap_or(&entry);
-    OPERATIONS.into_iter().find(|operation| *operation == short)
+pub fn operation(entry: &Tree) -> Option<&'static str> {
+    const PREFIX: &str = "memory.";
+    let entry = allow_text(entry);
+    let start = entry.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX));
+    let short = start.and_then(|_| entry.get(PREFIX.len()..)).unwrap_or(entry);
+    // No letter beyond ASCII has a small one among those of the operations.
+    OPERATIONS.into_iter().find(|operation| operation.eq_ignore_ascii_case(short))
 }
 
 /// The spec of a ModelEndpoint, read as a [`Memory`] is.

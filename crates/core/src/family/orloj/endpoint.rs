@@ -93,12 +93,9 @@ pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
         None => {}
     }
     let host = Endpoint::parse(endpoint).host.trim_end_matches('.').to_ascii_lowercase();
-    let labels: Vec<&str> = host.split('.').collect();
-    match labels.as_slice() {
-        [_] => true,
-        [_, second] if *second == namespace => true,
-        [_, rest @ ..] => rest.contains(&"svc"),
-        [] => false,
+    match host.split_once('.') {
+        None => true,
+        Some((_, rest)) => rest == namespace || rest.split('.').any(|label| label == "svc"),
     }
 }
 

@@ -12,7 +12,6 @@ use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
-use crate::model::object::Object;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -22,7 +21,6 @@ use self::find::Finder;
 use self::recognise::Identity;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
-use super::namespace;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
@@ -56,11 +54,7 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
             if identity.namespace != namespace {
                 return None;
             }
-            let agents = state.all(&AGENT, namespace);
-            let fits = |agent: &&Object| {
-                namespace::object_namespace(agent) == namespace && identity.matches(&agent.name)
-            };
-            agents.into_iter().find(fits)
+            find::agent_at_home(&identity, namespace, state)
         }
         Err(_) => None,
     };

@@ -5,8 +5,11 @@
 //! Whoever may create objects anywhere can claim a name in any Orloj namespace with the annotation, so a pod
 //! gets what a single namespace claims, or what lives in the Kubernetes namespace of that very name.
 
+use std::borrow::Cow;
+
 use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
+use crate::model::index::Index;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
@@ -39,6 +42,21 @@ pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
 pub(super) fn object_namespace(object: &Object) -> &str {
     effective(&object.tree, &object.namespace)
 }
+
+/// Finds the objects of an Orloj namespace.
+static BY_NAMESPACE: Index = Index { place: 1, key: |object| Some(Cow::Borrowed(object_namespace(object))) };
+
+/// Finds the objects of a name in an Orloj namespace.
+static BY_NAMESPACED_NAME: Index =
+    Index { place: 2, key: |object| Some(namespaced(object_namespace(object), &object.name).into()) };
+
+/// What no two objects have in common but those of one name in an Orloj namespace: a name has no slash.
+pub(super) fn namespaced(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// How many names are compared for a suggestion. It is a courtesy, and costs something for each.
+const MAX_COMPARED: usize = 1_000;
 
 /// Whether an object of the state counts as one of an Orloj namespace.
 pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
@@ -73,8 +91,8 @@ pub(super) fn resolve<'s>(
 ) -> Resolved<'s> {
     let at_home = state.get(kind, namespace, name);
     let settings = &state.settings().orloj;
-    let mut here = state.named(kind, name);
-    here.retain(|object| is_in(object, namespace, settings));
+    let here = state.peek_indexed(kind, &BY_NAMESPACED_NAME, &namespaced(namespace, name));
+    let here: Vec<_> = here.filter(|object| is_in(object, namespace, settings)).collect();
     if let Some(object) = here.iter().find(|object| or_default(&object.namespace) == namespace) {
         return Resolved::Found(object);
     }
@@ -110,13 +128,14 @@ pub(super) fn suggestion(
     state: &mut StateReader<'_>,
 ) -> Option<String> {
     let settings = &state.settings().orloj;
-    let here = state.everywhere(kind).filter(|object| is_in(object, namespace, settings));
+    let here = state.indexed(kind, &BY_NAMESPACE, namespace);
+    let here = here.filter(|object| is_in(object, namespace, settings)).take(MAX_COMPARED);
     if let Some(candidate) = nearest(name, here.map(|object| object.name.as_str())) {
         return Some(format!("did you mean \"{candidate}\"?"));
     }
-    let mut elsewhere = state.named(kind, name);
-    elsewhere.retain(|object| !is_ignored(&object.tree, &object.namespace, settings));
-    let elsewhere = elsewhere.into_iter().map(object_namespace).min()?;
+    let elsewhere = state.named(kind, name);
+    let elsewhere = elsewhere.filter(|object| !is_ignored(&object.tree, &object.namespace, settings));
+    let elsewhere = elsewhere.take(MAX_COMPARED).map(object_namespace).min()?;
     Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
 }
 

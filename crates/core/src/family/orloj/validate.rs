@@ -9,6 +9,8 @@ mod memory;
 mod model_endpoint;
 mod usage;
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
@@ -45,7 +47,8 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     }
     let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.work());
     // The apiserver drops the status of whatever is written, before it looks at its types.
-    findings.retain(|finding| !Pointer::new("/status").holds(&finding.pointer));
+    let status = Pointer::new("/status");
+    findings.retain(|finding| !status.holds(&finding.pointer));
     findings.extend(name_reserved(subject));
     findings.extend(target_namespace(subject, &state.settings().orloj));
     if *subject.kind == MEMORY {
@@ -58,26 +61,44 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     }
     let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
     if let Some(old) = subject.old {
-        findings.retain(|finding| {
-            finding.severity == Severity::Deny || concerns_change(finding, subject.object, old)
-        });
+        let changes = Changes::between(subject.object, old);
+        findings.retain(|finding| finding.severity == Severity::Deny || changes.concern(finding));
     }
     findings
 }
 
-/// Whether a warning concerns what an UPDATE changes. The operator updates each object right after its
-/// creation, and warnings about unchanged fields were already given then.
-fn concerns_change(warning: &Finding, object: &Tree, old: &Tree) -> bool {
-    if *warning.code == TARGET_NAMESPACE {
-        return namespace::annotation(object) != namespace::annotation(old);
+/// What an UPDATE changes. The operator updates each object right after its creation, and warnings about
+/// unchanged fields were already given then.
+struct Changes {
+    spec: bool,
+    provider: bool,
+    target_namespace: bool,
+}
+
+impl Changes {
+    fn between(object: &Tree, old: &Tree) -> Self {
+        const PROVIDER: [&str; 2] = ["spec", "provider"];
+        let spec = match (object.get("spec"), old.get("spec")) {
+            (Some(new), Some(old)) => !new.is_equivalent(old),
+            (None, None) => false,
+            _ => true,
+        };
+        Self {
+            spec,
+            provider: text(object, &PROVIDER) != text(old, &PROVIDER),
+            target_namespace: namespace::annotation(object) != namespace::annotation(old),
+        }
     }
-    if *warning.code == PROVIDER_UNKNOWN {
-        return text(object, &["spec", "provider"]) != text(old, &["spec", "provider"]);
-    }
-    match (object.get("spec"), old.get("spec")) {
-        (Some(new), Some(old)) => !new.is_equivalent(old),
-        (None, None) => false,
-        _ => true,
+
+    /// Whether a warning is about what changes.
+    fn concern(&self, warning: &Finding) -> bool {
+        if *warning.code == TARGET_NAMESPACE {
+            self.target_namespace
+        } else if *warning.code == PROVIDER_UNKNOWN {
+            self.provider
+        } else {
+            self.spec
+        }
     }
 }
 
@@ -110,5 +131,13 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
 
 /// A fingerprint value: equal for two objects in which all these values are equal.
 fn fingerprint_value(values: &[Option<&str>]) -> String {
-    format!("{values:?}")
+    fingerprint_of(values)
+}
+
+/// A fingerprint value for a list, short however long the list and what it holds.
+fn fingerprint_of<T: Hash>(values: impl IntoIterator<Item = T>) -> String {
+    let mut hasher = DefaultHasher::new();
+    let count = values.into_iter().map(|value| value.hash(&mut hasher)).count();
+    count.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }

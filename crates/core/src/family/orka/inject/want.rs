@@ -7,6 +7,7 @@ use crate::family::inject::{Wanted, WantedInContainer, field_origin};
 use crate::model::finding::Finding;
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
+use crate::model::work::Work;
 
 use super::super::codes::POD_NO_TOKEN;
 use super::super::setting::{Setting, SettingValue};
@@ -21,6 +22,7 @@ pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,
     mut sources: SettingSources<'s>,
+    work: &Work<'_>,
 ) -> (Option<Wanted<'p>>, Vec<Finding>) {
     let enabled = sources.resolve(Setting::Enabled);
     let disabled = match worker.variable(Setting::Enabled.variable()) {
@@ -38,7 +40,7 @@ pub(super) fn want<'p, 's: 'p>(
     }
     resolved.push((Setting::Tools, sources.resolve(Setting::Tools)));
     warnings.extend(sources.warnings);
-    warnings.extend(literal_problems(worker));
+    warnings.extend(literal_problems(worker, work));
     let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
     let resolved: Vec<_> = resolved.collect();
     let existing = ExistingEnv::read(worker.container, &[PREFIX]);
@@ -68,13 +70,15 @@ fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'stati
 }
 
 /// Warnings about existing literals.
-fn literal_problems(worker: &Worker<'_, '_>) -> Vec<Finding> {
+fn literal_problems(worker: &Worker<'_, '_>, work: &Work<'_>) -> Vec<Finding> {
+    let list = env::pointer(worker.index);
     let problem = |(index, variable): (usize, &pod::EnvVarView<'_>)| {
-        let (code, message) =
-            Setting::from_variable(variable.name.as_deref()?)?.literal_problem(variable.literal()?)?;
-        let pointer = env::pointer(worker.index).index(index).key("value");
-        let message = format!("{}: {message}", pointer.field());
-        Some(Finding::warn(code, pointer, message))
+        let setting = Setting::from_variable(variable.name.as_deref()?)?;
+        let literal = variable.literal()?;
+        let problem = setting.literal_problem(literal)?;
+        let pointer = list.index(index).key("value");
+        let message = |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, literal));
+        Some(Finding::warn_within(work, setting.literal_code(), pointer, message))
     };
     worker.env().iter().enumerate().filter_map(problem).collect()
 }

@@ -4,36 +4,42 @@ use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::NAMESPACE;
 use crate::model::object::Lookup;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
 use super::super::setting::{Setting, is_off, switch};
-use super::tools::{is_memory_tool, misspelled_memory_tool};
+use super::tools::{Misspellings, is_memory_tool};
 use super::{annotations, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
     let runtime = agent.at(&["spec", "runtime"]).filter(|runtime| runtime.is_object());
-    let mut findings = annotations::findings(agent, runtime.is_some());
+    let mut findings = annotations::findings(agent, runtime.is_some(), state.work());
     if runtime.is_none() {
-        findings.extend(approvals(subject));
+        findings.extend(approvals(subject, state.work()));
     }
     let tools = Tool::read_all(agent);
-    findings.extend(tools.iter().filter(|tool| tool.enabled).filter_map(|tool| {
-        misspelled_memory_tool(tool.name, tool.pointer.key("name"), subject.namespace, state)
-    }));
+    let mut misspellings = Misspellings::new(subject.namespace);
+    findings.extend(
+        tools
+            .iter()
+            .filter(|tool| tool.enabled)
+            .filter_map(|tool| misspellings.find(tool.name, || tool.pointer("name"), state)),
+    );
     let memory_tools = || tools.iter().filter(|tool| is_memory_tool(tool.name));
     match runtime {
         None => {
             let mut disabled = memory_tools().filter(|tool| !tool.enabled).peekable();
             if disabled.peek().is_some() && !tools_are_off(subject, state) {
-                findings.extend(disabled.map(Tool::disabled));
+                findings.extend(disabled.map(|tool| tool.disabled(state.work())));
             }
         }
         Some(runtime) if runtime.get("type").and_then(Tree::text).is_some_and(|name| !name.is_empty()) => {
-            findings.extend(memory_tools().filter(|tool| tool.enabled).map(Tool::unreachable));
+            let enabled = memory_tools().filter(|tool| tool.enabled);
+            findings.extend(enabled.map(|tool| tool.unreachable(state.work())));
         }
         Some(_) => {}
     }
@@ -52,22 +58,26 @@ fn tools_are_off(subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
 }
 
 /// The platform accepts such an Agent and fails every Task that uses it.
-fn approvals(subject: &Subject<'_>) -> Vec<Finding> {
+fn approvals(subject: &Subject<'_>, work: &Work<'_>) -> Vec<Finding> {
     let list = subject.object.at(&["spec", "coordination", "approvalRequiredTools"]);
     let tools = list.map(Tree::elements).unwrap_or_default().iter().enumerate();
     let texts = tools.filter_map(|(index, tool)| Some((index, tool.text()?)));
+    let list = Pointer::new("/spec/coordination/approvalRequiredTools");
     let finding = |(index, text): (usize, &str)| {
-        let pointer = Pointer::new("/spec/coordination/approvalRequiredTools").index(index);
-        let message = format!(
-            "agent {} approvalRequiredTools cannot include built-in tool {}",
-            quoted(name(subject)),
-            quoted(text.trim())
-        );
-        let message = with_field(&pointer, &message);
-        Finding::deny(&APPROVAL_BUILTIN, pointer, message)
-            .help("take it out; only tools of your own can ask for approval, and memories are reviewed before they count")
+        let message = |at: &Pointer| {
+            let (agent, tool) = (quoted(name(subject)), quoted(text.trim()));
+            with_field(
+                at,
+                &format!("agent {agent} approvalRequiredTools cannot include built-in tool {tool}"),
+            )
+        };
+        let finding = Finding::deny_within(work, &APPROVAL_BUILTIN, list.index(index), message)
             .fingerprint_value(text)
-            .anywhere()
+            .anywhere();
+        if finding.is_wordless() {
+            return finding;
+        }
+        finding.help("take it out; only tools of your own can ask for approval, and memories are reviewed before they count")
     };
     texts.filter(|(_, text)| is_memory_tool(text.trim())).map(finding).collect()
 }
@@ -83,7 +93,7 @@ fn name<'t>(subject: &Subject<'t>) -> &'t str {
 
 /// An entry of `spec.tools`.
 struct Tool<'t> {
-    pointer: Pointer,
+    index: usize,
     name: &'t str,
     enabled: bool,
 }
@@ -92,25 +102,35 @@ impl<'t> Tool<'t> {
     fn read_all(agent: &'t Tree) -> Vec<Self> {
         let list = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
         let tool = |(index, tool): (usize, &'t Tree)| {
-            let pointer = Pointer::new("/spec/tools").index(index);
             let name = tool.get("name")?.text()?.trim();
-            Some(Self { pointer, name, enabled: tool.get("enabled") != Some(&Tree::Boolean(false)) })
+            Some(Self { index, name, enabled: tool.get("enabled") != Some(&Tree::Boolean(false)) })
         };
         list.iter().enumerate().filter_map(tool).collect()
     }
 
-    fn disabled(&self) -> Finding {
-        let pointer = self.pointer.key("enabled");
-        let message = with_field(&pointer, "memory tools stay on for ai Tasks; enabled: false has no effect");
-        Finding::warn(&TOOL_DISABLE_NO_EFFECT, pointer, message)
-            .help("annotate memgate.dev/orka-memory-tools: \"false\"")
+    fn pointer(&self, field: &'static str) -> Pointer {
+        let spec = Path::Key(&Path::Root, "spec");
+        Path::Key(&Path::Index(&Path::Key(&spec, "tools"), self.index), field).pointer()
     }
 
-    fn unreachable(&self) -> Finding {
-        let pointer = self.pointer.key("name");
+    fn disabled(&self, work: &Work<'_>) -> Finding {
+        let message = "memory tools stay on for ai Tasks; enabled: false has no effect";
+        let message = |at: &Pointer| with_field(at, message);
+        let finding = Finding::warn_within(work, &TOOL_DISABLE_NO_EFFECT, self.pointer("enabled"), message);
+        if finding.is_wordless() {
+            return finding;
+        }
+        finding.help("annotate memgate.dev/orka-memory-tools: \"false\"")
+    }
+
+    fn unreachable(&self, work: &Work<'_>) -> Finding {
         let message = "spec.tools never reaches a built-in runtime (newer Orka fails the Task); see defaultAllowedTools";
-        let message = with_field(&pointer, message);
-        Finding::warn(&TOOL_RUNTIME, pointer, message).help(
+        let message = |at: &Pointer| with_field(at, message);
+        let finding = Finding::warn_within(work, &TOOL_RUNTIME, self.pointer("name"), message);
+        if finding.is_wordless() {
+            return finding;
+        }
+        finding.help(
             "name the tool in spec.runtime.defaultAllowedTools, and there the runtime's native tools too: \
              a list that is not empty replaces them",
         )

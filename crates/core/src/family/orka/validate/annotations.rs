@@ -4,6 +4,7 @@ use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 use super::super::api::{ANNOTATION_PREFIX, annotation};
 use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOTATION_UNKNOWN};
@@ -11,7 +12,7 @@ use super::super::setting::{NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, Sett
 use super::with_field;
 
 /// All findings about them; `no_effect` for an object that no worker of an AI Task reads.
-pub(super) fn findings(object: &Tree, no_effect: bool) -> Vec<Finding> {
+pub(super) fn findings(object: &Tree, no_effect: bool, work: &Work<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
         if let Some(value) = annotation(object, setting.annotation()) {
@@ -29,7 +30,7 @@ pub(super) fn findings(object: &Tree, no_effect: bool) -> Vec<Finding> {
             }
         }
     }
-    findings.extend(unknown_keys(object).map(unknown_key));
+    findings.extend(unknown_keys(object).into_iter().map(|key| unknown_key(key, work)));
     findings
 }
 
@@ -53,21 +54,24 @@ fn check_value(setting: Setting, text: &str) -> Option<Finding> {
     }
 }
 
-fn unknown_keys(object: &Tree) -> impl Iterator<Item = &str> {
+/// The keys that look like those of this family, in their order, each once.
+fn unknown_keys(object: &Tree) -> Vec<&str> {
     let entries = match object.at(&["metadata", "annotations"]) {
         Some(Tree::Texts(entries, _)) => entries.as_slice(),
         _ => &[],
     };
-    let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
+    let is_unknown =
+        |key: &&str| key.starts_with(ANNOTATION_PREFIX) && Setting::from_annotation(key).is_none();
+    let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).filter(is_unknown).collect();
     keys.sort_unstable();
     keys.dedup();
-    keys.into_iter()
-        .filter(|key| key.starts_with(ANNOTATION_PREFIX) && Setting::from_annotation(key).is_none())
+    keys
 }
 
-fn unknown_key(key: &str) -> Finding {
-    let pointer = pointer(key);
-    let meant = nearest(key, Setting::ALL.map(Setting::annotation));
-    let message = with_field(&pointer, &format!("unknown annotation{}", did_you_mean(meant)));
-    Finding::warn(&ANNOTATION_UNKNOWN, pointer, message).at_key()
+fn unknown_key(key: &str, work: &Work<'_>) -> Finding {
+    let message = |at: &Pointer| {
+        let meant = nearest(key, Setting::ALL.map(Setting::annotation));
+        with_field(at, &format!("unknown annotation{}", did_you_mean(meant)))
+    };
+    Finding::warn_within(work, &ANNOTATION_UNKNOWN, pointer(key), message).at_key()
 }

@@ -14,7 +14,7 @@ use super::super::codes::{
 };
 use super::super::setting::{Setting, is_off, parse_bool, switch};
 use super::task_type::TaskType;
-use super::tools::misspelled_memory_tool;
+use super::tools::Misspellings;
 use super::variables::TaskVariable;
 use super::{annotations, variables, with_field};
 
@@ -24,8 +24,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let is_ai = task_type == Some(TaskType::Ai);
     let has_agent = task.at(&["spec", "agentRef"]).is_some_and(Tree::is_object);
     let env = TaskVariable::read_all(task);
-    let mut findings = annotations::findings(task, task_type.is_some() && !is_ai);
-    findings.extend(variables::findings(&env, task_type, has_agent));
+    let mut findings = annotations::findings(task, task_type.is_some() && !is_ai, state.work());
+    findings.extend(variables::findings(&env, task_type, has_agent, state.work()));
     if is_ai {
         findings.extend(agent(subject, &env, state));
         findings.extend(tools(subject, state));
@@ -125,9 +125,8 @@ fn agent_in_other_namespace(own: &str, home: &str) -> Finding {
 
 fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let list = subject.object.at(&["spec", "ai", "tools"]).map(Tree::elements).unwrap_or_default();
-    let finding = |(index, tool): (usize, &Tree)| {
-        let pointer = Pointer::new("/spec/ai/tools").index(index);
-        misspelled_memory_tool(tool.text()?.trim(), pointer, subject.namespace, state)
-    };
-    list.iter().enumerate().filter_map(finding).collect()
+    let pointer = Pointer::new("/spec/ai/tools");
+    let mut misspellings = Misspellings::new(subject.namespace);
+    let tools = list.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
+    tools.filter_map(|(index, tool)| misspellings.find(tool, || pointer.index(index), state)).collect()
 }

@@ -1,6 +1,9 @@
 //! The names of tools.
 
+use std::collections::BTreeMap;
+
 use crate::model::finding::{Finding, quoted};
+use crate::model::name::is_dns_subdomain;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
@@ -14,25 +17,57 @@ pub(super) fn is_memory_tool(name: &str) -> bool {
     MEMORY_TOOLS.contains(&name)
 }
 
-/// Warns about a trimmed name that does not exist and is close to that of a memory tool. The platform
-/// silently drops it.
-pub(super) fn misspelled_memory_tool(
-    name: &str,
-    pointer: Pointer,
-    namespace: &str,
-    state: &mut StateReader<'_>,
-) -> Option<Finding> {
-    if BUILT_IN_TOOLS.contains(&name) {
-        return None;
+/// Finds the names that do not exist and are close to that of a memory tool. The platform silently drops
+/// them.
+pub(super) struct Misspellings<'t> {
+    namespace: &'t str,
+    /// The names that were looked up, and whether they do not exist.
+    absent: BTreeMap<&'t str, bool>,
+}
+
+impl<'t> Misspellings<'t> {
+    /// Nothing looked up yet, for an object of this namespace.
+    pub(super) fn new(namespace: &'t str) -> Self {
+        Self { namespace, absent: BTreeMap::new() }
     }
-    let meant = nearest_memory_tool(name)?;
-    match state.get(&TOOL, namespace, name) {
-        Lookup::Found(_) | Lookup::Unknown => None,
-        Lookup::Absent => {
-            let message = format!("unknown tool {}; did you mean \"{meant}\"?", quoted(name));
-            let message = with_field(&pointer, &message);
-            Some(Finding::warn(&TOOL_TYPO, pointer, message))
+
+    /// Warns about a trimmed name, if it is one of those.
+    pub(super) fn find(
+        &mut self,
+        name: &'t str,
+        pointer: impl FnOnce() -> Pointer,
+        state: &mut StateReader<'_>,
+    ) -> Option<Finding> {
+        if BUILT_IN_TOOLS.contains(&name) {
+            return None;
         }
+        let meant = nearest_memory_tool(name)?;
+        if !self.is_absent(name, state) {
+            return None;
+        }
+        let message = |at: &Pointer| {
+            with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted(name)))
+        };
+        Some(Finding::warn_within(state.work(), &TOOL_TYPO, pointer(), message))
+    }
+
+    /// Whether a name is known to be of no Tool, as one is that no Tool can have.
+    fn is_absent(&mut self, name: &'t str, state: &mut StateReader<'_>) -> bool {
+        /// How many names are looked up. Each that is unknown may cost a request to the apiserver, and nobody
+        /// misspells so many.
+        const MAX_LOOKED_UP: usize = 100;
+        if !is_dns_subdomain(name) {
+            return true;
+        }
+        if let Some(absent) = self.absent.get(name) {
+            return *absent;
+        }
+        if self.absent.len() >= MAX_LOOKED_UP {
+            return false;
+        }
+        let absent = matches!(state.get(&TOOL, self.namespace, name), Lookup::Absent);
+        self.absent.insert(name, absent);
+        absent
     }
 }
 
@@ -45,13 +80,19 @@ fn nearest_memory_tool(name: &str) -> Option<&'static str> {
         return None;
     }
     let normalized = name.to_lowercase().replace('-', "_");
-    let distances = MEMORY_TOOLS.map(|tool| (strsim::levenshtein(&normalized, tool), tool));
-    let near = distances.into_iter().filter(|(distance, _)| *distance <= MAX_EDITS);
+    // Most names are far from every tool, and their lengths alone tell.
+    let may_be_near = |tool: &&str| tool.len().abs_diff(normalized.len()) <= MAX_EDITS;
+    let near = MEMORY_TOOLS.into_iter().filter(may_be_near);
+    let near = near.map(|tool| (strsim::levenshtein(&normalized, tool), tool));
+    let near = near.filter(|(distance, _)| *distance <= MAX_EDITS);
     near.min_by_key(|(distance, _)| *distance).map(|(_, tool)| tool)
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::model::snapshot::Snapshot;
+    use crate::model::work::Work;
+
     use super::*;
 
     #[test]
@@ -72,5 +113,19 @@ mod tests {
     #[test]
     fn knows_every_memory_tool_as_built_in() {
         assert!(MEMORY_TOOLS.iter().all(|tool| BUILT_IN_TOOLS.contains(tool)));
+    }
+
+    #[test]
+    fn looks_up_only_so_many_names() {
+        let digits = (0..10).flat_map(|one| (0..20).map(move |two| (one, two)));
+        let names: Vec<String> =
+            digits.map(|(one, two)| format!("re{one}emb{}r", char::from(b'a' + two))).collect();
+        let (snapshot, work) = (Snapshot::default(), Work::default());
+        let mut state = StateReader::new(&snapshot, &work);
+        let mut misspellings = Misspellings::new("team");
+        for name in names.iter().chain(&names) {
+            assert_eq!(misspellings.find(name, Pointer::root, &mut state), None);
+        }
+        assert_eq!(misspellings.absent.len(), 100);
     }
 }

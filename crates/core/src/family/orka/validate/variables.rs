@@ -1,13 +1,17 @@
 //! The variables of a Task.
 
 use crate::model::finding::{Code, Finding};
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Path, Pointer};
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
 use super::task_type::TaskType;
 use super::with_field;
+
+/// The prefix of all variables that mean something to Orka.
+const PREFIX: &str = "ORKA_";
 
 /// The variable with the name of the Agent.
 const AGENT_NAME: &str = "ORKA_AGENT_NAME";
@@ -28,7 +32,7 @@ const RESERVED: [&str; 7] = [
 
 /// One variable of a Task.
 pub(super) struct TaskVariable<'t> {
-    pointer: Pointer,
+    index: usize,
     pub(super) name: &'t str,
     value: Option<&'t str>,
     has_source: bool,
@@ -42,7 +46,7 @@ impl<'t> TaskVariable<'t> {
             let name = variable.get("name")?.text()?;
             let value = variable.get("value").and_then(Tree::text);
             let has_source = variable.get("valueFrom").is_some_and(Tree::is_object);
-            Some(Self { pointer: Pointer::new("/spec/env").index(index), name, value, has_source })
+            Some(Self { index, name, value, has_source })
         };
         list.iter().enumerate().filter_map(variable).collect()
     }
@@ -55,19 +59,34 @@ impl<'t> TaskVariable<'t> {
 
     /// The pointer to the value, or else to the variable.
     pub(super) fn value_pointer(&self) -> Pointer {
-        if self.value.is_some() { self.pointer.key("value") } else { self.pointer.clone() }
+        self.pointer(self.value.map(|_| "value"))
     }
 
-    fn warn_at_name(&self, code: &'static Code, message: &str) -> Finding {
-        let pointer = self.pointer.key("name");
-        let message = with_field(&pointer, message);
-        Finding::warn(code, pointer, message)
+    fn pointer(&self, field: Option<&'static str>) -> Pointer {
+        let spec = Path::Key(&Path::Root, "spec");
+        let env = Path::Key(&spec, "env");
+        let variable = Path::Index(&env, self.index);
+        field.map_or(variable, |field| Path::Key(&variable, field)).pointer()
     }
 
-    fn warn_at_value(&self, code: &'static Code, message: &str) -> Finding {
-        let pointer = self.value_pointer();
-        let message = with_field(&pointer, message);
-        Finding::warn(code, pointer, message)
+    fn warn_at_name(
+        &self,
+        work: &Work<'_>,
+        code: &'static Code,
+        message: impl FnOnce() -> String,
+    ) -> Finding {
+        let message = |at: &Pointer| with_field(at, &message());
+        Finding::warn_within(work, code, self.pointer(Some("name")), message)
+    }
+
+    fn warn_at_value(
+        &self,
+        work: &Work<'_>,
+        code: &'static Code,
+        message: impl FnOnce() -> String,
+    ) -> Finding {
+        let message = |at: &Pointer| with_field(at, &message());
+        Finding::warn_within(work, code, self.value_pointer(), message)
     }
 }
 
@@ -76,21 +95,23 @@ pub(super) fn findings(
     variables: &[TaskVariable<'_>],
     task_type: Option<TaskType>,
     has_agent: bool,
+    work: &Work<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen: Vec<Setting> = Vec::new();
-    for variable in variables {
+    // Most variables are nobody's business here.
+    for variable in variables.iter().filter(|variable| variable.name.starts_with(PREFIX)) {
         if let Some(setting) = Setting::from_variable(variable.name) {
-            findings.extend(check_setting(variable, setting, task_type));
+            findings.extend(check_setting(variable, setting, task_type, work));
             if seen.contains(&setting) {
-                let message = format!("duplicate {}; the last one wins", variable.name);
-                findings.push(variable.warn_at_name(&ENV_DUPLICATE, &message));
+                let message = || format!("duplicate {}; the last one wins", variable.name);
+                findings.push(variable.warn_at_name(work, &ENV_DUPLICATE, message));
             } else {
                 seen.push(setting);
             }
         }
-        findings.extend(set_by_controller(variable, task_type, has_agent));
-        findings.extend(literal_token(variable));
+        findings.extend(set_by_controller(variable, task_type, has_agent, work));
+        findings.extend(literal_token(variable, work));
     }
     findings
 }
@@ -99,15 +120,18 @@ fn check_setting(
     variable: &TaskVariable<'_>,
     setting: Setting,
     task_type: Option<TaskType>,
+    work: &Work<'_>,
 ) -> Option<Finding> {
     match task_type? {
         TaskType::Ai => {
-            let (code, message) = setting.literal_problem(variable.literal()?)?;
-            Some(variable.warn_at_value(code, &message))
+            let literal = variable.literal()?;
+            let problem = setting.literal_problem(literal)?;
+            let message = || setting.about(problem, literal);
+            Some(variable.warn_at_value(work, setting.literal_code(), message))
         }
         other => {
-            let message = format!("{} has no effect on a Task of type {}", variable.name, other.name());
-            Some(variable.warn_at_name(&ENV_NO_EFFECT, &message))
+            let message = || format!("{} has no effect on a Task of type {}", variable.name, other.name());
+            Some(variable.warn_at_name(work, &ENV_NO_EFFECT, message))
         }
     }
 }
@@ -117,24 +141,27 @@ fn set_by_controller(
     variable: &TaskVariable<'_>,
     task_type: Option<TaskType>,
     has_agent: bool,
+    work: &Work<'_>,
 ) -> Option<Finding> {
     let name = variable.name;
     let is_agent_name = name == AGENT_NAME;
     match task_type? {
         TaskType::Ai if is_agent_name && !has_agent => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
-            Some(variable.warn_at_name(&ENV_AGENT_FORGED, message))
+            Some(variable.warn_at_name(work, &ENV_AGENT_FORGED, || message.to_owned()))
         }
         TaskType::Ai | TaskType::Container if RESERVED.contains(&name) || (is_agent_name && has_agent) => {
-            let message = format!("{name} is set by the Orka controller; this value is ignored");
-            Some(variable.warn_at_name(&ENV_RESERVED, &message))
+            let message = || format!("{name} is set by the Orka controller; this value is ignored");
+            Some(variable.warn_at_name(work, &ENV_RESERVED, message))
         }
         TaskType::Ai | TaskType::Container | TaskType::Agent => None,
     }
 }
 
-fn literal_token(variable: &TaskVariable<'_>) -> Option<Finding> {
-    let literal = variable.literal().filter(|_| variable.name == TOKEN)?;
+fn literal_token(variable: &TaskVariable<'_>, work: &Work<'_>) -> Option<Finding> {
+    if variable.name != TOKEN || variable.literal()?.is_empty() {
+        return None;
+    }
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    (!literal.is_empty()).then(|| variable.warn_at_value(&ENV_LITERAL_TOKEN, message))
+    Some(variable.warn_at_value(work, &ENV_LITERAL_TOKEN, || message.to_owned()))
 }

@@ -1,8 +1,9 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
-use crate::family::naming::and_more;
+use crate::family::naming::first_of;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::index::Index;
 use crate::model::injection::Injection;
 use crate::model::kind::Kind;
 use crate::model::object::Object;
@@ -10,13 +11,13 @@ use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use super::super::api::{AGENT, AGENT_LABEL, Claim, MEMORY, operation};
+use super::super::api::{AGENT, AGENT_LABEL, MEMORY, OPERATIONS, allow, claimed_memory, operation};
 use super::super::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
     POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
 use super::super::message::{fit_message, fit_names, truncate};
-use super::super::namespace::{self, Resolved};
+use super::super::namespace::{self, Resolved, namespaced};
 use super::recognise::{self, AgentName, Identity};
 
 /// An Agent, what it may do, and the Memory that it claims.
@@ -25,6 +26,15 @@ pub(super) struct Found<'s> {
     pub(super) operations: Vec<&'static str>,
     pub(super) memory: &'s Object,
 }
+
+/// Finds Agents by their Orloj namespace and their name as labels have it, which has no slash.
+static BY_SANITIZED_NAME: Index = Index {
+    place: 3,
+    key: |agent| {
+        let name = recognise::sanitized(&agent.name);
+        Some(namespaced(namespace::object_namespace(agent), &name).into())
+    },
+};
 
 /// Finds the memory for the identity of a pod.
 pub(super) struct Finder<'p> {
@@ -40,9 +50,8 @@ impl Finder<'_> {
         state: &mut StateReader<'s>,
     ) -> Result<Found<'s>, Unmet> {
         let agent = self.find_agent(state)?;
-        let claim = Claim::read(&agent.tree);
-        let name = claim.reference.ok_or_else(|| self.no_memory(agent))?;
-        let operations = self.operations(agent, &claim)?;
+        let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
+        let operations = self.operations(agent)?;
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state)?;
         self.check_namespace(pod_namespace, state)?;
         Ok(Found { agent, operations, memory })
@@ -74,15 +83,13 @@ impl Finder<'_> {
     ) -> Result<Option<&'s str>, Unmet> {
         let home = self.identity.namespace.as_ref();
         let settings = &state.settings().orloj;
-        let agents = state.everywhere(&AGENT).filter(|agent| namespace::is_in(agent, home, settings));
-        let mut names: Vec<&str> = agents.map(|agent| agent.name.as_str()).collect();
-        names.retain(|name| recognise::sanitized(name) == sanitized);
-        names.sort_unstable();
-        names.dedup();
-        match names.as_slice() {
-            [] => Ok(None),
-            [only] => Ok(Some(only)),
-            _ => {
+        let agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &namespaced(home, sanitized));
+        let agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
+        let mut names = agents.map(|agent| agent.name.as_str());
+        let Some(first) = names.next() else { return Ok(None) };
+        match names.find(|name| *name != first) {
+            None => Ok(Some(first)),
+            Some(_) => {
                 let message = fit_names([sanitized], |[label]| {
                     format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
                 });
@@ -98,16 +105,16 @@ impl Finder<'_> {
 
     /// The operations of the Agent. Without any it has no memory, and with an invalid one Orloj never sees
     /// the Agent.
-    fn operations(&self, agent: &Object, claim: &Claim<'_>) -> Result<Vec<&'static str>, Unmet> {
-        let granted: Option<Vec<_>> = claim.allow.iter().map(|entry| operation(entry)).collect();
-        let Some(granted) = granted else {
-            let message = self.message_about(&agent.name, |agent| {
-                format!("Agent {agent} has an invalid spec.memory.allow")
-            });
-            return Err(unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, self.pointer.clone(), message));
-        };
-        let mut operations = Vec::new();
-        for operation in granted {
+    fn operations(&self, agent: &Object) -> Result<Vec<&'static str>, Unmet> {
+        let mut operations = Vec::with_capacity(OPERATIONS.len());
+        for entry in allow(&agent.tree) {
+            let Some(operation) = operation(entry) else {
+                let message = self.message_about(&agent.name, |agent| {
+                    format!("Agent {agent} has an invalid spec.memory.allow")
+                });
+                let pointer = self.pointer.clone();
+                return Err(unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, pointer, message));
+            };
             if !operations.contains(&operation) {
                 operations.push(operation);
             }
@@ -174,6 +181,26 @@ impl Finder<'_> {
     }
 }
 
+/// The Agent of this identity in a Kubernetes namespace that is its Orloj namespace too.
+pub(super) fn agent_at_home<'s>(
+    identity: &Identity<'_>,
+    namespace: &str,
+    state: &StateReader<'s>,
+) -> Option<&'s Object> {
+    let fits = |agent: &&Object| {
+        agent.namespace == namespace
+            && namespace::object_namespace(agent) == namespace
+            && identity.matches(&agent.name)
+    };
+    match &identity.name {
+        AgentName::Exact(name) => state.peek(&AGENT, namespace, name).filter(fits),
+        AgentName::Sanitized(label) => {
+            state.peek_indexed(&AGENT, &BY_SANITIZED_NAME, &namespaced(namespace, label)).find(fits)
+        }
+        AgentName::None => None,
+    }
+}
+
 /// What to say of a name in an Orloj namespace that objects of several other namespaces claim. None of them
 /// counts: the right to create objects in one namespace is no right on the pods of another.
 pub(super) fn ambiguous(
@@ -187,9 +214,10 @@ pub(super) fn ambiguous(
     const MAX_NAMES: usize = 5;
     let message = fit_message(|limit| {
         let [home, name] = [home, name].map(|text| truncate(text, limit));
-        let namespaces: Vec<_> = claims.iter().map(|object| truncate(&object.namespace, limit)).collect();
+        let namespaces = claims.iter().take(MAX_NAMES).map(|object| truncate(&object.namespace, limit));
+        let namespaces: Vec<_> = namespaces.collect();
         let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
-        format!("{kind} {name} is claimed by several namespaces ({})", and_more(&namespaces, MAX_NAMES))
+        format!("{kind} {name} is claimed by several namespaces ({})", first_of(&namespaces, claims.len()))
     });
     Finding::warn(&POD_AMBIGUOUS, pointer, message)
         .help("create it in the namespace of that very name, or see --orloj-source-namespace")

@@ -1,14 +1,17 @@
 //! Warnings about a Memory that is valid, but probably does not work as intended.
 
+use std::borrow::Cow;
+
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::object::{Lookup, Object};
+use crate::model::index::Index;
+use crate::model::object::Lookup;
 use crate::model::platform_settings::Orloj;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider, text};
+use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use super::super::codes::{
     AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_MISSING,
     EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK,
@@ -38,7 +41,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if let Some(endpoint) = memory.effective_endpoint() {
         findings.extend(cleartext_token(&memory, endpoint, subject.namespace));
         findings.extend(loopback_host(&memory, endpoint));
-        findings.extend(shared_table(&memory, endpoint, subject, state));
+        findings.extend(shared_table(&memory, subject, state));
     }
     findings.extend(embedding(&memory, subject, state));
     findings
@@ -194,29 +197,22 @@ fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
     itself.then(|| warn(&PGVECTOR_LOOPBACK, ENDPOINT, message))
 }
 
+/// Finds pgvector Memories by their database.
+static BY_DATABASE: Index =
+    Index { place: 3, key: |memory| database(&Memory::read(&memory.tree)).map(Cow::Owned) };
+
+/// The database that a pgvector Memory uses, if its endpoint says which, as a text that no other one has.
+fn database(memory: &Memory<'_>) -> Option<String> {
+    let endpoint = memory.effective_endpoint().filter(|_| memory.has_provider(&Provider::Pgvector))?;
+    Some(endpoint::database(endpoint)?.key())
+}
+
 /// Every pgvector Memory uses the one table `orloj_memory` of its database.
 /// Source: OrlojHQ/orloj, the pgvector backend.
-fn shared_table(
-    memory: &Memory<'_>,
-    endpoint: &str,
-    subject: &Subject<'_>,
-    state: &mut StateReader<'_>,
-) -> Option<Finding> {
-    if !memory.has_provider(&Provider::Pgvector) {
-        return None;
-    }
-    let database = endpoint::database(endpoint)?;
-    let shares = |other: &&Object| {
-        let hint = text(&other.tree, &["spec", "endpoint"]);
-        if !hint.is_some_and(|endpoint| database.may_be_meant_by(endpoint)) {
-            return false;
-        }
-        let itself = (other.namespace.as_str(), other.name.as_str()) == (subject.namespace, subject.name);
-        let memory = Memory::read(&other.tree);
-        let found = || memory.effective_endpoint().and_then(endpoint::database);
-        !itself && memory.has_provider(&Provider::Pgvector) && found().as_ref() == Some(&database)
-    };
-    let other = state.everywhere(&MEMORY).find(shares)?;
+fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let itself = (subject.namespace, subject.name);
+    let mut others = state.indexed(&MEMORY, &BY_DATABASE, &database(memory)?);
+    let other = others.find(|other| (other.namespace.as_str(), other.name.as_str()) != itself)?;
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
         format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
     });

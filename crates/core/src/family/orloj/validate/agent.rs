@@ -1,11 +1,5 @@
 //! Validates an Agent, above all its claim to memory.
 
-use std::collections::BTreeSet;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use ring::digest::{SHA256, digest};
-
 use crate::family::suggest::nearest;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -13,56 +7,54 @@ use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
+use crate::model::work::Work;
 
-use super::super::api::{Claim, MEMORY, OPERATIONS, operation, text};
+use super::super::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
 use super::super::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
     AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
 use super::super::message::fit_names;
 use super::super::namespace;
-use super::fingerprint_value;
+use super::{fingerprint_of, fingerprint_value};
 
 const REF: &str = "/spec/memory/ref";
 const ALLOW: &str = "/spec/memory/allow";
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
-    let claim = Claim::read(agent);
+    let allow = allow(agent);
     let mut findings = Vec::new();
-    match claim.reference {
-        None => findings.extend(allow_needs_ref(&claim)),
-        Some(name) => findings.extend(claimed(name, &claim, subject, state)),
+    match claimed_memory(agent) {
+        None => findings.extend(allow_needs_ref(allow)),
+        Some(name) => findings.extend(claimed(name, allow, subject, state)),
     }
-    findings.extend(allow_invalid(&claim));
-    findings.extend(allow_duplicate(&claim));
+    let work = state.work();
+    let operations: Vec<_> = allow.iter().map(operation).collect();
+    findings.extend(allow_invalid(allow, &operations, work));
+    findings.extend(allow_duplicate(&operations, work));
     findings.extend(legacy_fields(agent));
-    findings.extend(tools_listed(agent));
+    findings.extend(tools_listed(agent, work));
     findings
 }
 
-fn allow_needs_ref(claim: &Claim<'_>) -> Option<Finding> {
+fn allow_needs_ref(allow: &[Tree]) -> Option<Finding> {
     let message = "spec.memory.ref is required when spec.memory.allow is set";
     let finding = || {
         Finding::deny(&AGENT_ALLOW_NEEDS_REF, Pointer::new(REF), message)
-            .fingerprint_value(allow_fingerprint_value(claim))
+            .fingerprint_value(allow_fingerprint_value(allow))
             .related(Pointer::new(ALLOW), "because of these grants")
     };
-    (!claim.allow.is_empty()).then(finding)
+    (!allow.is_empty()).then(finding)
 }
 
 /// Findings about the named Memory, and about a claim without operations.
-fn claimed(
-    name: &str,
-    claim: &Claim<'_>,
-    subject: &Subject<'_>,
-    state: &mut StateReader<'_>,
-) -> Vec<Finding> {
+fn claimed(name: &str, allow: &[Tree], subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = match ref_invalid(name) {
         Some(finding) => vec![finding],
         None => memory(name, subject, state).into_iter().collect(),
     };
-    if claim.allow.is_empty() {
+    if allow.is_empty() {
         let message = "spec.memory.allow is empty: no memory operation is granted";
         findings.push(Finding::warn(&AGENT_ALLOW_EMPTY, Pointer::new(ALLOW), message));
     }
@@ -106,37 +98,56 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
 }
 
 /// A fingerprint value for a list of grants, short however long the list: each finding has one of its own.
-fn allow_fingerprint_value(claim: &Claim<'_>) -> String {
-    let allow = format!("{:?}", claim.allow);
-    BASE64.encode(digest(&SHA256, allow.as_bytes()))
+fn allow_fingerprint_value(allow: &[Tree]) -> String {
+    fingerprint_of(allow.iter().map(allow_text))
 }
 
-fn allow_invalid(claim: &Claim<'_>) -> Vec<Finding> {
-    let fingerprint_value = allow_fingerprint_value(claim);
-    let bad = claim.allow.iter().enumerate().filter(|(_, entry)| operation(entry).is_none());
-    let finding = |(index, entry): (usize, &&str)| {
-        let message = fit_names([entry], |[entry]| {
-            format!(
-                "invalid spec.memory.allow: invalid memory operation {}: \
-                 expected read, write, search, list, or ingest",
-                quoted(entry)
-            )
-        });
+/// An entry that is not a string has a finding about its type, and needs no other.
+fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Work<'_>) -> Vec<Finding> {
+    let bad = allow.iter().zip(operations).enumerate().filter(|(_, (_, operation))| operation.is_none());
+    let mut bad = bad.filter_map(|(index, (entry, _))| Some((index, entry.text()?.trim()))).peekable();
+    if bad.peek().is_none() {
+        return Vec::new();
+    }
+    let list = Pointer::new(ALLOW);
+    let fingerprint_value = allow_fingerprint_value(allow);
+    let finding = |(index, entry): (usize, &str)| {
+        let message = |_: &Pointer| {
+            fit_names([entry], |[entry]| {
+                format!(
+                    "invalid spec.memory.allow: invalid memory operation {}: \
+                     expected read, write, search, list, or ingest",
+                    quoted(entry)
+                )
+            })
+        };
+        let finding = Finding::deny_within(work, &AGENT_ALLOW_INVALID, list.index(index), message)
+            .fingerprint_value(&*fingerprint_value);
+        if finding.is_wordless() {
+            return finding;
+        }
         let help = nearest(entry, OPERATIONS).map(|meant| format!("did you mean \"{meant}\"?"));
-        let finding = Finding::deny(&AGENT_ALLOW_INVALID, Pointer::new(ALLOW).index(index), message);
-        Finding { help, ..finding }.fingerprint_value(&*fingerprint_value)
+        Finding { help, ..finding }
     };
     bad.map(finding).collect()
 }
 
-fn allow_duplicate(claim: &Claim<'_>) -> Vec<Finding> {
-    let mut seen = BTreeSet::new();
+fn allow_duplicate(operations: &[Option<&'static str>], work: &Work<'_>) -> Vec<Finding> {
+    let list = Pointer::new(ALLOW);
+    let mut seen: Vec<&str> = Vec::with_capacity(OPERATIONS.len());
+    let mut is_repeat = |operation: &'static str| {
+        let seen_before = seen.contains(&operation);
+        if !seen_before {
+            seen.push(operation);
+        }
+        seen_before
+    };
     let operations =
-        claim.allow.iter().enumerate().filter_map(|(index, entry)| Some((index, operation(entry)?)));
-    let repeats = operations.filter(|(_, operation)| !seen.insert(*operation));
+        operations.iter().enumerate().filter_map(|(index, operation)| Some((index, (*operation)?)));
+    let repeats = operations.filter(|(_, operation)| is_repeat(operation));
     let finding = |(index, operation)| {
-        let message = format!("spec.memory.allow: \"{operation}\" is listed twice");
-        Finding::warn(&AGENT_ALLOW_DUPLICATE, Pointer::new(ALLOW).index(index), message)
+        let message = |_: &Pointer| format!("spec.memory.allow: \"{operation}\" is listed twice");
+        Finding::warn_within(work, &AGENT_ALLOW_DUPLICATE, list.index(index), message)
     };
     repeats.map(finding).collect()
 }
@@ -152,14 +163,16 @@ fn legacy_fields(agent: &Tree) -> Vec<Finding> {
 }
 
 /// The platform looks for a Tool of that name and fails the task, even where it is granted.
-fn tools_listed(agent: &Tree) -> Vec<Finding> {
+fn tools_listed(agent: &Tree, work: &Work<'_>) -> Vec<Finding> {
+    let list = Pointer::new("/spec/tools");
     let tools = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
     let tools = tools.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
     let built_in = |tool: &str| tool.strip_prefix("memory.").is_some_and(|tool| OPERATIONS.contains(&tool));
     let finding = |(index, tool)| {
-        let message =
-            format!("spec.tools: \"{tool}\" is built in; grant it in spec.memory.allow and drop it here");
-        Finding::warn(&AGENT_TOOL_LISTED, Pointer::new("/spec/tools").index(index), message)
+        let message = |_: &Pointer| {
+            format!("spec.tools: \"{tool}\" is built in; grant it in spec.memory.allow and drop it here")
+        };
+        Finding::warn_within(work, &AGENT_TOOL_LISTED, list.index(index), message)
     };
     tools.filter(|(_, tool)| built_in(tool)).map(finding).collect()
 }

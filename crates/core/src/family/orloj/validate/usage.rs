@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::family::naming::and_more;
+use crate::family::naming::first_of;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::api::{AGENT, Claim, MEMORY, MODEL_ENDPOINT, Memory};
+use super::super::api::{AGENT, MEMORY, MODEL_ENDPOINT, claimed_memory, text};
 use super::super::codes::{MEMORY_IN_USE, MODELENDPOINT_IN_USE};
 use super::super::message::{fit_message, truncate};
 use super::super::namespace::{self, NamespacedName};
@@ -38,8 +38,8 @@ fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String
     let home = namespace::effective(subject.object, subject.namespace);
     let settings = &state.settings().orloj;
     let agents = state.everywhere(&AGENT).filter(|agent| {
-        let claims = || Claim::read(&agent.tree).reference == Some(subject.name);
-        !agent.deleting() && namespace::is_in(agent, home, settings) && claims()
+        let claims = || claimed_memory(&agent.tree) == Some(subject.name);
+        claims() && !agent.deleting() && namespace::is_in(agent, home, settings)
     });
     agents.map(|agent| agent.name.clone()).collect()
 }
@@ -50,10 +50,10 @@ fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<Stri
     let itself = NamespacedName { namespace: home, name: subject.name };
     let settings = &state.settings().orloj;
     let memories = state.everywhere(&MEMORY).filter(|memory| {
-        let ignored = namespace::is_ignored(&memory.tree, &memory.namespace, settings);
-        let text = Memory::read(&memory.tree).embedding_model;
+        let text = text(&memory.tree, &["spec", "embedding_model"]);
         let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
-        !memory.deleting() && !ignored && text.is_some_and(points_here)
+        let ignored = || namespace::is_ignored(&memory.tree, &memory.namespace, settings);
+        text.is_some_and(points_here) && !memory.deleting() && !ignored()
     });
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }
@@ -62,6 +62,6 @@ fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<Stri
 fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
     /// How many users a message names.
     const MAX_NAMES: usize = 5;
-    let names: Vec<String> = users.iter().map(|name| truncate(name, limit)).collect();
-    and_more(&names, MAX_NAMES)
+    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| truncate(name, limit)).collect();
+    first_of(&names, users.len())
 }
