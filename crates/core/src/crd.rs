@@ -24,6 +24,7 @@ mod path;
 mod pattern;
 mod place;
 mod read;
+mod repeated;
 mod rule;
 mod scalar;
 mod shown;
@@ -33,6 +34,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::crd::cursor::Cursor;
 use crate::model::crd::{Crd, CrdVersion, SchemaNode};
 use crate::model::work::Work;
 
@@ -87,7 +89,7 @@ pub fn document<'d>(
 
 /// The names of the fields of metadata that no object has.
 pub fn unknown_metadata<'d>(document: &'d Document<'d>) -> impl Iterator<Item = &'d str> {
-    let metadata = document.root().get("metadata");
+    let metadata = Cursor::root(document).get("metadata");
     let names = metadata.into_iter().flat_map(|metadata| metadata.fields().map(|(name, _)| name));
     names.filter(|name| metadata::OBJECT_META.object.field(name).is_none())
 }
@@ -95,8 +97,8 @@ pub fn unknown_metadata<'d>(document: &'d Document<'d>) -> impl Iterator<Item = 
 /// Whether nothing is wrong with an object. This is what most are asked, and needs no notes.
 #[must_use]
 pub fn is_right(document: &Document<'_>, version: Option<&CrdVersion>, new: Option<NewObject<'_>>) -> bool {
-    let mut any = Breaches::whether_any(document.root());
-    metadata::check(document.root(), new, &mut any);
+    let mut any = Breaches::whether_any(Cursor::root(document));
+    metadata::check(Cursor::root(document), new, &mut any);
     if let Some(version) = version {
         check(version, document, None, &mut any);
     }
@@ -110,21 +112,21 @@ pub fn check<'d>(
     old: Option<&'d Document<'d>>,
     found: &mut Breaches<'d>,
 ) {
-    let root = Place::root(object.root(), old.map(Document::root));
+    let root = Place::root(Cursor::root(object), old.map(Cursor::root));
     check::check(&root, &version.schema, found);
     let from = found.len();
     lists::check(&root, &version.schema, found);
     if found.len() > from {
         // None counts while the stored object has some.
         let is_stored = old.is_some_and(|old| {
-            let mut any = Breaches::whether_any(old.root());
-            lists::check(&Place::root(old.root(), None), &version.schema, &mut any);
+            let mut any = Breaches::whether_any(Cursor::root(old));
+            lists::check(&Place::root(Cursor::root(old), None), &version.schema, &mut any);
             !any.is_empty()
         });
         found.mark(from, |_| is_stored);
     }
     if let Some(way) = &version.replicas {
-        scalar::replicas(&Place::root(object.root(), None), way, found);
+        scalar::replicas(&Place::root(Cursor::root(object), None), way, found);
     }
 }
 
@@ -137,10 +139,10 @@ pub fn check_metadata<'d>(
     found: &mut Breaches<'d>,
 ) {
     let from = found.len();
-    metadata::check(object.root(), new, found);
+    metadata::check(Cursor::root(object), new, found);
     if let Some((old, old_work)) = old.filter(|_| found.len() > from) {
         let mut stored = Breaches::new(old, old_work);
-        metadata::check(old.root(), None, &mut stored);
+        metadata::check(Cursor::root(old), None, &mut stored);
         let stored = stored.fingerprints();
         found.mark(from, |fingerprint| stored.binary_search(&fingerprint).is_ok());
     }

@@ -26,7 +26,6 @@ pub mod edit;
 pub mod event;
 pub mod family;
 pub mod finding;
-pub mod index;
 pub mod injection;
 pub mod kind;
 pub mod members;

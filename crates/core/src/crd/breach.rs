@@ -41,7 +41,7 @@ impl<'d> Breaches<'d> {
     /// Nothing found yet.
     #[must_use]
     pub fn new(object: &'d Document<'d>, work: &'d Work<'d>) -> Self {
-        Self::with(Some(work), object.root())
+        Self::with(Some(work), Cursor::root(object))
     }
 
     /// Takes no notes.

@@ -9,9 +9,11 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::crd::document::{Document, Extent, Item, replace_repeated};
+use crate::crd::cursor::Cursor;
+use crate::crd::document::{Document, Extent, Item};
 use crate::crd::form::Form;
 use crate::crd::path::Path;
+use crate::crd::repeated::replace_repeated;
 use crate::model::crd::SchemaNode;
 use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
@@ -209,7 +211,7 @@ impl Seed<'_, '_> {
         let Some(schema) = self.form.schema() else { return Ok(0) };
         let mut added = 0;
         for name in &schema.object.defaulted {
-            let is_there = self.document.root().moved(start).get(name).is_some();
+            let is_there = Cursor::root(&self.document).moved(start).get(name).is_some();
             let form = self.form.field(name).filter(|_| !is_there && self.depth < MAX_DEPTH);
             let Some(form @ Form::Known(SchemaNode { default: Some(default), .. })) = form else { continue };
             let span = self.document.span(name);
@@ -269,7 +271,7 @@ mod tests {
 
     /// The object as it would be stored, as messages show it.
     fn stored(text: &str) -> Option<String> {
-        read(text, &schema(), false, &Work::default()).map(|document| shown(document.root()))
+        read(text, &schema(), false, &Work::default()).map(|document| shown(Cursor::root(&document)))
     }
 
     #[test]
@@ -303,7 +305,7 @@ mod tests {
         let work = Work::default();
         let schema = schema();
         let document = read(&text, &schema, false, &work).expect("JSON");
-        assert_eq!(document.root().fields().map(|(key, _)| key).collect::<Vec<_>>(), ["any", "port"]);
+        assert_eq!(Cursor::root(&document).fields().map(|(key, _)| key).collect::<Vec<_>>(), ["any", "port"]);
     }
 
     #[test]

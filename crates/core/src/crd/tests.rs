@@ -1,6 +1,7 @@
 //! Rules of schemas one by one, with the words of an apiserver.
 
 use super::*;
+use crate::crd::cursor::Cursor;
 use serde_json::json;
 
 /// A definition whose `spec` has this schema.
@@ -345,7 +346,7 @@ fn judges_what_would_be_stored() {
         "metadata": {"name": "x", "odd": 1},
         "spec": {"mode": "a", "kept": null, "any": {"x": [null]}},
     });
-    assert_eq!(shown::shown(object.root()), stored.to_string());
+    assert_eq!(shown::shown(Cursor::root(&object)), stored.to_string());
     let found = found(&crd, &json!({"spec": {"kept": "", "replicas": -1}}), None);
     assert_eq!(
         found,

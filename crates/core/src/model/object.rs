@@ -3,12 +3,14 @@
 //! A lookup answers found, absent or **unknown**: outside a cluster a kind of which there is no manifest can
 //! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
 
+pub mod index;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::de::Deserializer;
 
-use crate::model::index::{Index, Indexes};
+use self::index::{Index, Indexes};
 use crate::model::kind::Kind;
 use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::index::{BY_NAME, Index};
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
+use crate::model::object::index::{BY_NAME, Index};
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, Kinds, Lookup, Object, Reference};
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::work::Work;

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
-use crate::model::index::Index;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
+use crate::model::object::index::Index;
 use crate::model::object::{Lookup, Object};
 use crate::model::platform_settings::Orloj;
 use crate::model::state_reader::StateReader;

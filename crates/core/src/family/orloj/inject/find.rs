@@ -3,10 +3,10 @@
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::family::naming::first_of;
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::index::Index;
 use crate::model::injection::Injection;
 use crate::model::kind::Kind;
 use crate::model::object::Object;
+use crate::model::object::index::Index;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, quoted};
-use crate::model::index::Index;
 use crate::model::object::Lookup;
+use crate::model::object::index::Index;
 use crate::model::platform_settings::Orloj;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
