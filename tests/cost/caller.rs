@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, StreamOwned};
 
 /// How long an answer may take; far more than any bound.
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection, made anew when the server has closed it.
 pub(crate) struct Caller {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use crate::door::{Cost, Door, cpu_of, spent};
+use crate::door::{Cost, Door, cpu_at_rest, spent};
 use crate::input::Input;
 
 /// What an answer may have; far more than any bound.
@@ -99,12 +99,12 @@ fn call(runtime: &Runtime, router: &Router, path: &str, body: &str) -> Result<Co
     let request = Request::post(format!("{path}?timeout=30s"))
         .header("content-type", "application/json")
         .body(Body::from(body.to_owned()))?;
-    let before = cpu_of(std::process::id())?;
+    let before = cpu_at_rest(std::process::id())?;
     let (status, answer) = runtime.block_on(async {
         let response = router.clone().oneshot(request).await?;
         let status = response.status().as_u16();
         anyhow::Ok((status, to_bytes(response.into_body(), MOST).await?))
     })?;
-    let cpu = spent(&before, &cpu_of(std::process::id())?);
+    let cpu = spent(&before, &cpu_at_rest(std::process::id())?);
     Ok(Cost { body: body.len(), cpu, ..Cost::default() }.with_answer(status, &answer))
 }

@@ -44,8 +44,37 @@ impl Cost {
     }
 }
 
-/// CPU time of a process in nanoseconds, by thread.
-pub(crate) fn cpu_of(process: u32) -> Result<BTreeMap<u32, u64>> {
+/// How long a process is left before it is looked at again.
+const REST: Duration = Duration::from_micros(300);
+
+/// CPU time of a process in nanoseconds, by thread, once none of them runs: the kernel adds up the time of a
+/// thread when it sleeps, else every few milliseconds, and memory is given back after the answer. This one
+/// sleeps too, so its own time is right as well.
+pub(crate) fn cpu_at_rest(process: u32) -> Result<BTreeMap<u32, u64>> {
+    for _ in 0..1000 {
+        std::thread::sleep(REST);
+        if !runs(process)? {
+            break;
+        }
+    }
+    cpu_of(process)
+}
+
+/// Whether a thread of the process runs, other than this one.
+fn runs(process: u32) -> Result<bool> {
+    let own = fs::read_link("/proc/thread-self")?;
+    for entry in fs::read_dir(format!("/proc/{process}/task"))? {
+        let entry = entry?;
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        let is_running = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'));
+        if is_running && own.file_name() != Some(entry.file_name().as_os_str()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn cpu_of(process: u32) -> Result<BTreeMap<u32, u64>> {
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{process}/task"))? {
         let entry = entry?;

@@ -45,13 +45,16 @@ pub(crate) fn run(crowd: &Crowd, program: &Path, state: &Value, inputs: &[Input<
         let reviews = (first..first + crowd.callers).filter_map(|number| inputs.get(number % inputs.len()));
         let reviews = reviews.map(|input| (input.call, input.review(crowd.size))).collect();
         let statuses = send(crowd, &webhook, reviews)?;
-        let peak = size_of(pid, "VmHWM:").context("the server has ended")?;
+        let (kills, log) = (cgroup.kills()?, webhook.log());
+        let ended =
+            || format!("the server has ended, {kills} killed by the kernel; answers {statuses:?}\n{log}");
+        let peak = size_of(pid, "VmHWM:").with_context(ended)?;
         println!(
             "round {}: answers {statuses:?}, resident memory at most {} MiB, of the cgroup {} MiB, killed {}",
             round + 1,
             peak >> 20,
             cgroup.peak()? >> 20,
-            cgroup.kills()?,
+            kills,
         );
     }
     ensure!(cgroup.kills()? == 0, "the kernel has killed it:\n{}", webhook.log());

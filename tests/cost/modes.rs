@@ -67,7 +67,7 @@ pub(crate) fn memory(parameters: &Parameters) -> Result<()> {
         patience: parameters.seconds("seconds")?,
     };
     let names = match parameters.text("from")? {
-        "" => worst::known(),
+        "" => worst::known()?,
         file => worst::of_search(&PathBuf::from(file), crowd.callers)?,
     };
     let scene = scene::scene(parameters.number("bases")? as usize, &worst::bases(&names))?;
@@ -99,7 +99,7 @@ pub(crate) fn dump(parameters: &Parameters) -> Result<()> {
 }
 
 fn scene_of(parameters: &Parameters) -> Result<Scene> {
-    let wanted: BTreeSet<_> = worst::bases(&worst::known());
+    let wanted: BTreeSet<_> = worst::bases(&worst::known()?);
     scene::scene(parameters.number("bases")? as usize, &wanted)
 }
 
@@ -125,7 +125,7 @@ fn chosen<'s>(scene: &'s Scene, parameters: &Parameters) -> Result<Vec<Input<'s>
 
 /// The same, and first those of worst.txt, unless certain others are asked for.
 fn with_known<'s>(scene: &'s Scene, parameters: &Parameters) -> Result<Vec<Input<'s>>> {
-    let known = if parts(parameters)?.is_empty() { worst::known() } else { Vec::new() };
+    let known = if parts(parameters)?.is_empty() { worst::known()? } else { Vec::new() };
     let known = plan::named(scene, &known)?;
     Ok(known.into_iter().chain(chosen(scene, parameters)?).collect())
 }

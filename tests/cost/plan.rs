@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::fill::{Fill, Frame, fills, pairs};
@@ -78,9 +78,9 @@ pub(crate) fn named<'s>(scene: &'s Scene, names: &[String]) -> Result<Vec<Input<
             found.extend(variants(&input).into_iter().map(|input| (input.to_string(), input)));
         }
     });
-    let input =
-        |name: &String| found.get(name).cloned().with_context(|| format!("there is no input: {name}"));
-    names.iter().map(input).collect()
+    let missing: Vec<_> = names.iter().filter(|name| !found.contains_key(*name)).collect();
+    ensure!(missing.is_empty(), "there are no such inputs: {missing:#?}");
+    Ok(names.iter().filter_map(|name| found.get(name).cloned()).collect())
 }
 
 fn keep(group: &mut Vec<(u64, Input<'_>)>, count: usize) {

@@ -137,7 +137,8 @@ impl Scene {
                 "uid": "u-1", "kind": pod, "resource": {"group": "", "version": "v1", "resource": "pods"},
                 "namespace": base.namespace, "operation": "CREATE", "object": base.object,
             }});
-            self.bases.push(Base { kind: REVIEW.to_owned(), object, schema: shape::review(), ..base });
+            let name = format!("{}/a-review", family(&base));
+            self.bases.push(Base { name, kind: REVIEW.to_owned(), object, schema: shape::review(), ..base });
         }
     }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::caller::Caller;
-use crate::door::{Cost, Door, cpu_of, spent};
+use crate::door::{Cost, Door, cpu_at_rest, spent};
 use crate::input::Input;
 use crate::support::scratch::Scratch;
 use crate::support::webhook::{Serve, Webhook};
@@ -59,9 +59,9 @@ impl Door for Target {
         for _ in 0..3 {
             let running = &mut self.running;
             running.forget_peak()?;
-            let before = cpu_of(running.pid)?;
+            let before = cpu_at_rest(running.pid)?;
             let answer = running.caller.exchange(input.call.path(), text);
-            let after = cpu_of(running.pid).unwrap_or_default();
+            let after = cpu_at_rest(running.pid).unwrap_or_default();
             let peak = running.status("VmHWM:").unwrap_or(0);
             let cost = Cost { body: text.len(), cpu: spent(&before, &after), peak, ..Cost::default() };
             match answer {
