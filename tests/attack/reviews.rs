@@ -222,7 +222,8 @@ async fn hostile_names_stay_in_their_place() {
                 review(&[
                     ("name", json!(text)),
                     ("namespace", json!(text)),
-                    ("uid", json!(format!("u{text}"))),
+                    // A longer one is refused.
+                    ("uid", json!(format!("u{text}").chars().take(100).collect::<String>())),
                 ]),
             ),
         ] {
@@ -329,7 +330,7 @@ async fn a_thousand_containers_and_volumes_are_served() {
         (0..1_000).map(|number| json!({"name": format!("{prefix}{number}")})).collect::<Vec<_>>()
     };
     let mut containers = numbered("c");
-    containers.push(json!({"name": "agent"}));
+    containers[999] = json!({"name": "agent"});
     object["spec"] =
         json!({"containers": containers, "initContainers": numbered("i"), "volumes": numbered("v")});
     let answer = victim.review("/mutate", &review(&[("object", object.clone())])).await;

@@ -17,7 +17,6 @@
 )]
 
 mod caller;
-mod cgroup;
 mod cluster;
 mod door;
 mod files;

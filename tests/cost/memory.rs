@@ -12,9 +12,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::caller::Caller;
-use crate::cgroup::Cgroup;
 use crate::input::{Call, Input};
 use crate::measure::MAX_PEAK;
+use crate::support::cgroup::Cgroup;
 use crate::support::scratch::Scratch;
 use crate::support::webhook::{Serve, Webhook};
 use crate::target::size_of;

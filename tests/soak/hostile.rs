@@ -19,7 +19,7 @@ use crate::{
     replicas::pace,
     request::create,
     support::{
-        cgroup::MemoryCgroup,
+        cgroup::Cgroup,
         control_plane::ControlPlane,
         load::{Failure, Load, Pace, Tally},
         process::Usage,
@@ -34,7 +34,7 @@ const MEMORY_LIMIT: u64 = 256 << 20;
 const MAX_SLOWDOWN: u32 = 2;
 
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
-    let (cgroup, scratch) = (MemoryCgroup::new(MEMORY_LIMIT)?, Scratch::new("hostile")?);
+    let (cgroup, scratch) = (Cgroup::new(MEMORY_LIMIT)?, Scratch::new("hostile")?);
     let program = match parameters.text("memgate")? {
         "" => Path::new(MEMGATE),
         path => Path::new(path),
@@ -60,7 +60,11 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         std::thread::sleep(window);
         let usage = usage(&mut fleet)?;
         let (called, hostile) = (ordinary.take(), hostile.take());
-        println!("{:>5.0?} {usage:?}, {} KiB in all; {called}", begin.elapsed(), cgroup.current()? >> 10);
+        println!(
+            "{:>5.0?} {usage:?}, at most {} KiB in all; {called}",
+            begin.elapsed(),
+            cgroup.peak()? >> 10
+        );
         used.push(usage);
         beside.add(called);
         sent.add(hostile);

@@ -1,106 +1,88 @@
-//! A memory cgroup for a program, as a container has one.
-//!
-//! Not `ulimit -v`: that bounds addresses rather than memory, and an allocator asks for many of the former. It
-//! needs a machine where this user may make cgroups, which is root's right as a rule.
+//! A memory cgroup of our own, of version 1 or 2; it takes root to make one.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use super::scratch::Scratch;
 
-/// A cgroup of our own; empty when this is dropped, and then removed.
+/// Where cgroups are mounted.
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// The cgroup, removed with this.
 #[derive(Debug)]
-pub(crate) struct MemoryCgroup {
+pub(crate) struct Cgroup {
     path: PathBuf,
-    files: &'static Files,
+    version: Version,
 }
 
-/// How the files of a version are named.
-#[derive(Debug)]
-struct Files {
-    root: &'static str,
-    limit: &'static str,
-    current: &'static str,
-    peak: &'static str,
-    /// The file that counts processes killed for want of memory, by lines `oom_kill N`.
-    events: &'static str,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
 }
 
-const VERSIONS: [Files; 2] = [
-    Files {
-        root: "/sys/fs/cgroup/memory",
-        limit: "memory.limit_in_bytes",
-        current: "memory.usage_in_bytes",
-        peak: "memory.max_usage_in_bytes",
-        events: "memory.oom_control",
-    },
-    Files {
-        root: "/sys/fs/cgroup",
-        limit: "memory.max",
-        current: "memory.current",
-        peak: "memory.peak",
-        events: "memory.events",
-    },
-];
-
-impl MemoryCgroup {
-    /// A new cgroup with this limit in bytes.
+impl Cgroup {
+    /// A new one that holds so many bytes.
     ///
     /// # Errors
-    /// When this user may not make one, with the reason.
+    /// When this machine has no such cgroups, or does not let us make one; the text says which.
     pub(crate) fn new(limit: u64) -> Result<Self> {
-        let mut why = String::new();
-        for files in &VERSIONS {
-            let path = Path::new(files.root).join(format!("memgate-test-{}", std::process::id()));
-            let made =
-                fs::create_dir(&path).and_then(|()| fs::write(path.join(files.limit), limit.to_string()));
-            match made {
-                Ok(()) => return Ok(Self { path, files }),
-                Err(error) => {
-                    let _ = fs::remove_dir(&path);
-                    why = format!("{why}; {}: {error}", path.display());
-                }
-            }
+        let (parent, version) = parent()?;
+        let path = parent.join(format!("memgate-test-{}", std::process::id()));
+        fs::create_dir(&path).with_context(|| {
+            format!("failed to make the memory cgroup {}; this needs root", path.display())
+        })?;
+        let cgroup = Self { path, version };
+        let limits = match version {
+            Version::One => ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"],
+            Version::Two => ["memory.max", "memory.swap.max"],
+        };
+        let swap = if version == Version::One { limit } else { 0 };
+        cgroup.write(limits[0], limit)?;
+        // Not there where the kernel counts no swap, and then there is none to take.
+        if cgroup.path.join(limits[1]).exists() {
+            cgroup.write(limits[1], swap)?;
         }
-        bail!("no memory cgroup can be made here, which takes root{why}")
+        Ok(cgroup)
     }
 
-    /// A program that runs `program` in this cgroup.
-    pub(crate) fn program(&self, program: &Path, scratch: &Scratch) -> Result<PathBuf> {
-        use std::os::unix::fs::PermissionsExt as _;
+    /// The file to which a process is added.
+    pub(crate) fn members(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
 
+    /// The most bytes that it has held.
+    pub(crate) fn peak(&self) -> Result<u64> {
+        let file = if self.version == Version::One { "memory.max_usage_in_bytes" } else { "memory.peak" };
+        self.read(file)?.trim().parse().with_context(|| format!("{file} is no number"))
+    }
+
+    /// How many processes the kernel has killed for want of memory.
+    pub(crate) fn kills(&self) -> Result<u64> {
+        let file = if self.version == Version::One { "memory.oom_control" } else { "memory.events" };
+        let text = self.read(file)?;
+        let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        kills.and_then(|kills| kills.parse().ok()).with_context(|| format!("{file} counts no kills"))
+    }
+
+    /// A program in `scratch` that runs `program` in this cgroup.
+    pub(crate) fn program(&self, program: &Path, scratch: &Scratch) -> Result<PathBuf> {
         let at = scratch.path().join("in-cgroup");
-        let (procs, program) = (self.path.join("cgroup.procs"), fs::canonicalize(program)?);
-        let script =
-            format!("#!/bin/sh\necho $$ > '{}'\nexec '{}' \"$@\"\n", procs.display(), program.display());
+        let program = fs::canonicalize(program)?;
+        let (members, program) = (self.members(), program.display());
+        let script = format!("#!/bin/sh\necho $$ > '{}'\nexec '{program}' \"$@\"\n", members.display());
         fs::write(&at, script)?;
         fs::set_permissions(&at, fs::Permissions::from_mode(0o755))?;
         Ok(at)
     }
 
-    /// What its processes use now, in bytes, with the buffers of their sockets.
-    pub(crate) fn current(&self) -> Result<u64> {
-        self.number(self.files.current)
-    }
-
-    /// The most that they ever used.
-    pub(crate) fn peak(&self) -> Result<u64> {
-        self.number(self.files.peak)
-    }
-
-    /// How many of its processes were killed for want of memory.
-    pub(crate) fn kills(&self) -> Result<u64> {
-        let text = self.read(self.files.events)?;
-        let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-        kills.context("the kernel counts no kills")?.trim().parse().context("a number of kills")
-    }
-
-    fn number(&self, file: &str) -> Result<u64> {
-        self.read(file)?.trim().parse().with_context(|| format!("{file} holds no number"))
+    fn write(&self, file: &str, value: u64) -> Result<()> {
+        let path = self.path.join(file);
+        fs::write(&path, value.to_string()).with_context(|| format!("failed to write {}", path.display()))
     }
 
     fn read(&self, file: &str) -> Result<String> {
@@ -109,9 +91,29 @@ impl MemoryCgroup {
     }
 }
 
-impl Drop for MemoryCgroup {
+impl Drop for Cgroup {
     fn drop(&mut self) {
-        // The last process may still be on its way out; what cannot be removed now holds no memory.
-        let _ = fs::remove_dir(&self.path);
+        // The kernel lets go of the last process a moment after its end.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
+}
+
+fn parent() -> Result<(PathBuf, Version)> {
+    let mount = Path::new(MOUNT);
+    if mount.join("memory/memory.limit_in_bytes").exists() {
+        return Ok((mount.join("memory"), Version::One));
+    }
+    let controllers = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
+    if !controllers.split_whitespace().any(|controller| controller == "memory") {
+        bail!("there is no memory cgroup below {MOUNT}, of version 1 or 2, so this cannot be measured here");
+    }
+    let subtree = mount.join("cgroup.subtree_control");
+    fs::write(&subtree, "+memory")
+        .with_context(|| format!("failed to write {}; this needs root", subtree.display()))?;
+    Ok((mount.to_path_buf(), Version::Two))
 }

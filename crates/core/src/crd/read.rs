@@ -211,7 +211,7 @@ impl Seed<'_, '_> {
         let Some(schema) = self.form.schema() else { return Ok(0) };
         let mut added = 0;
         for name in &schema.object.defaulted {
-            let is_there = Cursor::root(&self.document).moved(start).get(name).is_some();
+            let is_there = Cursor::root(self.document).moved(start).get(name).is_some();
             let form = self.form.field(name).filter(|_| !is_there && self.depth < MAX_DEPTH);
             let Some(form @ Form::Known(SchemaNode { default: Some(default), .. })) = form else { continue };
             let span = self.document.span(name);

@@ -35,8 +35,8 @@ impl ContentHash {
 struct Hashing<'h>(&'h RandomState);
 
 impl Hashing<'_> {
-    fn one<E>(self, value: impl Hash) -> Result<u64, E> {
-        Ok(self.0.hash_one(value))
+    fn one(self, value: impl Hash) -> u64 {
+        self.0.hash_one(value)
     }
 }
 
@@ -56,27 +56,27 @@ impl<'de> Visitor<'de> for Hashing<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<u64, E> {
-        self.one(0_u8)
+        Ok(self.one(0_u8))
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
-        self.one((1_u8, value))
+        Ok(self.one((1_u8, value)))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
-        self.one((2_u8, value))
+        Ok(self.one((2_u8, value)))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
-        self.one((3_u8, value))
+        Ok(self.one((3_u8, value)))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
-        self.one((4_u8, value.to_bits()))
+        Ok(self.one((4_u8, value.to_bits())))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<u64, E> {
-        self.one((5_u8, value))
+        Ok(self.one((5_u8, value)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for Hashing<'_> {
             sum = sum.wrapping_add(self.0.hash_one((&*key, value)));
             entries += 1;
         }
-        self.one((7_u8, entries, sum))
+        Ok(self.one((7_u8, entries, sum)))
     }
 }
 

@@ -24,6 +24,7 @@ use crate::model::tree::Tree;
 use crate::model::violation::{Broken, Violation};
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing about a platform")]
 pub struct Family {
     /// The name in codes, flags, metrics and annotations.
     pub name: &'static str,

@@ -122,7 +122,7 @@ impl Chunk {
                 run.len = left;
                 let pieces = [one, behind];
                 let kept = if behind.len == 0 { &pieces[..1] } else { &pieces[..] };
-                self.runs.splice(at + 1..at + 1, kept.iter().copied());
+                self.runs.splice((at + 1)..=at, kept.iter().copied());
             }
             return;
         }

@@ -41,8 +41,10 @@ pub struct Owners<'a> {
 struct Summary {
     is_empty: bool,
     has_job: bool,
-    /// The first owner that says that it made the pod; within, `None` if it is not complete.
-    controller: Option<Option<Controller>>,
+    /// Whether an owner says that it made the pod.
+    has_controller: bool,
+    /// The first one that does, if it is complete.
+    controller: Option<Controller>,
 }
 
 /// The owner that made a pod. Its texts are no longer than valid ones.
@@ -68,7 +70,7 @@ impl Owners<'_> {
     /// The first owner that says that it made the pod, if it is complete.
     #[must_use]
     pub fn controller(&self) -> Option<&Controller> {
-        self.summary()?.controller.as_ref()?.as_ref()
+        self.summary()?.controller.as_ref()
     }
 
     /// Whether a Job is among the owners, or there are none.
@@ -88,8 +90,9 @@ fn summary(raw: &RawValue) -> Option<Summary> {
     visit_elements(Some(raw), |owner: Owner<'_>| {
         summary.is_empty = false;
         summary.has_job |= owner.kind.as_deref() == Some("Job");
-        if owner.controller == Some(true) && summary.controller.is_none() {
-            summary.controller = Some(controller(owner));
+        if owner.controller == Some(true) && !summary.has_controller {
+            summary.has_controller = true;
+            summary.controller = controller(owner);
         }
     })?;
     Some(summary)

@@ -100,7 +100,7 @@ impl<'w> Place<'w> {
     }
 
     /// An element of the list here.
-    const fn index<'p>(&'p self, index: usize) -> Place<'p> {
+    const fn index(&self, index: usize) -> Place<'_> {
         Place { reading: self.reading, path: Path::Index(&self.path, index) }
     }
 

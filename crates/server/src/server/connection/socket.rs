@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::server::connection_limiter::{Activity, ConnectionPhase};
@@ -24,9 +24,10 @@ impl Socket {
         Self { stream, activity }
     }
 
-    /// Waits for the first byte; whether the peer is still there after it.
+    /// Waits for the first byte; whether there is one. It looks at the byte, for a socket can be called readable
+    /// that has none.
     pub(super) async fn begins(&self) -> bool {
-        self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed())
+        self.stream.peek(&mut [0]).await.is_ok_and(|bytes| bytes > 0)
     }
 }
 
