@@ -144,7 +144,8 @@ fn decide_subject<'s>(
     let (mut findings, of_schema) = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
     let mut denied = limits::denies(&findings);
     let mut untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
-    if findings.iter().any(Finding::is_wordless) {
+    // Where there was too much, only that is said.
+    if !works.new.has_ended() && findings.iter().any(Finding::is_wordless) {
         state.count_in(&works.again);
         let (all, of_schema) = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
         findings = all;
@@ -166,7 +167,8 @@ fn decide_subject<'s>(
     Decision { findings, untold, edits, unknown, families, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
-/// All findings about an object, in any order, and how much more the schema has to say. `stored` keeps those about the stored object once they are known.
+/// All findings about an object, in any order, and how much more the schema has to say. `stored` keeps those
+/// about the stored object once they are known.
 fn find<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
@@ -183,8 +185,13 @@ fn find<'s>(
     let (schema, of_schema) = schema.unwrap_or_default();
     // Where there was too much to find everything, the stored object is asked whether it is so of it too.
     let compares = !family.ratchets_by_itself && limits::denies(&findings);
-    let asks_stored = compares || state.work().has_ended();
-    if let Some(old) = subject.old.filter(|_| asks_stored) {
+    let ended = state.work().has_ended();
+    if !ended && subject.old == Some(subject.object) {
+        // All of it is stored already.
+        for finding in findings.iter_mut().filter(|_| !family.ratchets_by_itself) {
+            finding.severity = Severity::Warn;
+        }
+    } else if let Some(old) = subject.old.filter(|_| compares || ended) {
         let stored = stored.get_or_insert_with(|| {
             let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
             let work = state.count_in(old_work);

@@ -1,16 +1,15 @@
 //! The places about which a family speaks by itself: of those the schema says nothing more.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::model::finding::{Cause, Finding, Severity};
+use crate::model::members::{ByKey, Members};
 use crate::model::violation::{Broken, BrokenKind};
 
 /// The places of a family's findings.
 pub(super) struct Spoken<'f> {
     /// How the family speaks of a place.
-    places: BTreeMap<&'f str, Speech>,
+    places: ByKey<&'f str, Speech>,
     /// What holds a place of which a denial says that a value is missing.
-    above_missing: BTreeSet<&'f str>,
+    above_missing: Members<&'f str>,
 }
 
 /// How a family speaks of a place.
@@ -24,13 +23,13 @@ struct Speech {
 
 impl<'f> Spoken<'f> {
     pub(super) fn of(own: &'f [Finding]) -> Self {
-        let mut places: BTreeMap<_, Speech> = BTreeMap::new();
-        let mut above_missing = BTreeSet::new();
+        let mut places: ByKey<_, Speech> = ByKey::default();
+        let mut above_missing = Members::default();
         for finding in own {
             let here = finding.pointer.as_str();
             let denies = finding.severity == Severity::Deny;
             let of_schema = [Cause::Required, Cause::NotSupported, Cause::TypeInvalid];
-            let speech = places.entry(here).or_default();
+            let speech = places.or_default(here);
             speech.is_fault |= denies || of_schema.contains(&finding.code.cause);
             if denies && finding.code.cause == Cause::Required && !speech.is_missing {
                 speech.is_missing = true;

@@ -83,6 +83,27 @@ impl<K: Eq + Hash, V> ByKey<K, V> {
     }
 }
 
+impl<K: Eq + Hash, V: Default> ByKey<K, V> {
+    /// What belongs to a key, to change it; the default where there is nothing yet.
+    pub fn or_default(&mut self, key: K) -> &mut V {
+        self.0.entry(key).or_default()
+    }
+}
+
+impl<K, V> ByKey<K, V> {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<K, V> Default for ByKey<K, V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
 impl<K: Eq + Hash, V> FromIterator<(K, V)> for ByKey<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(values: I) -> Self {
         Self(values.into_iter().collect())
