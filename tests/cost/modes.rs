@@ -142,6 +142,7 @@ fn how(parameters: &Parameters) -> Result<Search> {
         keep: parameters.number("keep")? as usize,
         time: parameters.seconds("seconds")?,
         stop: f64::from(parameters.number("stop")?),
+        fails_at: f64::from(parameters.number("fails-at")?) / 100.0,
         directory: search::directory(),
         name: parameters.text("out")?.to_owned(),
     })
