@@ -34,7 +34,7 @@ pub struct LimitArgs {
 
     /// The most bytes of bodies and answers at once; what finds no room gets 429. An eighth is kept for those
     /// of up to 256Ki
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64Mi")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "48Mi")]
     max_bytes_in_flight: usize,
 
     /// The most connections; for one more the least useful is closed

@@ -28,8 +28,9 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
+use crate::model::work::{MAX_PATCH_BYTES, Work};
 use crate::model::workload;
+use crate::patch::Patch;
 
 /// Decides one request.
 ///
@@ -91,7 +92,7 @@ fn decide_resource(
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let old = old.and_then(|text| Tree::parse_within(text, &kind.schema, &works.old).ok());
-    if let Some(ended) = limits::ended_resource(request, &works.new, &works.old) {
+    if let Some(ended) = limits::ended_resource(request, &works.new, [&works.old], false) {
         return ended;
     }
     let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
@@ -106,15 +107,20 @@ fn decide_resource(
     let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
     let stand_in = snapshot.crds.as_ref().map(|crds| (request, crds));
     let decision = decide_subject(family, &subject, state, stand_in, &works);
-    limits::ended_resource(request, &works.new, &works.old).unwrap_or(decision)
+    let unchanged = old.as_ref() == Some(&object);
+    let old = [&works.old, &works.old_findings];
+    let ended = limits::ended_resource(request, &works.new, old, unchanged);
+    ended.or_else(|| limits::ended_resource(request, &works.again, old, unchanged)).unwrap_or(decision)
 }
 
 /// What counts the steps of a decision about a resource.
 struct Works<'c> {
     /// About the object.
     new: Work<'c>,
-    /// About the stored object, whose findings nobody reads.
+    /// About reading the stored object.
     old: Work<'c>,
+    /// About its findings, which nobody reads. They are wanted also where it is too large to be read whole.
+    old_findings: Work<'c>,
     /// About the object once more, for the rare case that words are missing.
     again: Work<'c>,
 }
@@ -122,7 +128,12 @@ struct Works<'c> {
 impl<'c> Works<'c> {
     const fn new(request: &Request<'c>) -> Self {
         let cancelled = request.cancelled;
-        Self { new: Work::new(cancelled), old: Work::wordless(cancelled), again: Work::wordy(cancelled) }
+        Self {
+            new: Work::new(cancelled),
+            old: Work::wordless(cancelled),
+            old_findings: Work::wordless(cancelled),
+            again: Work::wordy(cancelled),
+        }
     }
 }
 
@@ -141,22 +152,27 @@ fn decide_subject<'s>(
     works: &'s Works<'s>,
 ) -> Decision {
     let mut stored = None;
-    let (mut findings, of_schema) = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+    let (mut findings, of_schema) =
+        find(family, subject, &mut state, stand_in, &works.old_findings, &mut stored);
     let mut denied = limits::denies(&findings);
     let mut untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
     // Where there was too much, only that is said.
     if !works.new.has_ended() && findings.iter().any(Finding::is_wordless) {
         state.count_in(&works.again);
-        let (all, of_schema) = find(family, subject, &mut state, stand_in, &works.old, &mut stored);
+        let (all, of_schema) = find(family, subject, &mut state, stand_in, &works.old_findings, &mut stored);
         findings = all;
         denied = limits::denies(&findings);
         untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
     }
-    let edits = if subject.operation == Operation::Delete {
+    let mut edits = if subject.operation == Operation::Delete {
         Vec::new()
     } else {
         (family.default)(subject, &mut state)
     };
+    if Patch(&edits).is_longer_than(MAX_PATCH_BYTES) {
+        edits.clear();
+        findings.push(limits::no_defaults());
+    }
     let reason = match (denied, edits.is_empty()) {
         (true, _) => Reason::Invalid,
         (false, false) => Reason::Defaulted,

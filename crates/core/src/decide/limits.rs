@@ -3,6 +3,7 @@
 use crate::family::common::OVER_LIMIT;
 use crate::model::decision::{Decision, Untold};
 use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::tree::Tree;
@@ -11,9 +12,15 @@ use crate::model::work::{Limit, MAX_WORDED, OverLimit, Stop, Work};
 /// How many findings are told about one object. Nobody reads more, and each costs bytes in every answer.
 pub(super) const MAX_FINDINGS_TOLD: usize = 50;
 
-/// The decision about a resource that ended before its time; `None` if it did not. What the stored object `old`
-/// has too much of as well only warns, so that it can still be mended, labelled and deleted.
-pub(super) fn ended_resource(request: &Request<'_>, work: &Work<'_>, old: &Work<'_>) -> Option<Decision> {
+/// The decision about a resource that ended before its time; `None` if it did not. What the stored
+/// object has too much of as well, as those in `old` say who read it, only warns, so that it can still be mended,
+/// labelled and deleted; and so does all that is `unchanged`.
+pub(super) fn ended_resource<const N: usize>(
+    request: &Request<'_>,
+    work: &Work<'_>,
+    old: [&Work<'_>; N],
+    unchanged: bool,
+) -> Option<Decision> {
     let over = match work.stopped()? {
         Stop::Cancelled => return Some(Decision::pass(Reason::Cancelled)),
         Stop::OverLimit(over) => over,
@@ -23,11 +30,18 @@ pub(super) fn ended_resource(request: &Request<'_>, work: &Work<'_>, old: &Work<
         Operation::Create | Operation::Update => {
             let message = format!("{}: memgate reads {} at most", place(&over), over.limit.at_most());
             let finding = Finding::deny(&OVER_LIMIT, over.pointer.clone(), message).help("make it smaller");
-            let stored = old.stopped() == Some(Stop::OverLimit(over));
+            let is_same = |stop: Option<Stop>| matches!(stop, Some(Stop::OverLimit(stored)) if stored.limit == over.limit);
+            let stored = unchanged || old.into_iter().any(|work| is_same(work.stopped()));
             vec![if stored { Finding { severity: Severity::Warn, ..finding } } else { finding }]
         }
     };
     Some(Decision { findings, phase: Phase::Validate, ..Decision::pass(Reason::OverLimit) })
+}
+
+/// What is said of an object whose defaults would make too large a patch.
+pub(super) fn no_defaults() -> Finding {
+    let message = format!("the object: its defaults need more than {}; it gets none", Limit::Patch.at_most());
+    Finding::warn(&OVER_LIMIT, Pointer::root(), message).on_rewrite()
 }
 
 /// The decision about a pod that ended before its time; `None` if it did not, or the pod is nobody's. `known`

@@ -30,7 +30,7 @@ impl ContentHash {
     }
 }
 
-/// Reads a value. Each type has a number of its own; the entries of an object are added up.
+/// Reads a value. Each type has a number of its own; the entries of an object are sorted by the hashes of their keys.
 #[derive(Clone, Copy)]
 struct Hashing<'h>(&'h RandomState);
 
@@ -88,13 +88,15 @@ impl<'de> Visitor<'de> for Hashing<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
-        let (mut sum, mut entries) = (0_u64, 0_u64);
+        let mut entries = Vec::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
-            let value = map.next_value_seed(self)?;
-            sum = sum.wrapping_add(self.0.hash_one((&*key, value)));
-            entries += 1;
+            entries.push((self.0.hash_one(&*key), map.next_value_seed(self)?));
         }
-        Ok(self.one((7_u8, entries, sum)))
+        // Of entries with equal keys the last one counts, as for Go.
+        entries.reverse();
+        entries.sort_by_key(|(key, _)| *key);
+        entries.dedup_by_key(|(key, _)| *key);
+        Ok(self.one((7_u8, entries)))
     }
 }
 

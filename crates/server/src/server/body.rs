@@ -34,7 +34,7 @@ impl ReceivedBody {
         if answer.len() <= PAGE_BYTES {
             return Ok(answer);
         }
-        permit.resize(answer.len()).await.map_err(Rejection::Overloaded)?;
+        permit.cover_answer(answer.len()).await.map_err(Rejection::Overloaded)?;
         Ok(Bytes::from_owner(ClaimedAnswer { bytes: answer, _permit: permit }))
     }
 }

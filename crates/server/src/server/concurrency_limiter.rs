@@ -120,9 +120,13 @@ pub(super) struct BodyPermit {
 }
 
 impl BodyPermit {
-    /// Makes the permit cover so many bytes in all and no more.
-    pub(super) async fn resize(&mut self, bytes: usize) -> Result<(), ShedCause> {
+    /// Makes the permit cover an answer of so many bytes and no more. It is always one of the budget of large
+    /// bodies: callers who read nothing must not keep small bodies out.
+    pub(super) async fn cover_answer(&mut self, bytes: usize) -> Result<(), ShedCause> {
         let pages = bytes.div_ceil(PAGE_BYTES);
+        if !self.large {
+            return self.move_to_large(pages).await;
+        }
         if let (Some(permits), 1..) = (&mut self.permits, self.pages.saturating_sub(pages)) {
             drop(permits.split(self.pages - pages));
             self.pages = pages;
@@ -130,13 +134,19 @@ impl BodyPermit {
         self.grow_to(bytes).await
     }
 
+    /// Takes so many pages of the budget of large bodies, and gives back those of the other one.
+    async fn move_to_large(&mut self, pages: usize) -> Result<(), ShedCause> {
+        let permits = self.limiter.acquire(&self.limiter.large, pages).await.ok_or(ShedCause::Bytes)?;
+        (self.large, self.pages, self.permits) = (true, pages, Some(permits));
+        Ok(())
+    }
+
     /// Makes sure that the permit covers so many bytes in all.
     pub(super) async fn grow_to(&mut self, bytes: usize) -> Result<(), ShedCause> {
         let pages = bytes.div_ceil(PAGE_BYTES);
         if !self.large && bytes > self.limiter.max_small_bytes {
-            // A chunked body that turned out large moves to the other budget, and so gives its old pages back.
-            let permits = self.limiter.acquire(&self.limiter.large, pages).await.ok_or(ShedCause::Bytes)?;
-            (self.large, self.pages, self.permits) = (true, pages, Some(permits));
+            // A chunked body that turned out large.
+            self.move_to_large(pages).await?;
         } else if pages > self.pages {
             let budget = if self.large { &self.limiter.large } else { &self.limiter.small };
             let more = self.limiter.acquire(budget, pages - self.pages).await.ok_or(ShedCause::Bytes)?;
@@ -241,13 +251,13 @@ mod tests {
     async fn an_answer_claims_its_own_size() {
         let limiter = limiter(16 << 20, 8);
         let mut permit = limiter.acquire_body(Some(3 << 20)).await.expect("a permit");
-        permit.resize(PAGE_BYTES + 1).await.expect("less");
+        permit.cover_answer(PAGE_BYTES + 1).await.expect("less");
         assert_eq!(limiter.bytes_in_use(), 2 * PAGE_BYTES);
-        permit.resize(1 << 20).await.expect("more");
+        permit.cover_answer(1 << 20).await.expect("more");
         assert_eq!(limiter.bytes_in_use(), 1 << 20);
         let mut small = limiter.acquire_body(Some(100)).await.expect("a permit");
-        assert_eq!(small.resize(14 << 20).await, Err(ShedCause::Bytes), "there is no room for it");
-        small.resize(2 << 20).await.expect("a small body with a large answer");
+        assert_eq!(small.cover_answer(14 << 20).await, Err(ShedCause::Bytes), "there is no room for it");
+        small.cover_answer(2 << 20).await.expect("a small body with a large answer");
         assert_eq!(limiter.bytes_in_use(), 3 << 20);
         drop((permit, small));
         assert_eq!(limiter.bytes_in_use(), 0);
