@@ -28,7 +28,7 @@ pub(super) static OBJECT_META: LazyLock<SchemaNode> = LazyLock::new(|| {
         "apiVersion": text, "kind": text, "name": text, "uid": text,
         "controller": flag, "blockOwnerDeletion": flag,
     }});
-    parse::node(&json!({"type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true,
+    parse::node(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
         "properties": {
         "name": text, "generateName": text, "namespace": text, "selfLink": text, "uid": text,
         "resourceVersion": text, "generation": integer, "creationTimestamp": text,
@@ -50,7 +50,7 @@ pub(super) fn check<'d>(root: Cursor<'d>, new: Option<NewObject<'_>>, found: &mu
     let here = root.below(Step::Key("metadata"), value, None);
     if value.at() != root.value.at() {
         check_schema(&here, &OBJECT_META, found);
-        if !value.is_map() && !value.is_null() {
+        if !value.is_map() {
             return;
         }
     }
