@@ -5,7 +5,7 @@
 //! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are the core objects as
 //! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`]. [`crd`] is the
 //! schema of a definition and [`violation`] how an object breaks it, [`claim_volumes`] what a StatefulSet adds
-//! to its pods, [`credential`] what no output shows, [`index`] how objects
+//! to its pods, [`credential`] what no output shows, [`object::index`] how objects
 //! of the state are found, [`work`] what a decision may cost.
 //!
 //! ```text
