@@ -157,8 +157,7 @@ impl Finding {
         pointer: Pointer,
         message: impl FnOnce(&Pointer) -> String,
     ) -> Self {
-        work.finding();
-        let message = if work.has_words(true) { message(&pointer) } else { String::new() };
+        let message = words(work, Severity::Deny, &pointer, message);
         Self::deny(code, pointer, message)
     }
 
@@ -170,8 +169,7 @@ impl Finding {
         pointer: Pointer,
         message: impl FnOnce(&Pointer) -> String,
     ) -> Self {
-        work.finding();
-        let message = if work.has_words(false) { message(&pointer) } else { String::new() };
+        let message = words(work, Severity::Warn, &pointer, message);
         Self::warn(code, pointer, message)
     }
 
@@ -242,6 +240,17 @@ impl Finding {
         let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
         (self.code.name, path, &self.fingerprint_value)
     }
+}
+
+/// Counts a finding, and makes its message if it still gets one.
+fn words(
+    work: &Work<'_>,
+    severity: Severity,
+    pointer: &Pointer,
+    message: impl FnOnce(&Pointer) -> String,
+) -> String {
+    work.finding();
+    if work.has_words(severity == Severity::Deny) { message(pointer) } else { String::new() }
 }
 
 /// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
