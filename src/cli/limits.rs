@@ -220,7 +220,7 @@ mod tests {
         for (flag, expected) in [
             ("--max-body-bytes=0", "above zero"),
             ("--max-body-bytes=8MB", "8Mi"),
-            ("--max-body-bytes=57Mi", "--max-bytes-in-flight (67108864)"),
+            ("--max-body-bytes=43Mi", "--max-bytes-in-flight (50331648)"),
             ("--max-bytes-in-flight=8Mi", "which leaves 7340032"),
             ("--max-requests=2048", "--max-connections (2048)"),
             ("--max-connections=0", "whole number"),
