@@ -15,6 +15,9 @@ pub mod classify;
 
 pub mod load;
 
+pub mod notices;
+pub mod passed_over;
+
 pub mod check;
 
 pub mod errors;

@@ -32,12 +32,10 @@ pub struct Report<'a> {
     pub objects: usize,
     /// How many of these would be denied.
     pub denied: usize,
-    /// How many objects were read and not checked.
-    pub passed_over: usize,
+    /// What was read and not checked.
+    pub passed_over: Vec<PassedOver<'a>>,
     /// What could not be read or parsed.
     pub errors: Vec<InputError<'a>>,
-    /// Objects that were not checked since a field has the wrong type, which the apiserver refuses.
-    pub malformed: Vec<String>,
     /// Everything that was found, in the order of the input.
     pub findings: Vec<LocatedFinding<'a>>,
     /// Objects with more findings than are told, and how many more.
@@ -59,6 +57,23 @@ pub struct LocatedFinding<'a> {
     pub location: FileLocation<'a>,
     /// The second location, where two contradict each other.
     pub related: Option<Related<'a>>,
+}
+
+/// What was read and not checked.
+#[derive(Debug)]
+pub struct PassedOver<'a> {
+    /// The file as the user named it.
+    pub file: &'a str,
+    /// The line at which it starts, from 1.
+    pub line: usize,
+    /// The column at which it starts, from 1.
+    pub column: usize,
+    /// Its name, if it is an object.
+    pub object_ref: Option<&'a ObjectRef>,
+    /// Why not, in a word for programs.
+    pub why: &'static str,
+    /// The same for people, behind "it".
+    pub words: &'static str,
 }
 
 /// An input, or one document in it, that could not be used.
@@ -175,6 +190,7 @@ impl Report<'_> {
         let untold = self.untold.iter().map(|(_, untold)| match severity {
             Severity::Deny => untold.denials,
             Severity::Warn => untold.warnings,
+            Severity::Note => 0,
         });
         told + untold.sum::<usize>()
     }
@@ -201,8 +217,8 @@ impl Report<'_> {
             self.denied,
             counted(self.count(Severity::Warn), "warning"),
         );
-        if self.passed_over > 0 {
-            let _ = write!(line, "; {} passed over", self.passed_over);
+        if !self.passed_over.is_empty() {
+            let _ = write!(line, "; {} passed over", self.passed_over.len());
         }
         if !self.errors.is_empty() {
             let _ = write!(line, "; {} unreadable", self.errors.len());
@@ -269,8 +285,8 @@ mod tests {
 
     #[test]
     fn sums_up_in_one_line() {
-        let report = Report { files: 1, objects: 2, passed_over: 3, ..Report::default() };
-        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings; 3 passed over");
+        let report = Report { files: 1, objects: 2, ..Report::default() };
+        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings");
     }
 
     #[test]

@@ -9,10 +9,14 @@ use crate::model::finding::Severity;
 use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
-use crate::report::{Report, counted, plain};
+use crate::offline::passed_over::counts;
+use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;
+
+/// The most lines about what was passed over.
+const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -46,6 +50,12 @@ pub struct FailOnArgs {
     /// The least severity for which the exit code is 1
     #[arg(long, value_name = "SEVERITY", value_enum, default_value = "deny", help_heading = "Output")]
     fail_on: FailOnSeverity,
+
+    /// Also make the exit code 1 when something was passed over or assumed
+    ///
+    /// What no enabled family judged was passed over; what the inputs do not hold was assumed to be there.
+    #[arg(long, help_heading = "Output")]
+    strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -64,12 +74,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let checked = args.input.check()?;
     let report = report(&checked);
     write_outputs(&report, &args.output, terminal)?;
-    write_notes(&checked, &report, terminal);
+    write_notes(&checked, &report, args.fail_on, terminal);
     Ok(exit_status(&report, args.fail_on))
 }
 
 /// Writes errors of the inputs, notes and the summary to standard error; the report goes to standard output.
-pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
+pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, terminal: Terminal) {
     for error in &report.errors {
         terminal.input_error(error);
     }
@@ -77,12 +87,11 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
     for line in report.untold_lines() {
         terminal.note(&format!("note: {line}"));
     }
-    for title in &report.malformed {
-        let title = plain(title);
-        terminal.note(&format!("note: {title}: a field has the wrong type for a pod, so it was not checked"));
-    }
     if let Some(note) = unknown_note(&report.unknown) {
         terminal.note(&note);
+    }
+    if fail_on.strict {
+        write_passed_over(&report.passed_over, terminal);
     }
     if report.objects == 0 && report.errors.is_empty() {
         terminal.note(&nothing_found(checked));
@@ -95,9 +104,10 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, terminal: Terminal) {
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
     let warned = fail_on.fail_on == FailOnSeverity::Warn && report.count(Severity::Warn) > 0;
+    let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
     if !report.errors.is_empty() {
         ExitStatus::Failed
-    } else if report.denied > 0 || warned {
+    } else if report.denied > 0 || warned || blind {
         ExitStatus::Denied
     } else if report.objects == 0 {
         ExitStatus::Nothing
@@ -106,13 +116,30 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
     }
 }
 
-/// What the inputs do not hold, in one line; the first few of a long list.
-fn unknown_note(names: &[String]) -> Option<String> {
-    // Every pod asks for its Namespace, which inputs rarely hold: a note about it would be noise. About a
-    // claim there is a warning already.
+/// Says of what was passed over where it stands and why; of the first of a long list.
+fn write_passed_over(passed_over: &[PassedOver<'_>], terminal: Terminal) {
+    for PassedOver { file, line, object_ref, words, .. } in passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
+    {
+        let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
+        terminal.note(&format!("note: {}:{line}: not checked: {} {words}", plain(file), plain(&title)));
+    }
+    let more = passed_over.len().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
+    if more > 0 {
+        terminal.note(&format!("note: {more} more not checked"));
+    }
+}
+
+/// Of what the inputs do not hold, what users are told. Every pod asks for its Namespace, which inputs rarely
+/// hold: a note about it would be noise. About a claim there is a warning already.
+fn assumed(unknown: &[String]) -> Vec<String> {
     let told =
         |name: &&String| !["Namespace ", "PersistentVolumeClaim "].iter().any(|kind| name.starts_with(kind));
-    let names: Vec<String> = names.iter().filter(told).cloned().collect();
+    unknown.iter().filter(told).cloned().collect()
+}
+
+/// What the inputs do not hold, in one line; the first few of a long list.
+fn unknown_note(names: &[String]) -> Option<String> {
+    let names = assumed(names);
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
     let note = format!(
         "note: not among the inputs, so whether it is there is not known: {shown} (add it with --with)"
@@ -122,8 +149,7 @@ fn unknown_note(names: &[String]) -> Option<String> {
 
 /// What was looked at, and what would have counted.
 fn nothing_found(checked: &Checked) -> String {
-    let seen: Vec<String> =
-        checked.passed_over.iter().map(|(what, count)| format!("{what} ({count})")).collect();
+    let seen = counts(&checked.passed_over);
     let seen = match (checked.sources.len(), seen.as_slice()) {
         (0, _) => "no file at all".to_owned(),
         (files, []) => format!("{}, which hold no object", counted(files, "file")),

@@ -62,7 +62,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut findings = Vec::new();
     write(&report, ReportFormat::Text, &mut findings).context("failed to write the report")?;
     terminal.err(&findings);
-    write_notes(&checked, &report, terminal);
+    write_notes(&checked, &report, args.fail_on, terminal);
     Ok(exit_status(&report, args.fail_on))
 }
 

@@ -58,6 +58,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.input_error(&input_error(error));
     }
     note_unread(&run.unread, "case file", terminal);
+    for line in &run.blind {
+        terminal.note(&format!("warn: {}", plain(line)));
+    }
     terminal.out(text(&run.results, args.verbose).as_bytes())?;
     terminal.note(&summary(&run, args.filter.as_deref()));
     Ok(if !run.errors.is_empty() {

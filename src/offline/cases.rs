@@ -12,6 +12,7 @@ use crate::casefile::read::read;
 use crate::casefile::{Case, request};
 use crate::manifest;
 use crate::manifest::document::{Document, values};
+use crate::offline::classify::{Class, classify};
 use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
 use crate::state::AddError;
@@ -25,6 +26,8 @@ pub struct CaseRun {
     pub filtered: usize,
     /// Files that cannot be read or are not case files.
     pub errors: Vec<manifest::error::Error>,
+    /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
+    pub blind: Vec<String>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
 }
@@ -100,13 +103,27 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
                 continue;
             }
         };
+        let (file, line) = (document.source().name().to_owned(), document.locate(&case.pointer).caret.line);
+        if let Some(kind) = unjudged_kind(&case) {
+            let name = &case.name;
+            run.blind
+                .push(format!("{file}:{line}: case {name} is about a {kind}, at which memgate never looks"));
+        }
         run.results.push(CaseResult {
             failures: failures(&case.expect, &outcome),
-            file: document.source().name().to_owned(),
-            line: document.locate(&case.pointer).caret.line,
+            file,
+            line,
             name: case.name,
         });
     }
+}
+
+/// The kind of the object of a case, if nobody judges it.
+fn unjudged_kind(case: &Case) -> Option<&str> {
+    let object = case.object.as_ref().or(case.old_object.as_ref())?;
+    let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    (classify(group, text("kind")) == Class::PassedOver).then(|| text("kind"))
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome, CaseError> {

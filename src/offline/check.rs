@@ -1,51 +1,117 @@
 //! Decides about every object of the inputs, as both webhook calls together would.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::admission::{Admitted, admit};
+use crate::decide::form;
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
+use crate::model::finding::{Finding, Severity};
+use crate::model::snapshot::Snapshot;
 use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
 use crate::offline::load::{CheckedObject, Inputs};
+use crate::offline::notices::Notice;
+use crate::offline::passed_over::{PassedOver, Why};
 
 /// The inputs with what was decided about their objects.
 #[derive(Debug)]
 pub struct Checked {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
-    /// The objects with their decisions, in document order.
-    pub decided: Vec<(CheckedObject, Admitted)>,
-    /// What is not checked, and how often it occurs: kinds, and why a document is not an object.
-    pub passed_over: BTreeMap<String, usize>,
+    /// The objects that were judged or about which there is something to say, in document order.
+    pub decided: Vec<Decided>,
+    /// What was not judged.
+    pub passed_over: Vec<PassedOver>,
+    /// What there is to say about the files themselves.
+    pub notices: Vec<Notice>,
     /// What could not be read or decided.
     pub errors: Vec<Error>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
 }
 
-/// Decides about every object. One that cannot be decided becomes an error and does not hide the others.
+/// An object with what was decided about it.
+#[derive(Debug)]
+pub struct Decided {
+    /// The object.
+    pub object: CheckedObject,
+    /// The decision of both webhook calls together.
+    pub admitted: Admitted,
+    /// What an apiserver would say about a pod and its workload before it asks memgate; pointers are those in the
+    /// document.
+    pub of_form: Vec<Finding>,
+}
+
+impl Decided {
+    /// Whether nothing denies it.
+    #[must_use]
+    pub fn allowed(&self) -> bool {
+        self.admitted.allowed() && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
+    }
+
+    /// Whether this counts as checked: an enabled family judged it, or it is denied whoever judges it.
+    #[must_use]
+    pub fn is_judged(&self) -> bool {
+        !self.admitted.decision.families.is_empty() || !self.allowed()
+    }
+
+    fn has_findings(&self) -> bool {
+        !self.admitted.decision.findings.is_empty() || !self.of_form.is_empty()
+    }
+}
+
+/// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
+/// no enabled family judges is passed over.
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
-    let Inputs { sources, objects, snapshot, passed_over, mut errors, unread } = inputs;
-    let mut decided = Vec::with_capacity(objects.len());
+    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread } = inputs;
+    let mut all = Vec::with_capacity(objects.len());
     for object in objects {
-        let result = admit(&object.request(), &snapshot);
-        match result {
-            Ok(mut admitted) => {
-                for finding in &mut admitted.decision.findings {
-                    finding.message = finding.message_at(&object.in_document(&finding.pointer));
+        match decide(object, &snapshot) {
+            Ok(decided) => {
+                if !decided.is_judged() {
+                    let Decided { object, admitted, .. } = &decided;
+                    let why = Why::of(admitted.decision.reason, object.request().is_pod());
+                    passed_over.push(PassedOver::object(&object.document, object.object_ref.clone(), why));
                 }
-                decided.push((object, admitted));
+                if decided.is_judged() || decided.has_findings() {
+                    all.push(decided);
+                }
             }
-            Err(fault) => {
-                let message = format!("{}: {fault}", object.object_ref.title());
-                errors.push(error_at(&object.document, &object.template, message));
-            }
+            Err(error) => errors.push(error),
         }
     }
-    Checked { sources, decided, passed_over, errors, unread }
+    Checked { sources, decided: all, passed_over, notices, errors, unread }
+}
+
+fn decide(object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
+    let admitted = admit(&object.request(), snapshot);
+    let mut admitted = admitted.map_err(|fault| fault_of(&object, &fault))?;
+    for finding in &mut admitted.decision.findings {
+        finding.message = finding.message_at(&object.in_document(&finding.pointer));
+    }
+    let of_form = of_form(&object).map_err(|fault| fault_of(&object, &fault))?;
+    Ok(Decided { object, admitted, of_form })
+}
+
+/// What is wrong with the form of a pod, and of the workload that makes it.
+fn of_form(object: &CheckedObject) -> serde_json::Result<Vec<Finding>> {
+    let in_document = |finding: Finding| {
+        let pointer = object.in_document(&finding.pointer);
+        Finding { message: finding.message_at(&pointer), pointer, ..finding }
+    };
+    let mut findings: Vec<Finding> = form::findings(&object.request()).into_iter().map(in_document).collect();
+    if object.is_template() {
+        let json = serde_json::to_string(object.document.value())?;
+        findings.extend(form::findings(&object.workload_request(&json)));
+    }
+    Ok(findings)
+}
+
+fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
+    let message = format!("{}: {fault}", object.object_ref.title());
+    error_at(&object.document, &object.template, message)
 }
 
 #[cfg(test)]
@@ -73,7 +139,7 @@ a: [
         let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut TEXT.as_bytes()).expect("loads");
         let checked = check(inputs);
         let report = report(&checked);
-        assert_eq!((report.files, report.objects, report.denied, report.passed_over), (1, 1, 1, 1));
+        assert_eq!((report.files, report.objects, report.denied, report.passed_over.len()), (1, 1, 1, 1));
         assert_eq!(report.errors.len(), 1);
         let finding = report.findings.first().expect("one");
         assert_eq!(finding.finding.code.name, "arkonis/redis-required");
@@ -109,7 +175,7 @@ spec:
         let messages: Vec<&str> = checked
             .decided
             .iter()
-            .flat_map(|(_, admitted)| &admitted.decision.findings)
+            .flat_map(|decided| &decided.admitted.decision.findings)
             .map(|finding| finding.message.as_str())
             .collect();
         let field = "spec.template.spec.containers[0].env[3].value: ";

@@ -1,49 +1,71 @@
 //! Decisions as a report has them: with their place in the files.
 
-use crate::admission::Admitted;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::manifest::source::Source;
 use crate::model::decision::Untold;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
-use crate::model::reason::Reason;
-use crate::offline::check::Checked;
+use crate::model::pointer::Pointer;
+use crate::offline::check::{Checked, Decided};
 use crate::offline::errors::{input_error, location};
 use crate::offline::load::CheckedObject;
-use crate::report::{LocatedFinding, Related, Report};
+use crate::offline::notices::Notice;
+use crate::offline::passed_over::PassedOver;
+use crate::report::{self, LocatedFinding, Related, Report};
 
 /// Everything that was found, in the order of the inputs.
 #[must_use]
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
-    let malformed = decided.iter().filter(|(_, admitted)| admitted.decision.reason == Reason::Malformed);
     let mut unknown: Vec<String> =
-        decided.iter().flat_map(|(_, admitted)| &admitted.decision.unknown).map(reference_title).collect();
+        decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
-    let untold = decided.iter().map(|(object, admitted)| (&object.object_ref, admitted.decision.untold));
+    let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
     Report {
         files: checked.sources.len(),
-        objects: decided.len(),
-        denied: decided.iter().filter(|(_, admitted)| !admitted.allowed()).count(),
-        passed_over: checked.passed_over.values().sum(),
+        objects: decided.iter().filter(|decided| decided.is_judged()).count(),
+        denied: decided.iter().filter(|decided| !decided.allowed()).count(),
+        passed_over: checked.passed_over.iter().map(passed_over).collect(),
         errors: checked.errors.iter().map(input_error).collect(),
-        malformed: malformed.map(|(object, _)| object.object_ref.title()).collect(),
-        findings: decided.iter().flat_map(|(object, admitted)| findings(object, admitted)).collect(),
+        findings: in_order(checked),
         untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
         unknown,
     }
 }
 
+/// All findings: those of one object together, and between objects those about the files.
+fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
+    let numbers: BTreeMap<*const Source, usize> =
+        checked.sources.iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect();
+    // What is said of the state comes first.
+    let place = |source: &Arc<Source>, start| (numbers.get(&Arc::as_ptr(source)).copied(), start);
+    let notices = checked.notices.iter().map(|it| (place(&it.source, it.span.start), vec![of_file(it)]));
+    let objects = checked.decided.iter().map(|decided| {
+        let document = &decided.object.document;
+        (place(document.source(), document.span().start), findings(decided))
+    });
+    let mut all: Vec<_> = objects.chain(notices).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().flat_map(|(_, findings)| findings).collect()
+}
+
 /// The findings of one object, in the order in which they stand in the file.
-fn findings<'r>(object: &'r CheckedObject, admitted: &'r Admitted) -> Vec<LocatedFinding<'r>> {
-    let findings = admitted.decision.findings.iter();
-    let mut located: Vec<_> = findings.map(|finding| locate(object, finding)).collect();
+fn findings(decided: &Decided) -> Vec<LocatedFinding<'_>> {
+    let object = &decided.object;
+    let of_pod = decided.admitted.decision.findings.iter();
+    let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
+    let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
+    let mut located: Vec<_> =
+        of_pod.chain(of_form).map(|(finding, pointer)| locate(object, finding, pointer)).collect();
     located.sort_by_key(|located| located.location.start);
     located
 }
 
-fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding) -> LocatedFinding<'r> {
+fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer) -> LocatedFinding<'r> {
     let document = &object.document;
-    let pointer = object.in_document(&finding.pointer);
     let place = document.locate(&pointer);
     let key = place.key.filter(|_| finding.at_key && place.exact);
     let location = location(document.source(), key.unwrap_or(place.caret));
@@ -53,6 +75,31 @@ fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding) -> LocatedFinding
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
     LocatedFinding { finding, pointer, object_ref: &object.object_ref, location, related }
+}
+
+fn of_file(notice: &Notice) -> LocatedFinding<'_> {
+    let related = notice.related.as_ref().map(|(source, span, label)| Related {
+        location: location(source, *span),
+        label: (*label).to_owned(),
+    });
+    LocatedFinding {
+        finding: &notice.finding,
+        pointer: notice.finding.pointer.clone(),
+        object_ref: &notice.object_ref,
+        location: location(&notice.source, notice.span),
+        related,
+    }
+}
+
+fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
+    report::PassedOver {
+        file: passed_over.source.name(),
+        line: passed_over.span.line,
+        column: passed_over.span.column,
+        object_ref: passed_over.object_ref.as_ref(),
+        why: passed_over.why.name(),
+        words: passed_over.why.words(),
+    }
 }
 
 /// The object that a reference names: `Secret team-a/redis`.

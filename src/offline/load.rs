@@ -3,7 +3,6 @@
 //! Every object of the inputs is also state for all others. A workload stands for the pod that its
 //! controller would create, that of a StatefulSet with its claims.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -20,10 +19,12 @@ use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::model::workload::{self, Workload};
+use crate::model::workload;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
 use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
+use crate::offline::notices::{Notice, Notices};
+use crate::offline::passed_over::{PassedOver, Why};
 use crate::report::ObjectRef;
 use crate::state::{self, AddError};
 
@@ -47,8 +48,10 @@ pub struct Inputs {
     pub objects: Vec<CheckedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
-    /// What is not checked, and how often it occurs: kinds, and why a document is not an object.
-    pub passed_over: BTreeMap<String, usize>,
+    /// What is not checked, in document order.
+    pub passed_over: Vec<PassedOver>,
+    /// What there is to say about the files themselves, in document order.
+    pub notices: Vec<Notice>,
     /// What could not be read.
     pub errors: Vec<manifest::error::Error>,
     /// What was passed by in directories and globs.
@@ -87,19 +90,87 @@ impl CheckedObject {
         self.claims.edits_in_workload(&self.template, edits)
     }
 
-    /// The request to create the object.
+    /// The object of a document, or the pod that a workload makes. A workload without a template is judged as
+    /// it is: an apiserver refuses it.
+    fn of(document: Document, object_ref: ObjectRef, namespace: String) -> serde_json::Result<Self> {
+        let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
+        let template = match classify(&group, &kind) {
+            Class::Workload { template } => document.value().pointer(template).filter(|it| it.is_object()),
+            Class::Object | Class::PassedOver => None,
+        };
+        let Some((template, workload)) = template.zip(workload::find(&group, &kind)) else {
+            let json = serde_json::to_string(document.value())?;
+            let (template, claims) = (Pointer::root(), ClaimVolumes::default());
+            let version = document.version().to_owned();
+            return Ok(Self {
+                document,
+                template,
+                claims,
+                object_ref,
+                group,
+                version,
+                kind,
+                namespace,
+                json,
+            });
+        };
+        let mut pod = pod(template);
+        let mut claims = ClaimVolumes::default();
+        if workload.has_claims() {
+            let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
+            claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
+        }
+        Ok(Self {
+            template: Pointer::new(workload.template),
+            json: serde_json::to_string(&pod)?,
+            document,
+            claims,
+            object_ref,
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            namespace,
+        })
+    }
+
+    /// Whether this is the pod of a workload.
+    #[must_use]
+    pub fn is_template(&self) -> bool {
+        !self.template.as_str().is_empty()
+    }
+
+    /// The request to create the object. A controller gives its pods their names.
     #[must_use]
     pub fn request(&self) -> Request<'_> {
-        let name = if self.template.as_str().is_empty() { self.document.name() } else { "" };
+        let name = if self.is_template() { "pod" } else { self.document.name() };
+        let (group, version, kind) = (self.group.as_str(), self.version.as_str(), self.kind.as_str());
+        self.create(group, version, kind, name, &self.json)
+    }
+
+    /// The request to create the workload, whose text is `json`.
+    #[must_use]
+    pub fn workload_request<'r>(&'r self, json: &'r str) -> Request<'r> {
+        let document = &self.document;
+        self.create(document.group(), document.version(), document.kind(), document.name(), json)
+    }
+
+    fn create<'r>(
+        &'r self,
+        group: &'r str,
+        version: &'r str,
+        kind: &'r str,
+        name: &'r str,
+        json: &'r str,
+    ) -> Request<'r> {
         Request {
             operation: Operation::Create,
-            group: self.group.as_str().into(),
-            version: self.version.as_str().into(),
-            kind: self.kind.as_str().into(),
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
             subresource: "".into(),
             namespace: self.namespace.as_str().into(),
             name: name.into(),
-            object: Some(&self.json),
+            object: Some(json),
             old_object: None,
             cancelled: None,
         }
@@ -119,19 +190,23 @@ pub fn load(
 ) -> Result<Inputs, Error> {
     reads_stdin_once(paths.iter().chain(state_paths))?;
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
-    read_state(state_paths, &mut inputs, stdin)?;
+    let mut notices = Notices::default();
+    read_state(state_paths, &mut inputs, &mut notices, stdin)?;
     for source in read(paths, &mut inputs, stdin) {
         let parsed = parse(&source);
         inputs.errors.extend(parsed.errors);
         for other in parsed.non_objects {
-            *inputs.passed_over.entry(format!("a document that {}", other.reason)).or_default() += 1;
+            notices.not_an_object(&source, &other);
+            inputs.passed_over.push(PassedOver::non_object(&source, &other));
         }
         for document in parsed.documents {
             add_to_state(&document, document.value(), &mut inputs)?;
-            add_document(document, &mut inputs)?;
+            add_document(document, &mut inputs, &mut notices)?;
         }
         inputs.sources.push(source);
     }
+    // A definition among the inputs may say that a kind is as it should be.
+    inputs.notices = notices.finish(&inputs.snapshot);
     Ok(inputs)
 }
 
@@ -156,17 +231,27 @@ fn read(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
-fn read_state(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Result<(), Error> {
+fn read_state(
+    paths: &[String],
+    inputs: &mut Inputs,
+    notices: &mut Notices,
+    stdin: &mut dyn Read,
+) -> Result<(), Error> {
     for source in read(paths, inputs, stdin) {
+        let mut is_used = false;
         for document in values(&source, &mut inputs.errors) {
-            add_to_state(&document, document.value(), inputs)?;
+            is_used |= add_to_state(&document, document.value(), inputs)?;
+        }
+        if !is_used {
+            notices.unused_state(&source);
         }
     }
     Ok(())
 }
 
-/// Adds an object of a document, or each of a List or of a plain list of objects.
-fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Result<(), Error> {
+/// Adds an object of a document, or each of a List or of a plain list of objects; whether decisions look at any
+/// of them.
+fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Result<bool, Error> {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
@@ -175,60 +260,39 @@ fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Resu
     };
     let Some(items) = items else {
         return match state::add(&mut inputs.snapshot, value) {
-            Ok(()) => Ok(()),
+            Ok(is_used) => Ok(is_used),
             Err(AddError::Number(error)) => Err(Error::Object(error)),
             Err(error @ AddError::Definition(_)) => {
                 inputs.errors.push(error_at(document, &Pointer::root(), error.to_string()));
-                Ok(())
+                Ok(true)
             }
         };
     };
-    items.iter().cloned().try_for_each(|mut item| {
+    let mut is_used = false;
+    for mut item in items.iter().cloned() {
         fill_type_meta(&mut item, api_version, kind);
-        add_to_state(document, &item, inputs)
-    })
+        is_used |= add_to_state(document, &item, inputs)?;
+    }
+    Ok(is_used)
 }
 
-/// Adds a document to what is checked, or counts it as passed over.
-fn add_document(document: Document, inputs: &mut Inputs) -> Result<(), Error> {
+/// Adds a document to what is checked, or to what is passed over.
+fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) -> Result<(), Error> {
     let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
-    let template = match classify(&group, &kind) {
-        Class::Object => Some(Pointer::root()),
-        Class::Workload { template } => Some(Pointer::new(template)),
-        Class::PassedOver => None,
-    };
-    let object = template.as_ref().and_then(|pointer| document.value().pointer(pointer.as_str()));
-    let object = object.filter(|value| value.is_object() && has_required_annotation(&group, &kind, value));
-    let (Some(template), Some(object)) = (template, object) else {
-        *inputs.passed_over.entry(kind).or_default() += 1;
-        return Ok(());
-    };
     let chosen = inputs.snapshot.settings.namespace.as_deref();
     let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
-    let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
-    let mut claims = ClaimVolumes::default();
-    let (group, version, kind, json) = if template.as_str().is_empty() {
-        (group, document.version().to_owned(), kind, serde_json::to_string(object))
-    } else {
-        let mut pod = pod(object);
-        if workload::find(&group, &kind).is_some_and(Workload::has_claims) {
-            let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
-            claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
-        }
-        (String::new(), "v1".to_owned(), "Pod".to_owned(), serde_json::to_string(&pod))
+    notices.object(&document, &object_ref);
+    let why = match classify(&group, &kind) {
+        Class::PassedOver => Some(Why::OtherKind),
+        _ if !has_required_annotation(&group, &kind, document.value()) => Some(Why::NotAnnotated),
+        Class::Object | Class::Workload { .. } => None,
     };
-    let json = json.map_err(Error::Object)?;
-    inputs.objects.push(CheckedObject {
-        document,
-        template,
-        claims,
-        object_ref,
-        group,
-        version,
-        kind,
-        namespace,
-        json,
-    });
+    if let Some(why) = why {
+        inputs.passed_over.push(PassedOver::object(&document, object_ref, why));
+        return Ok(());
+    }
+    let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
+    inputs.objects.push(CheckedObject::of(document, object_ref, namespace).map_err(Error::Object)?);
     Ok(())
 }
 

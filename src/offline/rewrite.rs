@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::manifest::error::Error;
 use crate::manifest::rewrite::{Rewritten, rewrite};
 use crate::manifest::source::Source;
-use crate::offline::check::Checked;
-use crate::offline::load::CheckedObject;
+use crate::offline::check::{Checked, Decided};
 
 /// Every source, in order, with the edits of those of its objects that are allowed.
 ///
@@ -18,10 +17,10 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Source, Rewritten)>, Error
 }
 
 fn rewrite_source(source: &Arc<Source>, checked: &Checked) -> Result<Rewritten, Error> {
-    let in_source = |object: &CheckedObject| Arc::ptr_eq(object.document.source(), source);
-    let allowed = checked.decided.iter().filter(|(object, admitted)| in_source(object) && admitted.allowed());
+    let in_source = |decided: &&Decided| Arc::ptr_eq(decided.object.document.source(), source);
+    let allowed = checked.decided.iter().filter(in_source).filter(|decided| decided.allowed());
     let edits: Vec<_> = allowed
-        .map(|(object, admitted)| (&object.document, object.edits_in_document(&admitted.edits)))
+        .map(|decided| (&decided.object.document, decided.object.edits_in_document(&decided.admitted.edits)))
         .collect();
     let edits: Vec<_> = edits.iter().map(|(document, edits)| (*document, edits.as_slice())).collect();
     rewrite(source, &edits)

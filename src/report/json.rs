@@ -93,7 +93,7 @@ fn summary(report: &Report<'_>) -> JsonSummary {
         files: report.files,
         objects: report.objects,
         denied: report.denied,
-        passed_over: report.passed_over,
+        passed_over: report.passed_over.len(),
         deny: report.count(Severity::Deny),
         warn: report.count(Severity::Warn),
     }

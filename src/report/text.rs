@@ -48,12 +48,17 @@ fn group<'r>(located: &'r LocatedFinding<'_>) -> Group<'r> {
     let level = match finding.severity {
         Severity::Deny => Level::ERROR.with_name("deny"),
         Severity::Warn => Level::WARNING.with_name("warn"),
+        Severity::Note => Level::NOTE.with_name("note"),
     };
     let mut group = level
         .primary_title(finding.message.as_str())
         .id(finding.code.name)
-        .elements(snippets(&located.location, located.related.as_ref()))
-        .element(Level::NOTE.with_name("in").message(normalize_untrusted_str(&located.object_ref.title())));
+        .elements(snippets(&located.location, located.related.as_ref()));
+    // What is said of a file is about no object.
+    if !located.object_ref.kind.is_empty() {
+        let title = normalize_untrusted_str(&located.object_ref.title());
+        group = group.element(Level::NOTE.with_name("in").message(title));
+    }
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }

@@ -185,7 +185,7 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         return Err(Error::Unreadable);
     }
     let findings = decision.findings_for(phase);
-    let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
+    let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
     let edits = if phase == Phase::Mutate && allowed { decision.edits.as_slice() } else { &[] };
     check_patch(review, edits)?;
     Ok(ReviewResponse {

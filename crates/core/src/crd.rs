@@ -10,6 +10,7 @@
 //! (`x-kubernetes-validations`) are not evaluated.
 
 mod breach;
+mod builtin;
 mod check;
 mod cursor;
 mod document;
@@ -37,6 +38,7 @@ use serde_json::Value;
 use crate::crd::cursor::Cursor;
 use crate::model::crd::{Crd, CrdVersion, SchemaNode};
 use crate::model::work::Work;
+use crate::model::workload;
 
 pub use self::breach::{Breach, Breaches, Told};
 pub use self::document::Document;
@@ -51,6 +53,39 @@ pub struct NewObject<'n> {
     pub namespaced: bool,
     /// Whether the name is a part of host names, without dots, as that of a Namespace is.
     pub name_is_label: bool,
+}
+
+/// A kind of Kubernetes itself in which memory is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuiltinKind {
+    /// A pod.
+    Pod,
+    /// A workload with a pod template right below its spec.
+    Workload,
+    /// A CronJob.
+    CronJob,
+}
+
+impl BuiltinKind {
+    /// The kind of this group and name; `None` for all others.
+    #[must_use]
+    pub fn find(group: &str, kind: &str) -> Option<Self> {
+        match (group, kind, workload::find(group, kind)) {
+            ("", "Pod", _) => Some(Self::Pod),
+            (_, "CronJob", Some(_)) => Some(Self::CronJob),
+            (_, _, workload) => workload.map(|_| Self::Workload),
+        }
+    }
+
+    /// Its only version, with what an apiserver must be able to decode.
+    #[must_use]
+    pub fn version(self) -> &'static CrdVersion {
+        match self {
+            Self::Pod => &builtin::POD,
+            Self::Workload => &builtin::WORKLOAD,
+            Self::CronJob => &builtin::CRON_JOB,
+        }
+    }
 }
 
 /// Reads a CustomResourceDefinition.

@@ -5,6 +5,7 @@
 //! look up in [`Decision::unknown`].
 
 mod contradicted;
+pub mod form;
 mod limits;
 mod pod;
 mod preview;

@@ -43,14 +43,14 @@ pub fn empty(settings: Settings) -> Snapshot {
     snapshot
 }
 
-/// Adds an object to the state, or replaces the one of the same name. What no decision looks at is
-/// left out, as is what has no name. `namespace` is where objects are that name none; without it
+/// Adds an object to the state, or replaces the one of the same name; whether it is one at which decisions look.
+/// All others are left out, as is what has no name. `namespace` is where objects are that name none; without it
 /// they count as being in `default`, with a note that it was not given. A CustomResourceDefinition of a
 /// family's kind takes the place of the one that comes with memgate.
 ///
 /// # Errors
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
-pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
+pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let is_definition = text("/kind") == "CustomResourceDefinition";
     if is_definition && text("/apiVersion").starts_with("apiextensions.k8s.io/") {
@@ -58,9 +58,9 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
     }
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, text("/kind")) else {
-        return Ok(());
+        return Ok(false);
     };
-    let Some(mut object) = Object::read(kind, value)? else { return Ok(()) };
+    let Some(mut object) = Object::read(kind, value)? else { return Ok(false) };
     if !kind.namespaced {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
@@ -69,14 +69,14 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
         object.namespace = given.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     }
     snapshot.kind_mut(kind).insert(object);
-    Ok(())
+    Ok(true)
 }
 
-fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError> {
+fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
     if family::validated(&snapshot.settings.families, group, kind).is_none() {
-        return Ok(());
+        return Ok(false);
     }
     let version = text("/apiVersion");
     if version != "apiextensions.k8s.io/v1" {
@@ -88,5 +88,5 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<(), AddError
     if let Some(crds) = &mut snapshot.crds {
         crds.insert(crd::read(value).map_err(AddError::Definition)?);
     }
-    Ok(())
+    Ok(true)
 }

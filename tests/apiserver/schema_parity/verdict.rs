@@ -9,7 +9,11 @@ use kube::Client;
 use memgate::{
     manifest::{document::parse, source::Source},
     model::{finding::Severity, settings::Settings},
-    offline::{check::check, load::load},
+    offline::{
+        check::{Decided, check},
+        load::load,
+        passed_over::counts,
+    },
 };
 use serde_json::{Value, json};
 
@@ -125,7 +129,7 @@ fn check_one(json: &str) -> Result<Verdict> {
     let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut json.as_bytes())?;
     let checked = check(inputs);
     let findings: Vec<_> =
-        checked.decided.iter().flat_map(|(_, admitted)| &admitted.decision.findings).collect();
+        checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings).collect();
     let words = findings.iter().map(|finding| {
         let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
         format!("\n    {severity} {}: {}", finding.code.name, finding.message)
@@ -133,10 +137,11 @@ fn check_one(json: &str) -> Result<Verdict> {
     let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
     let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
     let errors = checked.errors.iter().map(|error| format!("\n    error {error}"));
-    let passed_over = checked.passed_over.keys().map(|what| format!("\n    passed over {what}"));
+    let passed_over =
+        counts(&checked.passed_over).into_iter().map(|what| format!("\n    passed over {what}"));
     let allowed = checked.errors.is_empty()
         && checked.passed_over.is_empty()
-        && checked.decided.iter().all(|(_, admitted)| admitted.allowed());
+        && checked.decided.iter().all(Decided::allowed);
     Ok(Verdict {
         allowed,
         codes: findings.iter().map(|finding| finding.code.name).collect(),

@@ -91,7 +91,7 @@ fn in_workload(finding: Finding, template_pointer: &Pointer, claims: &ClaimVolum
     let pointer = claims.in_workload(template_pointer, &finding.pointer);
     let message = finding.message_at(&pointer);
     let message = match finding.severity {
-        Severity::Warn => message,
+        Severity::Note | Severity::Warn => message,
         Severity::Deny => format!("its pods will be refused: {message}"),
     };
     let related = finding.related.map(|(other, label)| (claims.in_workload(template_pointer, &other), label));

@@ -13,7 +13,7 @@ use crate::family::suggest::{self, nearest};
 use crate::model::crd::{Crd, CrdVersion, Crds};
 use crate::model::decision::Untold;
 use crate::model::family::{Family, Subject};
-use crate::model::finding::{Cause, Finding, Severity, quoted};
+use crate::model::finding::{Cause, Code, Finding, Severity, quoted};
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -144,7 +144,7 @@ fn tell(
         let count = if breach.stored { &mut warnings } else { &mut denials };
         *count += 1;
         if *count <= MAX_FINDINGS_TOLD {
-            findings.push(finding(family, &found.violation(breach)));
+            findings.push(finding(stand_in.code, stand_in.message, &found.violation(breach)));
         }
     }
     let untold = |count: usize| count.saturating_sub(MAX_FINDINGS_TOLD);
@@ -158,9 +158,13 @@ fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
     Some(Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message))
 }
 
-fn finding(family: &'static Family, violation: &Violation) -> Finding {
-    let message = (family.stand_in.message)(violation);
-    let mut finding = Finding::deny(family.stand_in.code, violation.pointer.clone(), message);
+/// What is said of a violation, under a code and in the words of `message`.
+pub(super) fn finding(
+    code: &'static Code,
+    message: fn(&Violation) -> String,
+    violation: &Violation,
+) -> Finding {
+    let mut finding = Finding::deny(code, violation.pointer.clone(), message(violation));
     if violation.stored {
         finding.severity = Severity::Warn;
     }
@@ -225,7 +229,9 @@ mod tests {
 
     #[test]
     fn gives_the_cause_of_the_rule() {
-        let cause = |rule| finding(&orka::FAMILY, &Violation::new(Pointer::new("/spec/a"), rule)).cause;
+        let stand_in = &orka::FAMILY.stand_in;
+        let violation = |rule| Violation::new(Pointer::new("/spec/a"), rule);
+        let cause = |rule| finding(stand_in.code, stand_in.message, &violation(rule)).cause;
         let text = || "a".to_owned();
         for (rule, expected) in [
             (BrokenRule::Type { expected: "string", got: "integer" }, Cause::TypeInvalid),

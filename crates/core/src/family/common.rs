@@ -5,8 +5,18 @@ use crate::family::codes::codes;
 codes! { "memgate";
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
+    /// A kind or group in a file that is nearly one that memgate checks.
+    KIND_MISSPELT = "kind-misspelt", NotSupported;
+    /// A document in a file that is no Kubernetes object.
+    NOT_AN_OBJECT = "not-an-object", Invalid;
+    /// An object that stands twice among the files.
+    OBJECT_REPEATED = "object-repeated", Duplicate;
+    /// A file of state that holds nothing at which decisions look.
+    STATE_UNUSED = "state-unused", NotFound;
     /// An object that is larger than what memgate reads, or whose patch would be.
     OVER_LIMIT = "over-limit", Invalid;
+    /// A pod or workload that no apiserver takes, for its form or its metadata.
+    SCHEMA = "schema", Invalid;
     /// A version of a kind that its definition does not serve.
     VERSION_UNKNOWN = "version-unknown", NotSupported;
 }

@@ -91,6 +91,6 @@ impl Decision {
     /// Whether the request is allowed: no finding denies it.
     #[must_use]
     pub fn allowed(&self) -> bool {
-        self.findings.iter().all(|finding| finding.severity == Severity::Warn)
+        self.findings.iter().all(|finding| finding.severity != Severity::Deny)
     }
 }

@@ -9,6 +9,8 @@ use crate::model::work::Work;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
+    /// Only reports have it; no answer does.
+    Note,
     /// The request is allowed with a warning.
     Warn,
     /// The request is refused.
@@ -20,6 +22,7 @@ impl Severity {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Note => "note",
             Self::Warn => "warn",
             Self::Deny => "deny",
         }

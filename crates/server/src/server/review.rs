@@ -194,7 +194,7 @@ impl ReviewHandler {
         // It may wait for its caller to read it, and only its length is accounted for.
         body.shrink_to_fit();
         let findings = decision.findings_for(phase);
-        let allowed = findings.iter().all(|finding| finding.severity == Severity::Warn);
+        let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
         if phase == Phase::Mutate && allowed {
             for share in decision.families.iter().filter(|share| share.edits > 0) {
                 self.metrics.observe_patch(share.family, share.edits);
