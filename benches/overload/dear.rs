@@ -43,6 +43,17 @@ struct Answers {
     other: u64,
 }
 
+impl Answers {
+    fn note(&mut self, status: Option<u16>, millis: f64) {
+        match status {
+            Some(200) => self.good.push(millis),
+            Some(429) => self.refused.push(millis),
+            Some(504) => self.late.push(millis - DEADLINE.as_secs_f64() * 1_000.0),
+            _ => self.other += 1,
+        }
+    }
+}
+
 pub(crate) async fn run(time: Duration, callers: Callers) {
     let served = Served::start_on(&mut runtime_builder(), |_| {});
     send(&served, RATE, Duration::from_secs(2)).await;
@@ -82,11 +93,11 @@ fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, m
         let answers: [Rc<RefCell<Answers>>; 2] = Default::default();
         let [of_small, of_large] = &answers;
         LocalSet::new().block_on(&runtime, async {
-            let small: Rc<[_]> = dearest(60_000).map(|request| request.into_bytes()).into();
+            let small: Rc<[_]> = dearest(60_000).map(String::into_bytes).into();
             for _ in 0..callers.small {
                 spawn_local(ask(way.clone(), Rc::clone(&small), callers.one_in, Rc::clone(of_small)));
             }
-            let large: Rc<[_]> = dearest(3_000_000).map(|request| request.into_bytes()).into();
+            let large: Rc<[_]> = dearest(3_000_000).map(String::into_bytes).into();
             for _ in 0..callers.large {
                 spawn_local(ask(way.clone(), Rc::clone(&large), 1, Rc::clone(of_large)));
             }
@@ -122,14 +133,7 @@ async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell
         });
         let status = answered.await.ok().flatten();
         let millis = began.elapsed().as_secs_f64() * 1_000.0;
-        let mut answers = answers.borrow_mut();
-        match status {
-            Some(200) => answers.good.push(millis),
-            Some(429) => answers.refused.push(millis),
-            Some(504) => answers.late.push(millis - DEADLINE.as_secs_f64() * 1_000.0),
-            _ => answers.other += 1,
-        }
-        drop(answers);
+        answers.borrow_mut().note(status, millis);
         // A large body that was refused has not been read, and its connection is closed.
         if status.is_none() || is_large && status != Some(200) {
             stream = None;
