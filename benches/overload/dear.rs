@@ -127,8 +127,9 @@ async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell
         };
         let began = Instant::now();
         let answered = timeout(CALL_TIMEOUT, async {
-            connection.write_all(request).await.ok()?;
-            connection.flush().await.ok()?;
+            // Who is refused is told before the whole body is written.
+            let _written = connection.write_all(request).await;
+            let _flushed = connection.flush().await;
             answer(connection).await
         });
         let status = answered.await.ok().flatten();
