@@ -1,7 +1,6 @@
 //! What an object breaks of the rules: a few words each, however many there are. They become violations, with
 //! their texts, only where they are told.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::mem::discriminant;
 
@@ -12,6 +11,7 @@ use crate::crd::fault::Fault;
 use crate::crd::place::{Place, Step, Ways, Written};
 use crate::crd::rule::Rule;
 use crate::model::finding::quoted;
+use crate::model::members::Members;
 use crate::model::pointer::Pointer;
 use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
 use crate::model::work::Work;
@@ -173,7 +173,7 @@ impl<'d> Breaches<'d> {
 pub struct Told<'d> {
     /// By item.
     values: Vec<bool>,
-    missing: BTreeSet<(usize, &'d str)>,
+    missing: Members<(usize, &'d str)>,
 }
 
 impl<'d> Told<'d> {
