@@ -4,6 +4,7 @@
 //! just soak overload [--seconds 60] [--times 5] [--cost 1000]
 //! just soak idle     [--seconds 20] [--callers 4000]
 //! just soak replays  [--seconds 10] [--rate 10000] [--ration 500]
+//! just soak dear     [--seconds 20] [--small 16] [--one-in 1] [--large 4]
 //! ```
 //!
 //! `overload` measures how many reviews a second a server with one thread decides, then sends so many
@@ -20,6 +21,10 @@
 //! other addresses and from the same one, leaving at once and staying. Besides, a newcomer connects ten times a
 //! second from an address that nobody else has. `--ration 4000000000` is for no ration.
 //!
+//! `dear` sends 200 reviews a second, alone and then beside callers that send, one after the other, the dearest reviews
+//! that are known: `--small` of them such of 60 KB, of which one in so many is dear, and `--large` of them such of
+//! 3 MB, with 200 ms until the deadline. It tells how late a 504 came, and whether `/livez` ever failed.
+//!
 //! Everything stays on loopback. Goals and results: docs/performance.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
@@ -28,6 +33,8 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 
 mod common;
+#[path = "overload/dear.rs"]
+mod dear;
 #[path = "overload/replays.rs"]
 mod replays;
 
@@ -45,12 +52,13 @@ use memgate::model::request::Request;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
 use memgate::server::tls::CertSource;
-use memgate::server::{Server, State, runtime_builder};
+use memgate::server::{Addresses, Server, State, runtime_builder};
 use replays::{Flood, Manner};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, sleep_until, timeout};
@@ -74,7 +82,7 @@ fn main() {
         let value = arguments.iter().skip_while(|argument| *argument != flag).nth(1);
         value.map_or(default, |value| value.parse().expect("a number"))
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     match arguments.first().map(String::as_str) {
         Some("overload") => {
             let seconds = Duration::from_secs(number("--seconds", 60));
@@ -90,12 +98,20 @@ fn main() {
             let ration = number("--ration", 500).try_into().expect("a ration");
             LocalSet::new().block_on(&runtime, replays(seconds, number("--rate", 10_000), ration));
         }
+        Some("dear") => {
+            let seconds = Duration::from_secs(number("--seconds", 20));
+            let [small, one_in, large] =
+                [("--small", 16), ("--one-in", 1), ("--large", 4)].map(|(flag, count)| number(flag, count));
+            LocalSet::new().block_on(&runtime, dear::run(seconds, dear::Callers { small, one_in, large }));
+        }
         // As part of all benchmarks there is nothing to say in a short time.
-        _ => println!("overload: say `overload`, `idle` or `replays`; see the head of benches/overload.rs"),
+        _ => println!(
+            "overload: say `overload`, `idle`, `replays` or `dear`; see the head of benches/overload.rs"
+        ),
     }
 }
 
-fn dear(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+fn takes_longer(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let end = Instant::now() + Duration::from_micros(COST.load(Ordering::Relaxed));
     while Instant::now() < end {
         std::hint::spin_loop();
@@ -106,6 +122,7 @@ fn dear(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 /// A server on a thread of its own, and the way to it.
 struct Served {
     address: SocketAddr,
+    health: SocketAddr,
     config: Arc<rustls::ClientConfig>,
     connector: TlsConnector,
     request: Vec<u8>,
@@ -114,24 +131,30 @@ struct Served {
 }
 
 impl Served {
+    /// A server whose runtime has one thread.
     fn start(change: impl FnOnce(&mut Options)) -> Rc<Self> {
+        Self::start_on(runtime_builder().worker_threads(1), change)
+    }
+
+    /// A server on such a runtime.
+    fn start_on(runtime: &mut Builder, change: impl FnOnce(&mut Options)) -> Rc<Self> {
+        let runtime = runtime.build().expect("a runtime");
         let (sender, receiver) = mpsc::channel();
         let directory = tempfile::tempdir().expect("a directory");
         let ca = directory.path().join("ca.crt");
         let mut options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca: ca.clone() });
         options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         options.health = SocketAddr::from(([127, 0, 0, 1], 0));
-        options.decide = dear;
+        options.decide = takes_longer;
         change(&mut options);
         std::thread::spawn(move || {
-            let runtime = runtime_builder().worker_threads(1).build().expect("a runtime");
             runtime.block_on(async {
                 let server = Server::bind(options, State::Fixed(common::snapshot())).expect("a server");
-                sender.send(server.addresses().expect("addresses").webhook).expect("a listener");
+                sender.send(server.addresses().expect("addresses")).expect("a listener");
                 server.run(std::future::pending()).await.expect("it serves");
             });
         });
-        let address = receiver.recv().expect("an address");
+        let Addresses { webhook: address, health } = receiver.recv().expect("addresses");
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(&ca).expect("a CA")).expect("a good CA");
         let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
@@ -143,7 +166,7 @@ impl Served {
         let config = Arc::new(config);
         let connector = TlsConnector::from(Arc::clone(&config));
         let (idle, open) = (RefCell::default(), Cell::new(0));
-        Rc::new(Self { address, config, connector, request: request.into_bytes(), idle, open })
+        Rc::new(Self { address, health, config, connector, request: request.into_bytes(), idle, open })
     }
 
     async fn connect(&self) -> Option<TlsStream<TcpStream>> {
@@ -171,16 +194,22 @@ impl Served {
         };
         stream.write_all(&self.request).await.ok()?;
         stream.flush().await.ok()?;
-        let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
-        while !is_whole(&answer) {
-            match stream.read(&mut buffer).await.ok()? {
-                0 => return None,
-                count => answer.extend_from_slice(buffer.get(..count)?),
-            }
-        }
+        let status = answer(&mut stream).await?;
         self.idle.borrow_mut().push(stream);
-        std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
+        Some(status)
     }
+}
+
+/// The status of the next answer.
+async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Option<u16> {
+    let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
+    while !is_whole(&answer) {
+        match stream.read(&mut buffer).await.ok()? {
+            0 => return None,
+            count => answer.extend_from_slice(buffer.get(..count)?),
+        }
+    }
+    std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
 }
 
 async fn connect(address: SocketAddr, connector: &TlsConnector) -> Option<TlsStream<TcpStream>> {
@@ -383,8 +412,7 @@ impl Crowd {
     fn start(way: Way, callers: u64) -> Self {
         let (stop, stopped) = oneshot::channel();
         std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             LocalSet::new().block_on(&runtime, async {
                 tokio::select! {
                     () = crowd(way, callers) => {}

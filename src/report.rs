@@ -5,6 +5,8 @@
 //! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
 //! file or decides anything, and it uses `model` only.
 
+mod excerpt;
+
 pub mod text;
 
 pub mod concise;
@@ -137,6 +139,10 @@ pub struct FileLocation<'a> {
     pub column: usize,
 }
 
+/// The columns of the source that text shows where there is no terminal that says how many it has: more than
+/// most lines of manifests have, and few enough for a log in a browser.
+pub const DEFAULT_WIDTH: usize = 120;
+
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {
@@ -170,13 +176,18 @@ impl ReportFormat {
 }
 
 /// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not
-/// wanted.
+/// wanted, and shows at most `width` columns of the source.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(report: &Report<'_>, format: ReportFormat, out: &mut impl Write) -> io::Result<()> {
+pub fn write(
+    report: &Report<'_>,
+    format: ReportFormat,
+    width: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
     match format {
-        ReportFormat::Text => text::write(report, out),
+        ReportFormat::Text => text::write(report, width, out),
         ReportFormat::Concise => concise::write(report, out),
         ReportFormat::Json => json::write(report, out),
     }

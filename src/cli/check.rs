@@ -75,7 +75,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let report = report(&checked);
     write_outputs(&report, &args.output, terminal)?;
     write_notes(&checked, &report, args.fail_on, terminal);
-    Ok(exit_status(&report, args.fail_on))
+    let status = exit_status(&report, args.fail_on);
+    // The process ends now: to take apart what it holds first is a twentieth of the time.
+    drop(report);
+    std::mem::forget(checked);
+    Ok(status)
 }
 
 /// Writes errors of the inputs, notes and the summary to standard error; the report goes to standard output.

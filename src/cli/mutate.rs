@@ -1,5 +1,7 @@
 //! `memgate mutate`: the objects as they would be stored, in the user's own text.
 
+use std::io;
+
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
@@ -60,7 +62,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         }
     }
     let mut findings = Vec::new();
-    write(&report, ReportFormat::Text, &mut findings).context("failed to write the report")?;
+    let width = Terminal::width(&io::stderr());
+    write(&report, ReportFormat::Text, width, &mut findings).context("failed to write the report")?;
     terminal.err(&findings);
     write_notes(&checked, &report, args.fail_on, terminal);
     Ok(exit_status(&report, args.fail_on))

@@ -1,5 +1,6 @@
 //! `-o FORMAT[=FILE]`: which formats go where.
 
+use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::report::{Report, ReportFormat, write};
+use crate::report::{DEFAULT_WIDTH, Report, ReportFormat, write};
 
 /// One format, and the file that it goes to; standard output without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +60,8 @@ pub fn write_outputs(report: &Report<'_>, outputs: &[OutputArg], terminal: Termi
             None => write_to_stdout(report, output.format, terminal)?,
             Some(path) => {
                 let mut text = StripStream::new(Vec::new());
-                write(report, output.format, &mut text).context("failed to write the report")?;
+                write(report, output.format, DEFAULT_WIDTH, &mut text)
+                    .context("failed to write the report")?;
                 std::fs::write(path, text.into_inner())
                     .with_context(|| format!("failed to write {}", path.display()))?;
             }
@@ -70,7 +72,7 @@ pub fn write_outputs(report: &Report<'_>, outputs: &[OutputArg], terminal: Termi
 
 fn write_to_stdout(report: &Report<'_>, format: ReportFormat, terminal: Terminal) -> anyhow::Result<()> {
     let mut text = Vec::new();
-    write(report, format, &mut text).context("failed to write the report")?;
+    write(report, format, Terminal::width(&io::stdout()), &mut text).context("failed to write the report")?;
     match format {
         ReportFormat::Text => terminal.out(&text),
         ReportFormat::Concise | ReportFormat::Json => terminal.raw(&text),

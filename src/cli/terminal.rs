@@ -1,11 +1,16 @@
 //! Standard output and standard error.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
+use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
+use terminal_size::{Width, terminal_size_of};
 
-use crate::report::{InputError, text};
+use crate::report::{DEFAULT_WIDTH, InputError, text};
+
+/// With fewer columns nothing of the source could be told.
+const MIN_WIDTH: usize = 40;
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -40,6 +45,18 @@ impl Terminal {
     #[must_use]
     pub fn is_interactive(self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// The columns of text on one of the streams: those that the user asks for with `COLUMNS`, else those of the
+    /// terminal.
+    #[must_use]
+    pub fn width(stream: &impl AsFd) -> usize {
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let has = || terminal_size_of(stream).map(|(Width(columns), _)| usize::from(columns));
+        asked
+            .filter(|columns| *columns > 0)
+            .or_else(has)
+            .map_or(DEFAULT_WIDTH, |columns| columns.max(MIN_WIDTH))
     }
 
     /// Writes text to standard output; ANSI styles are removed where they are not wanted. A pipe whose
@@ -81,7 +98,7 @@ impl Terminal {
     /// Writes what is wrong with an input to standard error, with the source where the location is known.
     pub fn input_error(self, error: &InputError<'_>) {
         let mut text = Vec::new();
-        if text::write_error(error, &mut text).is_ok() {
+        if text::write_error(error, Self::width(&io::stderr()), &mut text).is_ok() {
             self.err(&text);
         }
     }

@@ -38,11 +38,19 @@ pub fn input_error(error: &Error) -> InputError<'_> {
     InputError { line: masked(&with_causes(error)).into_owned(), diagnostic }
 }
 
-/// A stretch of a source as a report has it: its credentials masked.
+/// A stretch of a document's source as a report has it: its credentials masked.
+pub(super) fn location_in(document: &Document, span: Span) -> FileLocation<'_> {
+    file_location(document.source(), mask::shown_around(document), span)
+}
+
 pub(super) fn location(source: &Arc<Source>, span: Span) -> FileLocation<'_> {
+    file_location(source, mask::shown(source), span)
+}
+
+fn file_location<'s>(source: &'s Source, text: &'s str, span: Span) -> FileLocation<'s> {
     FileLocation {
         file: source.name(),
-        text: mask::shown(source),
+        text,
         start: span.start,
         end: span.end,
         line: span.line,

@@ -9,7 +9,7 @@ use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::offline::check::{Checked, Decided};
-use crate::offline::errors::{input_error, location};
+use crate::offline::errors::{input_error, location, location_in};
 use crate::offline::load::CheckedObject;
 use crate::offline::notices::Notice;
 use crate::offline::passed_over::PassedOver;
@@ -68,10 +68,10 @@ fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer)
     let document = &object.document;
     let place = document.locate(&pointer);
     let key = place.key.filter(|_| finding.at_key && place.exact);
-    let location = location(document.source(), key.unwrap_or(place.caret));
+    let location = location_in(document, key.unwrap_or(place.caret));
     let related = finding.related.as_ref().and_then(|(pointer, label)| {
         let place = document.locate(&object.in_document(pointer));
-        let location = self::location(document.source(), place.caret);
+        let location = location_in(document, place.caret);
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
     LocatedFinding { finding, pointer, object_ref: &object.object_ref, location, related }

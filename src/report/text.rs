@@ -1,5 +1,6 @@
 //! For people: each finding with its source line and a caret, as rustc does it.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -8,16 +9,24 @@ use annotate_snippets::{
 };
 
 use crate::model::finding::Severity;
+use crate::report::excerpt::Excerpt;
 use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
 
-/// Writes the findings with their source, then how to learn more about them.
+/// What the renderer gets as name of the first and of the second file. It counts columns in the text that it gets,
+/// which may be a part of a line, so the true place is written afterwards; see [`with_places`]. The renderer lets
+/// control characters through in names of files only.
+const FILES: [&str; 2] = ["\u{1}", "\u{2}"];
+
+/// Writes the findings with their source, at most `width` columns of it, then how to learn more about them.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    let renderer = Renderer::styled();
+pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
+    let renderer = renderer(width);
     for located in &report.findings {
-        writeln!(out, "{}\n", renderer.render(&[group(located)]))?;
+        let group = group(located, width);
+        let text = renderer.render(&[group]);
+        writeln!(out, "{}\n", with_places(&text, &located.location, located.related.as_ref()))?;
     }
     match report.findings.first() {
         Some(first) => writeln!(out, "To learn more, run: memgate explain {}", first.finding.code.name),
@@ -29,31 +38,36 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write_error(error: &InputError<'_>, out: &mut impl Write) -> io::Result<()> {
+pub fn write_error(error: &InputError<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
     let Some(diagnostic) = &error.diagnostic else {
         let group = Group::with_title(Level::ERROR.primary_title(error.line.as_str()));
-        return writeln!(out, "{}", Renderer::styled().render(&[group]));
+        return writeln!(out, "{}", renderer(width).render(&[group]));
     };
-    let mut group = Level::ERROR
-        .primary_title(diagnostic.message.as_str())
-        .elements(snippets(&diagnostic.location, diagnostic.related.as_ref()));
+    let (location, related) = (&diagnostic.location, diagnostic.related.as_ref());
+    let mut group =
+        Level::ERROR.primary_title(diagnostic.message.as_str()).elements(snippets(location, related, width));
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
-    writeln!(out, "{}\n", Renderer::styled().render(&[group]))
+    writeln!(out, "{}\n", with_places(&renderer(width).render(&[group]), location, related))
 }
 
-fn group<'r>(located: &'r LocatedFinding<'_>) -> Group<'r> {
+const fn renderer(width: usize) -> Renderer {
+    Renderer::styled().term_width(width)
+}
+
+fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
     let finding = located.finding;
     let level = match finding.severity {
         Severity::Deny => Level::ERROR.with_name("deny"),
         Severity::Warn => Level::WARNING.with_name("warn"),
         Severity::Note => Level::NOTE.with_name("note"),
     };
-    let mut group = level
-        .primary_title(finding.message.as_str())
-        .id(finding.code.name)
-        .elements(snippets(&located.location, located.related.as_ref()));
+    let mut group = level.primary_title(finding.message.as_str()).id(finding.code.name).elements(snippets(
+        &located.location,
+        located.related.as_ref(),
+        width,
+    ));
     // What is said of a file is about no object.
     if !located.object_ref.kind.is_empty() {
         let title = normalize_untrusted_str(&located.object_ref.title());
@@ -65,83 +79,57 @@ fn group<'r>(located: &'r LocatedFinding<'_>) -> Group<'r> {
     group
 }
 
-/// The source with its carets: one snippet, or two when the second location is in another file.
+/// The source with its carets: one snippet, or two when the second location is in another file or far away.
 fn snippets<'r>(
-    location: &FileLocation<'r>,
-    related: Option<&'r Related<'r>>,
+    location: &FileLocation<'_>,
+    related: Option<&Related<'_>>,
+    width: usize,
 ) -> Vec<Snippet<'r, Annotation<'r>>> {
+    let last = related.map_or(location.line, |related| location.line.max(related.location.line));
+    let columns = width.saturating_sub(gutter(last));
+    let snippet = |excerpt: Excerpt, file, about: &[Option<&Related<'_>>]| {
+        let annotations =
+            excerpt.spans.into_iter().zip(about).map(|(span, related)| annotation(span, *related));
+        Snippet::source(excerpt.text).line_start(excerpt.line).path(file).annotations(annotations)
+    };
+    let [first, second] = FILES;
+    let Some(other) = related.map(|related| &related.location) else {
+        return vec![snippet(Excerpt::of(location, columns), first, &[None])];
+    };
+    let near = location.file == other.file;
+    match near.then(|| Excerpt::of_both(location, other, columns)).flatten() {
+        Some(both) => vec![snippet(both, first, &[None, related])],
+        None => vec![
+            snippet(Excerpt::of(location, columns), first, &[None]),
+            snippet(Excerpt::of(other, columns), second, &[related]),
+        ],
+    }
+}
+
+/// The columns before the source: the number of the line, and what stands around it.
+fn gutter(last_line: usize) -> usize {
+    last_line.to_string().len() + " | ".len()
+}
+
+fn annotation<'r>(span: Range<usize>, related: Option<&Related<'_>>) -> Annotation<'r> {
     match related {
-        None => vec![snippet(location)],
-        Some(related) if related.location.file == location.file => vec![joint_snippet(location, related)],
-        Some(related) => {
-            let excerpt = Excerpt::around(&[&related.location]);
-            vec![
-                snippet(location),
-                excerpt.snippet(related.location.file).annotation(note(&excerpt, related)),
-            ]
+        None => AnnotationKind::Primary.span(span),
+        Some(related) => AnnotationKind::Context.span(span).label(normalize_untrusted_str(&related.label)),
+    }
+}
+
+/// What was rendered, with each place as `file:line:column` where the renderer wrote what it knows of it.
+fn with_places(rendered: &str, location: &FileLocation<'_>, related: Option<&Related<'_>>) -> String {
+    let mut text = String::with_capacity(rendered.len());
+    let mut rest = rendered;
+    let places = [Some(location), related.map(|related| &related.location)];
+    for (name, place) in FILES.into_iter().zip(places.into_iter().flatten()) {
+        if let Some((before, behind)) = rest.split_once(name) {
+            let _ = write!(text, "{before}{}:{}:{}", plain(place.file), place.line, place.column);
+            rest = behind.trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
         }
     }
-}
-
-fn snippet<'r>(location: &FileLocation<'r>) -> Snippet<'r, Annotation<'r>> {
-    let excerpt = Excerpt::around(&[location]);
-    excerpt.snippet(location.file).annotation(AnnotationKind::Primary.span(excerpt.span(location)))
-}
-
-/// Both locations in one snippet.
-fn joint_snippet<'r>(location: &FileLocation<'r>, related: &'r Related<'r>) -> Snippet<'r, Annotation<'r>> {
-    let excerpt = Excerpt::around(&[location, &related.location]);
-    excerpt
-        .snippet(location.file)
-        .annotation(AnnotationKind::Primary.span(excerpt.span(location)))
-        .annotation(note(&excerpt, related))
-}
-
-fn note<'r>(excerpt: &Excerpt<'_>, related: &'r Related<'r>) -> Annotation<'r> {
-    let label = normalize_untrusted_str(&related.label);
-    AnnotationKind::Context.span(excerpt.span(&related.location)).label(label)
-}
-
-/// The lines of a file that a snippet needs. The renderer takes time in proportion to the text that it
-/// gets, for each snippet anew: with the whole file, that is the square of the file's size.
-struct Excerpt<'r> {
-    text: &'r str,
-    start: usize,
-    line: usize,
-}
-
-impl<'r> Excerpt<'r> {
-    fn around(locations: &[&FileLocation<'r>]) -> Self {
-        let text = locations.first().map_or("", |location| location.text);
-        let first = locations.iter().map(|location| location.start).min().unwrap_or(0);
-        let last = locations.iter().map(|location| location.start).max().unwrap_or(0);
-        let before = text.get(..first).unwrap_or_default();
-        let mut start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        if start == 0 && text.starts_with('\u{feff}') {
-            start = '\u{feff}'.len_utf8();
-        }
-        let end =
-            text.get(last..).and_then(|rest| rest.find('\n')).map_or(text.len(), |length| last + length);
-        Self {
-            text: text.get(start..end).unwrap_or_default().trim_end_matches('\r'),
-            start,
-            line: locations.iter().map(|location| location.line).min().unwrap_or(1),
-        }
-    }
-
-    fn snippet<T: Clone>(&self, file: &'r str) -> Snippet<'r, T> {
-        Snippet::source(self.text).line_start(self.line).path(plain(file))
-    }
-
-    /// The range of a location within the excerpt, cut at the end of its first line: carets under a
-    /// whole section would hide what is meant.
-    fn span(&self, location: &FileLocation<'_>) -> Range<usize> {
-        let start = location.start.saturating_sub(self.start).min(self.text.len());
-        let end = location.end.saturating_sub(self.start).clamp(start, self.text.len());
-        let stretch = self.text.get(start..end).unwrap_or_default();
-        let first_line = stretch.find('\n').unwrap_or(stretch.len());
-        start..start + stretch.get(..first_line).map_or(0, |line| line.trim_end().len())
-    }
+    text + rest
 }
 
 #[cfg(test)]
@@ -157,9 +145,11 @@ mod tests {
         let start = text.find(what).expect("is in the text");
         let before = &text[..start];
         let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| !matches!(c, '\n' | '\u{feff}')).count() + 1;
         FileLocation { file, text, start, end: start + what.len(), line, column }
     }
+
+    const WIDTH: usize = 40;
 
     fn render(location: FileLocation<'_>, related: Option<Related<'_>>) -> String {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
@@ -169,7 +159,7 @@ mod tests {
             LocatedFinding { finding: &finding, pointer, object_ref: &object_ref, location, related };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();
-        write(&report, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
+        write(&report, WIDTH, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
         String::from_utf8(out).expect("is UTF-8")
     }
 
@@ -211,5 +201,28 @@ To learn more, run: memgate explain test/one
     fn marks_only_the_first_line_of_a_section() {
         let shown = render(location("x.yaml", "a:\n  b: 1\n  c: 2\n", "b: 1\n  c: 2"), None);
         assert!(shown.contains("2 |   b: 1\n  |   ^^^^\n  |\n"), "{shown}");
+    }
+
+    #[test]
+    fn cuts_long_lines_and_tells_their_place() {
+        let text = format!("{{a: 1, {}, b: one, {}}}", "x".repeat(500), "y".repeat(500));
+        let shown = render(location("x.yaml", &text, "one"), None);
+        let expected = "\
+ --> x.yaml:1:513
+  |
+1 | …xxxxxxxxxx, b: one, yyyyyyyyyyyyyy…
+  |                 ^^^
+";
+        assert!(shown.contains(expected), "{shown}");
+        let related = Related { location: location("x.yaml", &text, "1"), label: "says 1".into() };
+        let shown = render(location("x.yaml", &text, "one"), Some(related));
+        let expected = "  |                 ^^^
+  |
+ ::: x.yaml:1:5
+  |
+1 | {a: 1, xxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+  |     - says 1
+";
+        assert!(shown.contains(expected), "{shown}");
     }
 }

@@ -170,6 +170,38 @@ async fn who_hangs_up_cancels_the_decision() {
     }
 }
 
+/// Goes on although nobody waits any more.
+fn is_deaf(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    waits_at_gate(&Request { cancelled: None, ..request.clone() }, snapshot)
+}
+
+/// The bytes of bodies and answers that are in flight.
+async fn claimed(server: &Running) -> usize {
+    server.metric("memgate_admission_bytes_in_flight").await.unwrap().parse().unwrap()
+}
+
+/// Callers that give up must not be able to hold more than the budget of bytes.
+#[tokio::test]
+async fn a_body_is_claimed_until_its_decision_has_let_go_of_it() {
+    let server = start(|options| options.decide = is_deaf);
+    let body = large("claimed").len();
+    let runs = send(&server, "/mutate?timeout=30s", "claimed").await;
+    until("it should be begun", || async { gate("claimed").begun == 1 }).await;
+    drop(runs);
+    let alone = || async { server.metric("memgate_admission_in_flight").await.as_deref() == Some("0") };
+    until("its request should have ended", alone).await;
+    assert!(claimed(&server).await >= body, "its decision goes on");
+    let waits = send(&server, "/mutate?timeout=30s", "claimed").await;
+    until("one should wait", || async { pool(&server).await == ["1", "1"] }).await;
+    assert!(claimed(&server).await >= 2 * body);
+    drop(waits);
+    until("none should wait", || async { pool(&server).await == ["0", "1"] }).await;
+    let claimed_once = || async { (body..2 * body).contains(&claimed(&server).await) };
+    until("what waited should be free again, and only that", claimed_once).await;
+    open("claimed");
+    until("nothing should be claimed", || async { claimed(&server).await == 0 }).await;
+}
+
 /// More than the pool can do is refused before its body has come.
 #[tokio::test]
 async fn what_finds_no_place_in_the_queue_is_refused_without_its_body() {
@@ -233,9 +265,6 @@ async fn the_probe_fails_when_the_pool_finishes_nothing() {
 /// What is stuck past its deadline is not seen by callers any more; the probe sees it.
 #[tokio::test]
 async fn the_probe_fails_when_a_decision_outlives_its_caller() {
-    fn is_deaf(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
-        waits_at_gate(&Request { cancelled: None, ..request.clone() }, snapshot)
-    }
     let server = start(|options| {
         options.decide = is_deaf;
         options.timers.stall = Duration::from_secs(1);

@@ -11,6 +11,8 @@ mod pod;
 mod preview;
 mod schema;
 mod spoken;
+#[cfg(test)]
+mod tests;
 
 use std::cell::OnceCell;
 
@@ -29,7 +31,7 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::{MAX_PATCH_BYTES, Work};
+use crate::model::work::{MAX_PATCH_BYTES, Stop, Work};
 use crate::model::workload;
 use crate::patch::Patch;
 
@@ -111,7 +113,9 @@ fn decide_resource(
     let unchanged = old.as_ref() == Some(&object);
     let old = [&works.old, &works.old_findings];
     let ended = limits::ended_resource(request, &works.new, old, unchanged);
-    ended.or_else(|| limits::ended_resource(request, &works.again, old, unchanged)).unwrap_or(decision)
+    let ended = ended.or_else(|| limits::ended_resource(request, &works.again, old, unchanged));
+    let is_cancelled = works.schema.stopped() == Some(Stop::Cancelled);
+    ended.or_else(|| is_cancelled.then(|| Decision::pass(Reason::Cancelled))).unwrap_or(decision)
 }
 
 /// What counts the steps of a decision about a resource.
@@ -124,16 +128,26 @@ struct Works<'c> {
     old_findings: Work<'c>,
     /// About the object once more, for the rare case that words are missing.
     again: Work<'c>,
+    /// About the object and its schema, where no apiserver has checked them. It counts apart, so that a family
+    /// says the same everywhere.
+    schema: Work<'c>,
+    /// About the stored object and the schema.
+    old_schema: Work<'c>,
 }
 
 impl<'c> Works<'c> {
-    const fn new(request: &Request<'c>) -> Self {
+    fn new(request: &Request<'c>) -> Self {
         let cancelled = request.cancelled;
+        let is_update = request.operation == Operation::Update;
+        let bytes = |text: Option<&str>| text.map_or(0, str::len);
+        let (size, old_size) = (bytes(request.object), bytes(request.old_object));
         Self {
-            new: Work::new(cancelled),
-            old: Work::wordless(cancelled),
-            old_findings: Work::wordless(cancelled),
-            again: Work::wordy(cancelled),
+            new: Work::new(cancelled).about(size).compared(is_update),
+            old: Work::wordless(cancelled).about(old_size),
+            old_findings: Work::wordless(cancelled).about(old_size),
+            again: Work::wordy(cancelled).about(size).compared(is_update),
+            schema: Work::wordless(cancelled).about(size),
+            old_schema: Work::wordless(cancelled).about(old_size),
         }
     }
 }
@@ -152,19 +166,8 @@ fn decide_subject<'s>(
     stand_in: Option<(&Request<'_>, &Crds)>,
     works: &'s Works<'s>,
 ) -> Decision {
-    let mut stored = None;
-    let (mut findings, of_schema) =
-        find(family, subject, &mut state, stand_in, &works.old_findings, &mut stored);
-    let mut denied = limits::denies(&findings);
-    let mut untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
-    // Where there was too much, only that is said.
-    if !works.new.has_ended() && findings.iter().any(Finding::is_wordless) {
-        state.count_in(&works.again);
-        let (all, of_schema) = find(family, subject, &mut state, stand_in, &works.old_findings, &mut stored);
-        findings = all;
-        denied = limits::denies(&findings);
-        untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
-    }
+    let (mut findings, of_schema) = find(family, subject, &mut state, stand_in, works);
+    let denied = limits::denies(&findings);
     let mut edits = if subject.operation == Operation::Delete {
         Vec::new()
     } else {
@@ -172,7 +175,12 @@ fn decide_subject<'s>(
     };
     if Patch(&edits).is_longer_than(MAX_PATCH_BYTES) {
         edits.clear();
-        findings.push(limits::no_defaults());
+        findings.insert(0, limits::no_defaults());
+    }
+    let untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
+    // Where there was too much, only that is said.
+    if !works.new.has_ended() && findings.iter().any(Finding::is_wordless) {
+        give_words(family, subject, &mut state, &works.again, &mut findings);
     }
     let reason = match (denied, edits.is_empty()) {
         (true, _) => Reason::Invalid,
@@ -184,19 +192,17 @@ fn decide_subject<'s>(
     Decision { findings, untold, edits, unknown, families, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
-/// All findings about an object, in any order, and how much more the schema has to say. `stored` keeps those
-/// about the stored object once they are known.
+/// All findings about an object, in any order, and how much more the schema has to say.
 fn find<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
     state: &mut StateReader<'s>,
     stand_in: Option<(&Request<'_>, &Crds)>,
-    old_work: &'s Work<'s>,
-    stored: &mut Option<Vec<Finding>>,
+    works: &'s Works<'s>,
 ) -> (Vec<Finding>, Untold) {
     let mut findings = (family.validate)(subject, state);
     let schema = stand_in.map(|(request, crds)| {
-        let stand_in = StandIn { request, crds, work: state.work(), old_work };
+        let stand_in = StandIn { request, crds, work: &works.schema, old_work: &works.old_schema };
         schema::findings(family, subject, &stand_in, &mut findings)
     });
     let (schema, of_schema) = schema.unwrap_or_default();
@@ -209,19 +215,42 @@ fn find<'s>(
             finding.severity = Severity::Warn;
         }
     } else if let Some(old) = subject.old.filter(|_| compares || ended) {
-        let stored = stored.get_or_insert_with(|| {
-            let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
-            let work = state.count_in(old_work);
-            let stored = (family.validate)(&subject, state);
-            state.count_in(work);
-            stored
-        });
-        ratchet(&mut findings, stored);
+        let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
+        let work = state.count_in(&works.old_findings);
+        let stored = (family.validate)(&subject, state);
+        state.count_in(work);
+        ratchet(&mut findings, &stored);
     }
     findings.extend(schema);
+    findings.extend(limits::of_schema(&works.schema));
     let denied = limits::denies(&findings);
     findings.retain(|finding| !(denied && finding.when_allowed));
     (findings, of_schema)
+}
+
+/// Asks a family once more for its findings, to give words to those that are told and have none.
+fn give_words<'s>(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'s>,
+    again: &'s Work<'s>,
+    told: &mut [Finding],
+) {
+    let wordless = || told.iter().filter(|finding| finding.is_wordless());
+    again.tell_only(wordless().map(|finding| finding.pointer.clone()).collect());
+    let work = state.count_in(again);
+    let mut worded = (family.validate)(subject, state);
+    state.count_in(work);
+    worded.retain(|finding| !finding.is_wordless());
+    for finding in told.iter_mut().filter(|finding| finding.is_wordless()) {
+        let is_same = |other: &Finding| {
+            other.pointer == finding.pointer && other.fingerprint() == finding.fingerprint()
+        };
+        if let Some(found) = worded.iter().position(is_same) {
+            let severity = finding.severity;
+            *finding = Finding { severity, ..worded.remove(found) };
+        }
+    }
 }
 
 /// Turns each denial that the stored object already deserves into a warning, so that a stored object can

@@ -1,7 +1,6 @@
 //! What an object breaks of the rules: a few words each, however many there are. They become violations, with
 //! their texts, only where they are told.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::mem::discriminant;
 
@@ -9,9 +8,10 @@ use crate::crd::cursor::Cursor;
 use crate::crd::document::Document;
 use crate::crd::equal;
 use crate::crd::fault::Fault;
-use crate::crd::place::{Place, Step, Ways};
+use crate::crd::place::{Place, Step, Ways, Written};
 use crate::crd::rule::Rule;
 use crate::model::finding::quoted;
+use crate::model::members::Members;
 use crate::model::pointer::Pointer;
 use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
 use crate::model::work::Work;
@@ -97,6 +97,13 @@ impl<'d> Breaches<'d> {
         }
     }
 
+    /// Says the same of everything from an entry on.
+    pub(super) fn mark_all(&mut self, from: usize, stored: bool) {
+        for breach in self.found.iter_mut().skip(from) {
+            breach.stored = stored;
+        }
+    }
+
     /// The fingerprints of all entries, in order.
     pub(super) fn fingerprints(&self) -> Vec<u64> {
         let mut all: Vec<_> = self.found.iter().map(|breach| self.fingerprint(breach)).collect();
@@ -132,23 +139,23 @@ impl<'d> Breaches<'d> {
         hasher.finish()
     }
 
-    /// What a family may want to know of a breach; `pointer` is written anew.
-    pub fn describe<'p>(&self, breach: &Breach<'d>, pointer: &'p mut String) -> Broken<'p> {
-        self.ways.write(breach.way, pointer);
+    /// What a family may want to know of a breach; its pointer is written to `written`.
+    pub fn describe<'p>(&self, breach: &Breach<'d>, written: &'p mut Written) -> Broken<'p> {
+        self.ways.write(breach.way, written);
         let kind = match breach.rule {
             Rule::Required(..) => BrokenKind::Required,
             Rule::Type { got, .. } => BrokenKind::Type { got },
             _ => BrokenKind::Other,
         };
-        Broken { pointer, kind }
+        Broken { pointer: written.as_str(), kind }
     }
 
     /// The breach with its texts.
     #[must_use]
     pub fn violation(&self, breach: &Breach<'d>) -> Violation {
-        let mut pointer = String::new();
-        self.ways.write(breach.way, &mut pointer);
-        let pointer = Pointer::new(pointer);
+        let mut written = Written::default();
+        self.ways.write(breach.way, &mut written);
+        let pointer = Pointer::new(written.as_str());
         let value = self.object.moved(breach.at);
         let at_key = matches!(breach.rule, Rule::MetadataKey(_));
         let rule = match (breach.rule, self.ways.steps(breach.way).next()) {
@@ -166,7 +173,7 @@ impl<'d> Breaches<'d> {
 pub struct Told<'d> {
     /// By item.
     values: Vec<bool>,
-    missing: BTreeSet<(usize, &'d str)>,
+    missing: Members<(usize, &'d str)>,
 }
 
 impl<'d> Told<'d> {

@@ -19,8 +19,8 @@ pub(super) static WORKLOAD: LazyLock<CrdVersion> =
 
 /// A CronJob, in whose Jobs the pod template stands.
 pub(super) static CRON_JOB: LazyLock<CrdVersion> = LazyLock::new(|| {
-    let jobs = needed(object(vec![("spec", spec_of_template())]), "spec");
-    version(&with_metadata(vec![("spec", needed(object(vec![("jobTemplate", jobs)]), "jobTemplate"))]))
+    let jobs = needed(&object(vec![("spec", spec_of_template())]), "spec");
+    version(&with_metadata(vec![("spec", needed(&object(vec![("jobTemplate", jobs)]), "jobTemplate"))]))
 });
 
 fn version(schema: &Value) -> CrdVersion {
@@ -36,15 +36,13 @@ fn version(schema: &Value) -> CrdVersion {
 /// An object whose `metadata` is checked by rules of its own.
 fn with_metadata(fields: Vec<(&str, Value)>) -> Value {
     let any = json!({"x-kubernetes-preserve-unknown-fields": true});
-    needed(object([vec![("metadata", any)], fields].concat()), "spec")
+    needed(&object([vec![("metadata", any)], fields].concat()), "spec")
 }
 
 /// What is inside the template is checked with the pod that is made of it.
 fn spec_of_template() -> Value {
-    needed(
-        object(vec![("template", json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))]),
-        "template",
-    )
+    let template = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    needed(&object(vec![("template", template)]), "template")
 }
 
 fn pod_spec() -> Value {
@@ -57,20 +55,20 @@ fn pod_spec() -> Value {
     let lists =
         ["ephemeralContainers", "hostAliases", "readinessGates", "tolerations", "topologySpreadConstraints"];
     let mut fields = vec![
-        ("containers", list(container())),
-        ("imagePullSecrets", list(object(all(&["name"], &text())))),
-        ("initContainers", list(container())),
+        ("containers", list(&container())),
+        ("imagePullSecrets", list(&object(all(&["name"], &text())))),
+        ("initContainers", list(&container())),
         ("nodeSelector", json!({"type": "object", "nullable": true, "additionalProperties": text()})),
         ("setHostnameAsFQDN", flag()),
         ("shareProcessNamespace", flag()),
-        ("volumes", list(volume())),
+        ("volumes", list(&volume())),
     ];
     fields.extend(all(&texts, &text()));
     fields.extend(all(&more, &text()));
     fields.extend(all(&flags, &flag()));
     fields.extend(all(&numbers, &integer()));
     fields.extend(all(&objects, &object(Vec::new())));
-    fields.extend(all(&lists, &list(object(Vec::new()))));
+    fields.extend(all(&lists, &list(&object(Vec::new()))));
     object(fields)
 }
 
@@ -79,13 +77,13 @@ fn container() -> Value {
     let objects =
         ["lifecycle", "livenessProbe", "readinessProbe", "resources", "securityContext", "startupProbe"];
     let mut fields = vec![
-        ("args", list(text())),
-        ("command", list(text())),
-        ("env", list(variable())),
-        ("envFrom", list(source_of_variables())),
-        ("ports", list(port())),
-        ("volumeDevices", list(object(all(&["devicePath", "name"], &text())))),
-        ("volumeMounts", list(mount())),
+        ("args", list(&text())),
+        ("command", list(&text())),
+        ("env", list(&variable())),
+        ("envFrom", list(&source_of_variables())),
+        ("ports", list(&port())),
+        ("volumeDevices", list(&object(all(&["devicePath", "name"], &text())))),
+        ("volumeMounts", list(&mount())),
     ];
     fields.extend(all(&texts, &text()));
     fields.extend(all(&["stdin", "stdinOnce", "tty"], &flag()));
@@ -147,16 +145,19 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
 }
 
 /// An object that has to be there and to have this field.
-fn needed(mut form: Value, field: &str) -> Value {
-    form["nullable"] = false.into();
-    form["required"] = json!([field]);
-    form
+fn needed(form: &Value, field: &str) -> Value {
+    with(form, vec![("nullable", false.into()), ("required", json!([field]))])
 }
 
 /// A `null` among the elements is none that a patch could go into.
-fn list(mut items: Value) -> Value {
-    items["nullable"] = false.into();
-    json!({"type": "array", "nullable": true, "items": items})
+fn list(items: &Value) -> Value {
+    json!({"type": "array", "nullable": true, "items": with(items, vec![("nullable", false.into())])})
+}
+
+fn with(form: &Value, keywords: Vec<(&str, Value)>) -> Value {
+    let mut form = form.as_object().cloned().unwrap_or_default();
+    form.extend(keywords.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)));
+    form.into()
 }
 
 fn text() -> Value {

@@ -1,10 +1,10 @@
 //! Where a check stands in an object, what it looks at there and what the stored object has in its place.
 
 use std::cell::Cell;
-use std::fmt::Write as _;
 
 use crate::crd::cursor::Cursor;
 use crate::crd::equal::same;
+use crate::model::pointer::{push_escaped, push_index};
 
 /// A value on the way from the root down, as a chain on the stack.
 pub(super) struct Place<'p, 'd> {
@@ -87,26 +87,60 @@ impl<'d> Ways<'d> {
         })
     }
 
-    /// Writes the pointer of a way in the place of what is in `pointer`.
-    pub(super) fn write(&self, way: u32, pointer: &mut String) {
-        pointer.clear();
-        self.write_steps(way, pointer);
+    /// Writes the pointer of a way in the place of the one that was written before.
+    pub(super) fn write(&self, way: u32, written: &mut Written) {
+        let Some((above, step)) = self.steps.get(way as usize).copied() else {
+            *written = Written::default();
+            return;
+        };
+        match written.above {
+            Some((known, length)) if known == above && !matches!(step, Step::Root) => {
+                written.text.truncate(length);
+            }
+            _ => {
+                written.text.clear();
+                written.above = None;
+                if !matches!(step, Step::Root) {
+                    self.write_steps(above, &mut written.text);
+                    written.above = Some((above, written.text.len()));
+                }
+            }
+        }
+        push_step(step, &mut written.text);
     }
 
     fn write_steps(&self, way: u32, pointer: &mut String) {
         let Some((above, step)) = self.steps.get(way as usize).copied() else { return };
-        if matches!(step, Step::Root) {
-            return;
+        if !matches!(step, Step::Root) {
+            self.write_steps(above, pointer);
+            push_step(step, pointer);
         }
-        self.write_steps(above, pointer);
-        pointer.push('/');
-        match step {
-            Step::Root => {}
-            Step::Key(key) if !key.contains(['~', '/']) => pointer.push_str(key),
-            Step::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
-            Step::Index(index) => {
-                let _infallible = write!(pointer, "{index}");
-            }
+    }
+}
+
+/// The pointer of a way. Those of one list begin alike, and the beginning is not written again.
+#[derive(Debug, Default)]
+pub struct Written {
+    text: String,
+    /// The way above, and how long its pointer is.
+    above: Option<(u32, usize)>,
+}
+
+impl Written {
+    /// The pointer.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+fn push_step(step: Step<'_>, pointer: &mut String) {
+    match step {
+        Step::Root => {}
+        Step::Key(key) => {
+            pointer.push('/');
+            push_escaped(pointer, key);
         }
+        Step::Index(index) => push_index(pointer, index),
     }
 }

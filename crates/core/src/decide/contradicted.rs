@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::iter::successors;
 
-use crate::crd::Breaches;
+use crate::crd::{Breaches, Written};
 use crate::model::cel::NotInCel;
 use crate::model::crd::{CrdVersion, SchemaNode};
 use crate::model::family::Family;
@@ -26,11 +26,11 @@ pub(super) fn drop_contradicted(
         let _known = up(&finding.pointer).find(|place| !asked.insert(place));
     }
     let mut broken: BTreeSet<String> = BTreeSet::new();
-    let mut pointer = String::new();
+    let mut written = Written::default();
     for breach in found.iter().filter(|_| !asked.is_empty()) {
-        found.describe(breach, &mut pointer);
-        if asked.contains(pointer.as_str()) && !broken.contains(&pointer) {
-            broken.insert(pointer.clone());
+        let place = found.describe(breach, &mut written).pointer;
+        if asked.contains(place) && !broken.contains(place) {
+            broken.insert(place.to_owned());
         }
     }
     drop(asked);

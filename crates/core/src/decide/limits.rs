@@ -28,14 +28,28 @@ pub(super) fn ended_resource<const N: usize>(
     let findings = match request.operation {
         Operation::Delete | Operation::Connect => Vec::new(),
         Operation::Create | Operation::Update => {
-            let message = format!("{}: memgate reads {} at most", place(&over), over.limit.at_most());
-            let finding = Finding::deny(&OVER_LIMIT, over.pointer.clone(), message).help("make it smaller");
+            let finding = too_much(&over);
             let is_same = |stop: Option<Stop>| matches!(stop, Some(Stop::OverLimit(stored)) if stored.limit == over.limit);
             let stored = unchanged || old.into_iter().any(|work| is_same(work.stopped()));
             vec![if stored { Finding { severity: Severity::Warn, ..finding } } else { finding }]
         }
     };
     Some(Decision { findings, phase: Phase::Validate, ..Decision::pass(Reason::OverLimit) })
+}
+
+fn too_much(over: &OverLimit) -> Finding {
+    let message = format!("{}: memgate reads {} at most", place(over), over.limit.at_most());
+    Finding::deny(&OVER_LIMIT, over.pointer.clone(), message).help("make it smaller")
+}
+
+/// What is said where there is too much to compare an object with its schema to the end. Only the files that an
+/// apiserver has not seen are compared, and what it would say of the rest is not known: so this only warns, and the
+/// object is judged as in a cluster.
+pub(super) fn of_schema(work: &Work<'_>) -> Option<Finding> {
+    match work.stopped()? {
+        Stop::Cancelled => None,
+        Stop::OverLimit(over) => Some(Finding { severity: Severity::Warn, ..too_much(&over) }),
+    }
 }
 
 /// What is said of an object whose defaults would make too large a patch.

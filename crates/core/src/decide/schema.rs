@@ -3,14 +3,14 @@
 //! A family's own rules speak first: where one of them denies, the schema adds nothing. Those that only repeat
 //! the bundled definition give way to a definition among the inputs.
 
-use crate::crd::{self, Breaches, Document, NewObject, Status, Told};
+use crate::crd::{self, Breaches, Document, NewObject, Status, Told, Written};
 use crate::decide::contradicted::drop_contradicted;
 use crate::decide::limits::MAX_FINDINGS_TOLD;
-use crate::decide::spoken::Spoken;
+use crate::decide::spoken::{Around, InStep, Spoken};
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::unknown_field_message;
 use crate::family::suggest::{self, nearest};
-use crate::model::crd::{Crd, CrdVersion, Crds};
+use crate::model::crd::{Crd, Crds};
 use crate::model::decision::Untold;
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Cause, Code, Finding, Severity, quoted};
@@ -56,10 +56,6 @@ pub(super) fn findings(
     let read = |text, work| crd::document(text, version, status, work);
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let Some(object) = request.object.and_then(|text| read(text, stand_in.work)) else {
-        if stand_in.work.has_ended() {
-            // Whether there is too much in the stored object too is asked later.
-            let _counted = old.and_then(|text| read(text, stand_in.old_work));
-        }
         return Default::default();
     };
     let mut findings = misspelt(family, &object);
@@ -74,31 +70,18 @@ pub(super) fn findings(
         drop_contradicted(family, given, &Breaches::new(&object, stand_in.work), own);
         return (findings, Untold::default());
     }
-    let old = old.and_then(|text| read(text, stand_in.old_work));
+    let is_same = old.is_some() && old == request.object;
+    let stored = old.filter(|_| !is_same).and_then(|text| read(text, stand_in.old_work));
+    let old = if is_same { Some(&object) } else { stored.as_ref() };
     let mut found = Breaches::new(&object, stand_in.work);
-    crd::check_metadata(&object, new, old.as_ref().map(|old| (old, stand_in.old_work)), &mut found);
+    crd::check_metadata(&object, new, old.map(|old| (old, stand_in.old_work)), &mut found);
     let of_metadata = found.len();
     if let Some(version) = version {
-        crd::check(version, &object, old.as_ref(), &mut found);
-    }
-    if stand_in.work.has_ended() {
-        if let Some(old) = &old {
-            count_stored(old, version, stand_in.old_work);
-        }
-        return Default::default();
+        crd::check(version, &object, old, &mut found);
     }
     drop_contradicted(family, given, &found, own);
     let untold = tell(family, subject, &found, of_metadata, own, &mut findings);
     (findings, untold)
-}
-
-/// Counts what is wrong with the stored object.
-fn count_stored<'d>(old: &'d Document<'d>, version: Option<&'d CrdVersion>, work: &'d Work<'d>) {
-    let mut found = Breaches::new(old, work);
-    crd::check_metadata(old, None, None, &mut found);
-    if let Some(version) = version {
-        crd::check(version, old, None, &mut found);
-    }
 }
 
 /// The fields of metadata that are likely misspelt: without them an object lands in another namespace, or
@@ -125,16 +108,26 @@ fn tell(
     findings: &mut Vec<Finding>,
 ) -> Untold {
     let stand_in = &family.stand_in;
-    let spoken = Spoken::of(own);
+    let mut written = Written::default();
+    let (mut in_step, mut asked, mut open) = (InStep::of(own), Around::default(), Vec::new());
+    for (index, breach) in found.iter().enumerate() {
+        if !own.is_empty() {
+            let broken = found.describe(breach, &mut written);
+            if in_step.covers(broken, breach.stored) {
+                continue;
+            }
+            asked.add(broken.pointer);
+        }
+        open.push((index >= of_metadata, breach));
+    }
+    let spoken = Spoken::of(own, &asked);
     let mut told = Told::default();
     let (mut denials, mut warnings) = (0, 0);
-    let mut pointer = String::new();
-    for (index, breach) in found.iter().enumerate() {
-        let of_schema = index >= of_metadata;
-        if of_schema || !spoken.is_empty() {
-            let broken = found.describe(breach, &mut pointer);
+    for (of_schema, breach) in open {
+        if of_schema || !own.is_empty() {
+            let broken = found.describe(breach, &mut written);
             let is_tolerated = || (stand_in.tolerates)(subject.kind, subject.object, broken);
-            if of_schema && is_tolerated() || spoken.covers(broken, breach.stored) {
+            if spoken.covers(broken, breach.stored) || of_schema && is_tolerated() {
                 continue;
             }
         }

@@ -53,13 +53,40 @@ pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<F
     if count == 0 || count == findings.len() {
         return findings;
     }
-    let wrong = findings.iter().filter(|finding| is_wrong_type(finding));
-    let wrong: Members<&str> = wrong.map(|finding| finding.pointer.as_str()).collect();
+    let wrong = wrong_above_others(&findings, is_wrong_type);
     let says_more =
         |finding: &Finding| is_wrong_type(finding) || !is_at_or_below(finding.pointer.as_str(), &wrong);
     let mut kept: Vec<bool> = findings.iter().rev().map(says_more).collect();
     findings.retain(|_| kept.pop().unwrap_or(true));
     findings
+}
+
+/// The places of wrong types that may hold a place of another finding.
+fn wrong_above_others(findings: &[Finding], is_wrong_type: impl Fn(&Finding) -> bool) -> Members<&str> {
+    let mut holders: Members<&str> = Members::default();
+    for finding in findings.iter().filter(|finding| !is_wrong_type(finding)) {
+        // Where one level is known, those above it are too.
+        let mut here = finding.pointer.as_str();
+        while let Some((holder, _)) = here.rsplit_once('/')
+            && holders.insert(holder)
+        {
+            here = holder;
+        }
+    }
+    let mut last = (None, false);
+    let mut wrong = Members::default();
+    for finding in findings.iter().filter(|finding| is_wrong_type(finding)) {
+        let place = finding.pointer.as_str();
+        let holder = place.rsplit_once('/').map(|(holder, _)| holder);
+        // Most stand in one list.
+        if last.0 != Some(holder) {
+            last = (Some(holder), holder.is_none_or(|holder| holders.contains(holder)));
+        }
+        if last.1 {
+            wrong.insert(place);
+        }
+    }
+    wrong
 }
 
 /// Whether a place is one of these or below one.
@@ -96,8 +123,15 @@ impl Check<'_> {
             }
         }
         if let Schema::List(element) = schema {
+            let before = self.findings.len();
+            let mut known: Option<Pointer> = None;
             for (index, value) in tree.elements().iter().enumerate() {
-                self.value(value, element, Path::Index(&here, index));
+                // Where one element is wrong, many may be.
+                if known.is_none() && self.findings.len() > before {
+                    known = Some(here.pointer());
+                }
+                let list = known.as_ref().map_or(here, |known| Path::Known(known.as_str()));
+                self.value(value, element, Path::Index(&list, index));
             }
         }
     }
@@ -110,13 +144,14 @@ impl Check<'_> {
     }
 
     fn wrong_type(&mut self, tree: &Tree, schema: &Schema, here: Path<'_>, expected: &str) {
-        let here = here.pointer();
         let message =
             |at: &Pointer| (self.codes.type_message)(&field_or_object(at), expected, tree.type_name());
-        let finding = Finding::deny_within(self.work, self.codes.field_type, here.clone(), message)
-            .fingerprint_value(tree.content_hash().to_string());
+        let mut finding = Finding::deny_within(self.work, self.codes.field_type, here.pointer(), message);
+        if self.work.is_compared() {
+            finding = finding.fingerprint_value(tree.content_hash().to_string());
+        }
         let meant = tree.text().filter(|_| !finding.is_wordless());
-        let meant = meant.and_then(|text| meant_instead(&here, schema, text));
+        let meant = meant.and_then(|text| meant_instead(&finding.pointer, schema, text));
         self.findings.push(match meant {
             Some(meant) => finding.help(format!("write `{meant}`")),
             None => finding,

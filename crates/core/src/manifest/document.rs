@@ -98,6 +98,12 @@ pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
 
 /// The outline of a source, before values are read.
 pub(super) fn syntax(source: &Arc<Source>) -> Syntax {
+    let mut syntax = take_apart(source);
+    syntax.outline.roots = syntax.roots.iter().map(|root| root.as_ref().ok().copied()).collect();
+    syntax
+}
+
+fn take_apart(source: &Arc<Source>) -> Syntax {
     if let Some(error) = control_character(source) {
         return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
     }
@@ -206,6 +212,11 @@ impl Document {
     #[must_use]
     pub fn prefix(&self) -> &Pointer {
         &self.prefix
+    }
+
+    /// What the source is made of.
+    pub(super) fn outline(&self) -> &Outline {
+        &self.outline
     }
 
     /// The object as kubectl would send it.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::document::syntax;
+use crate::manifest::document::{Document, syntax};
 use crate::manifest::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
 use crate::manifest::scalar::{Scalar, plain};
 use crate::manifest::source::Source;
@@ -24,7 +24,14 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
 #[must_use]
 pub fn shown(source: &Arc<Source>) -> &str {
-    source.masked(|| mask(source))
+    source.masked(|| mask(source.text(), &syntax(source).outline))
+}
+
+/// The same for the source of a document, which need not be taken apart again.
+#[must_use]
+pub fn shown_around(document: &Document) -> &str {
+    let source = document.source();
+    source.masked(|| mask(source.text(), document.outline()))
 }
 
 /// The value with each credential in it masked.
@@ -35,17 +42,15 @@ pub fn shown_value(value: &Value) -> Value {
     serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
 }
 
-fn mask(source: &Arc<Source>) -> String {
-    let text = source.text();
-    let syntax = syntax(source);
-    let mut masker = Masker { text, outline: &syntax.outline, seen: Vec::new(), spans: spans(text) };
-    masker.seen.resize(syntax.outline.nodes().count(), Seen::default());
-    for id in syntax.outline.nodes() {
+fn mask(text: &str, outline: &Outline) -> String {
+    let mut masker = Masker { text, outline, seen: Vec::new(), spans: spans(text) };
+    masker.seen.resize(outline.nodes().count(), Seen::default());
+    for id in outline.nodes() {
         masker.look_at(id);
     }
     let mut spans = masker.spans;
-    if syntax.roots.iter().any(Result::is_err) {
-        let roots = syntax.roots.iter().flatten().map(|root| syntax.outline.node(*root));
+    if outline.roots.iter().any(Option::is_none) {
+        let roots = outline.roots.iter().flatten().map(|root| outline.node(*root));
         let read = roots.filter(|root| root.is_collection()).map(|root| root.start..root.end);
         spans.extend(unread::spans(text, read));
     }
@@ -126,7 +131,7 @@ impl Masker<'_> {
         let named = self.entries(entries, "name").any(is_name);
         for (key, value) in entries {
             let Some(name) = key_name(self.outline, *key, self.text) else { continue };
-            match name.as_str() {
+            match &*name {
                 "stringData" | LAST_APPLIED => self.hide_below(*value, Hiding::Everything),
                 "data" if secret => self.hide_below(*value, Hiding::Everything),
                 "value" if named => self.hide_below(*value, Hiding::Credential),

@@ -33,6 +33,8 @@ pub(super) struct NodeId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     nodes: Vec<Node>,
+    /// The root of each document; none of one that is not well-formed.
+    pub(super) roots: Vec<Option<NodeId>>,
 }
 
 /// One node: a scalar, list, mapping or alias.

@@ -4,6 +4,8 @@
 //! go-yaml v2, which knows YAML 1.1 (`yes`, `off`, `0777`, `1_000`) and a little of 1.2 (`0o17`),
 //! and then writes JSON. Source: `goyaml.v2/resolve.go` and `yaml.go` there.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value};
@@ -131,7 +133,7 @@ fn decode(text: &str) -> Result<Scalar<'_>, String> {
     Ok(Scalar::Decoded(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-impl Scalar<'_> {
+impl<'t> Scalar<'t> {
     /// The JSON value; `None` for a number that JSON does not have.
     ///
     /// Go writes a whole float as an integer, so the apiserver never learns that `1e3` was one.
@@ -151,15 +153,15 @@ impl Scalar<'_> {
     }
 
     /// The scalar as a key of an object, as sigs.k8s.io/yaml writes it; `None` for null.
-    pub(super) fn key(self) -> Option<String> {
+    pub(super) fn key(self) -> Option<Cow<'t, str>> {
         Some(match self {
             Self::Null => return None,
-            Self::Bool(value) => value.to_string(),
-            Self::Integer(value) => value.to_string(),
-            Self::Unsigned(value) => value.to_string(),
-            Self::Float(value) => float_key(value),
-            Self::Text(value) => value.to_owned(),
-            Self::Decoded(value) => value,
+            Self::Bool(value) => value.to_string().into(),
+            Self::Integer(value) => value.to_string().into(),
+            Self::Unsigned(value) => value.to_string().into(),
+            Self::Float(value) => float_key(value).into(),
+            Self::Text(value) => Cow::Borrowed(value),
+            Self::Decoded(value) => Cow::Owned(value),
         })
     }
 }

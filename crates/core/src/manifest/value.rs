@@ -2,6 +2,7 @@
 //!
 //! The one place that says what keys and values mean. Kubernetes is unknown here.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -56,8 +57,12 @@ impl<'s> ValueReader<'s> {
                 })
             }
             NodeKind::List(_, items) => {
-                let elements = items.iter().map(|item| self.value(*item, depth + 1, occurrence));
-                elements.collect::<Result<_, _>>().map(Value::Array)
+                // Collected as a result, each list would get room for four, and most have fewer.
+                let mut elements = Vec::with_capacity(items.len());
+                for item in items {
+                    elements.push(self.value(*item, depth + 1, occurrence)?);
+                }
+                Ok(Value::Array(elements))
             }
             NodeKind::Map(_, entries) => {
                 let mut map = Map::with_capacity(entries.len());
@@ -135,7 +140,7 @@ impl<'s> ValueReader<'s> {
             return Err(error.help("put a template expression in quotes").into());
         }
         let key = self.scalar(node)?.key();
-        key.ok_or_else(|| {
+        key.map(Cow::into_owned).ok_or_else(|| {
             self.error(self.outline.node(id), "null cannot be a key").help("put it in quotes").into()
         })
     }
@@ -206,7 +211,7 @@ pub(super) fn is_merge(key: &Node, source: &str) -> bool {
 }
 
 /// The name of a key that was read without error before.
-pub(super) fn key_name(outline: &Outline, key: NodeId, source: &str) -> Option<String> {
+pub(super) fn key_name<'t>(outline: &'t Outline, key: NodeId, source: &'t str) -> Option<Cow<'t, str>> {
     let node = outline.node(outline.resolve(key));
     let NodeKind::Scalar(style, text) = &node.kind else { return None };
     resolve(text.get(source), *style, node.tag).ok()?.key()

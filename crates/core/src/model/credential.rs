@@ -185,6 +185,9 @@ const fn mask(c: char) -> char {
 /// in another connection string may hold.
 #[must_use]
 pub fn value_spans(value: &str) -> Vec<Range<usize>> {
+    if !may_hold_a_credential(value) {
+        return Vec::new();
+    }
     let mut spans = spans(value);
     if let Some(authority) = behind_scheme(value) {
         let userinfo = value.get(authority..).and_then(|rest| rest.rfind('@'));
@@ -204,6 +207,12 @@ pub fn value_spans(value: &str) -> Vec<Range<usize>> {
     spans
 }
 
+/// Whether anything in a value could show a credential. Most values are a word or a number, and one look at them
+/// is far cheaper than a search for each sign.
+fn may_hold_a_credential(value: &str) -> bool {
+    value.bytes().any(|byte| matches!(byte, b':' | b'=' | b'@' | b' ')) || value.contains("--")
+}
+
 /// Where the authority of a URL begins.
 fn behind_scheme(value: &str) -> Option<usize> {
     let colon = value.find("://")?;
@@ -215,7 +224,11 @@ fn behind_scheme(value: &str) -> Option<usize> {
 /// Where credentials stand in any text: a source, a message, a comment.
 #[must_use]
 pub fn spans(text: &str) -> Vec<Range<usize>> {
-    let mut spans: Vec<Range<usize>> = runs(text).filter_map(|run| userinfo(text, run)).collect();
+    let mut spans: Vec<Range<usize>> = if text.contains('@') {
+        runs(text).filter_map(|run| userinfo(text, run)).collect()
+    } else {
+        Vec::new()
+    };
     spans.extend(assignments(text).into_iter().map(|assignment| assignment.value));
     spans.extend(json_entries(text));
     spans.extend(flags(text));
@@ -376,7 +389,11 @@ pub fn flag_ends(text: &str) -> impl Iterator<Item = usize> {
 /// What follows `Bearer` and `Basic`, when it can be a credential by its length.
 fn auth_schemes(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    for (blank, _) in text.match_indices(' ') {
+    let behind_a_word = |(blank, _): &(usize, &str)| {
+        let before = blank.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+        before.is_some_and(u8::is_ascii_alphabetic)
+    };
+    for (blank, _) in text.match_indices(' ').filter(behind_a_word) {
         if found.last().is_some_and(|last| blank < last.end) {
             continue;
         }

@@ -253,7 +253,7 @@ fn words(
     message: impl FnOnce(&Pointer) -> String,
 ) -> String {
     work.finding();
-    if work.has_words(severity == Severity::Deny) { message(pointer) } else { String::new() }
+    if work.has_words(severity == Severity::Deny, pointer) { message(pointer) } else { String::new() }
 }
 
 /// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
@@ -283,6 +283,9 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 /// A message as people see it: without control characters and credentials, and cut where it is very long. It is
 /// cut last, since what shows that something is a credential can stand behind it.
 fn shown(message: String) -> String {
+    if message.is_empty() {
+        return message;
+    }
     let message = without_controls(message);
     let mut shown = match credential::masked(&message) {
         Cow::Borrowed(_) => message,

@@ -2,7 +2,7 @@
 //! Looking a pointer up in an object is not done here.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +101,8 @@ pub enum Path<'w> {
     Key(&'w Self, &'static str),
     /// An element of a list.
     Index(&'w Self, usize),
+    /// A value whose pointer is this text.
+    Known(&'w str),
 }
 
 impl Path<'_> {
@@ -124,6 +126,7 @@ impl Path<'_> {
                 above.push_to(text);
                 push_index(text, index);
             }
+            Self::Known(pointer) => text.push_str(pointer),
         }
     }
 }
@@ -131,12 +134,26 @@ impl Path<'_> {
 /// The bytes of the longest index with its slash.
 const MAX_INDEX_BYTES: usize = 21;
 
-/// Appends an index with its slash. Neither writing to memory nor to a string can fail.
-fn push_index(text: &mut String, index: usize) {
-    let _infallible = write!(text, "/{index}");
+/// Appends an index with its slash; several times faster than `write!`, where each element of a list has a
+/// finding.
+pub(crate) fn push_index(text: &mut String, index: usize) {
+    let mut digits = [b'/'; MAX_INDEX_BYTES];
+    let (mut rest, mut start) = (index, MAX_INDEX_BYTES);
+    for digit in digits.iter_mut().rev() {
+        #[expect(clippy::cast_possible_truncation, reason = "a digit")]
+        let last = (rest % 10) as u8;
+        *digit = b'0' + last;
+        (rest, start) = (rest / 10, start - 1);
+        if rest == 0 {
+            break;
+        }
+    }
+    let with_slash = digits.get(start.saturating_sub(1)..).unwrap_or_default();
+    text.push_str(str::from_utf8(with_slash).unwrap_or_default());
 }
 
-fn push_escaped(text: &mut String, key: &str) {
+/// Appends a key without its slash.
+pub(crate) fn push_escaped(text: &mut String, key: &str) {
     if !key.contains(['~', '/']) {
         return text.push_str(key);
     }
@@ -167,7 +184,8 @@ fn is_index(token: &str) -> bool {
         || (!token.starts_with('0') && !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn unescape(token: &str) -> Cow<'_, str> {
+/// The key that a token stands for.
+pub(crate) fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
 }
 
@@ -180,6 +198,14 @@ mod tests {
         let pointer = Pointer::root().key("metadata").key("annotations").key("a/b~c");
         assert_eq!(pointer.as_str(), "/metadata/annotations/a~1b~0c");
         assert_eq!(pointer.tokens().collect::<Vec<_>>(), ["metadata", "annotations", "a/b~c"]);
+    }
+
+    #[test]
+    fn appends_indexes() {
+        for index in [0, 7, 10, 9_999, 10_000, usize::MAX] {
+            let pointer = Pointer::new("/spec").index(index);
+            assert_eq!(pointer.as_str(), format!("/spec/{index}"));
+        }
     }
 
     #[test]

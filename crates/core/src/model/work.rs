@@ -3,9 +3,10 @@
 //!
 //! The limits hold through every door, for they are part of the decision. Nothing here reads a clock.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::model::members::Members;
 use crate::model::pointer::Pointer;
 
 /// How many environment variables of a pod are read, all its containers together.
@@ -30,8 +31,12 @@ pub const MAX_PATCH_BYTES: usize = 1 << 20;
 /// stores by default, has fewer if its fields have names.
 pub const MAX_STEPS: u32 = 200_000;
 
-/// How many steps a finding counts for: it takes about as long as reading so many values.
+/// How many steps a finding about a small object counts for: it takes about as long as reading so many values.
 pub const STEPS_PER_FINDING: u32 = 8;
+
+/// How many steps a finding about a large object counts for. Ten thousand entries with three findings each are
+/// judged.
+pub const MIN_STEPS_PER_FINDING: u32 = 3;
 
 /// How many denials, and how many warnings, of one object get words at first. More than are told, for the
 /// ratchet turns denials into warnings, and rules take back what others say better.
@@ -45,12 +50,17 @@ const STEPS_PER_LOOK: u32 = 1_000;
 pub struct Work<'c> {
     cancelled: Option<&'c AtomicBool>,
     steps: Cell<u32>,
+    steps_per_finding: u32,
     ended: Cell<bool>,
     stop: RefCell<Option<Stop>>,
     /// How many denials and warnings still get words.
     words: [Cell<u32>; 2],
+    /// The only places whose findings get words, where it is known which ones are told.
+    told: OnceCell<Members<Pointer>>,
     /// Whether any finding gets words.
     has_readers: bool,
+    /// Whether findings are compared with those about another object.
+    is_compared: bool,
 }
 
 /// Why a decision ended before its time.
@@ -132,15 +142,52 @@ impl<'c> Work<'c> {
         Self {
             cancelled,
             steps: Cell::new(0),
+            steps_per_finding: STEPS_PER_FINDING,
             ended: Cell::new(false),
             stop: RefCell::new(None),
             words: [Cell::new(words), Cell::new(words)],
+            told: OnceCell::new(),
             has_readers: words > 0,
+            is_compared: true,
         }
     }
 
-    /// Whether one more finding that refuses the object, or warns, gets words.
-    pub fn has_words(&self, refuses: bool) -> bool {
+    /// The same about an object of so many bytes. What may be spent grows with an object, and so does the number of
+    /// its findings.
+    #[must_use]
+    pub fn about(self, bytes: usize) -> Self {
+        /// How many findings an object may have, and after how many bytes another one.
+        const FINDINGS: usize = 20_000;
+        const BYTES_PER_FINDING: usize = 16;
+        // Where there is a finding for each value, the value is a step too.
+        let steps = MAX_STEPS as usize / (FINDINGS + bytes / BYTES_PER_FINDING);
+        let steps = u32::try_from(steps.saturating_sub(1)).unwrap_or(STEPS_PER_FINDING);
+        Self { steps_per_finding: steps.clamp(MIN_STEPS_PER_FINDING, STEPS_PER_FINDING), ..self }
+    }
+
+    /// The same where nothing is stored that findings are compared with.
+    #[must_use]
+    pub fn compared(self, is_compared: bool) -> Self {
+        Self { is_compared, ..self }
+    }
+
+    /// Whether findings are compared with those about another object. Where not, they need no hash of the value
+    /// that they are about.
+    #[must_use]
+    pub const fn is_compared(&self) -> bool {
+        self.is_compared
+    }
+
+    /// From now on only the findings about these places get words.
+    pub fn tell_only(&self, places: Members<Pointer>) {
+        let _first_counts = self.told.set(places);
+    }
+
+    /// Whether one more finding at a place, that refuses the object, or warns, gets words.
+    pub fn has_words(&self, refuses: bool, place: &Pointer) -> bool {
+        if let Some(told) = self.told.get() {
+            return told.contains(place);
+        }
         let [denials, warnings] = &self.words;
         let left = if refuses { denials } else { warnings };
         let has_words = left.get() > 0;
@@ -161,7 +208,7 @@ impl<'c> Work<'c> {
 
     /// Counts a finding; whether to go on.
     pub fn finding(&self) -> bool {
-        self.steps(STEPS_PER_FINDING)
+        self.steps(self.steps_per_finding)
     }
 
     /// Counts so many steps; whether to go on.
@@ -215,6 +262,23 @@ mod tests {
         assert!(!work.step());
         let over = OverLimit { pointer: Pointer::root(), limit: Limit::Steps };
         assert_eq!(work.stopped(), Some(Stop::OverLimit(over)));
+    }
+
+    #[test]
+    fn findings_about_a_large_object_count_for_less() {
+        let steps = |bytes| Work::new(None).about(bytes).steps_per_finding;
+        assert_eq!(steps(0), STEPS_PER_FINDING);
+        assert_eq!(steps(256 << 10), 4);
+        assert_eq!(steps(8 << 20), MIN_STEPS_PER_FINDING);
+    }
+
+    #[test]
+    fn tells_only_of_the_places_that_are_asked_for() {
+        let work = Work::wordy(None);
+        let [here, there] = ["/spec/a", "/spec/b"].map(Pointer::new);
+        assert!(work.has_words(true, &there));
+        work.tell_only([here.clone()].into_iter().collect());
+        assert!(work.has_words(true, &here) && !work.has_words(true, &there));
     }
 
     #[test]

@@ -17,35 +17,43 @@ use crate::server::rejection::Rejection;
 /// A whole body, with the permit for its bytes.
 #[derive(Debug)]
 pub(super) struct ReceivedBody {
-    /// The bytes.
+    /// The bytes. Each copy holds the permit too: a step that goes on after its caller has gone still occupies them.
     pub(super) bytes: Bytes,
-    permit: BodyPermit,
+    permit: Arc<BodyPermit>,
 }
 
 impl ReceivedBody {
+    fn new(bytes: Bytes, permit: BodyPermit) -> Self {
+        let permit = Arc::new(permit);
+        let claimed = Claimed { bytes, _permit: Arc::clone(&permit) };
+        Self { bytes: Bytes::from_owner(claimed), permit }
+    }
+
     /// The same answer, with a claim on its bytes in place of those of the body: it ends with the last
     /// reference to them, and that is when the connection has encrypted the last of them. What is left then
     /// fits into the buffers of TLS and of the socket, which are bounded for each connection.
     ///
     /// An answer of one page claims nothing: there are no more of them than connections.
     pub(super) async fn into_answer(self, answer: Bytes) -> Result<Bytes, Rejection> {
-        let Self { bytes, mut permit } = self;
+        let Self { bytes, permit } = self;
         drop(bytes);
         if answer.len() <= PAGE_BYTES {
             return Ok(answer);
         }
+        // Its step is done, so that nobody else has the body any more; if somebody has, it stays claimed.
+        let mut permit = Arc::try_unwrap(permit).unwrap_or_else(|shared| shared.another());
         permit.cover_answer(answer.len()).await.map_err(Rejection::Overloaded)?;
-        Ok(Bytes::from_owner(ClaimedAnswer { bytes: answer, _permit: permit }))
+        Ok(Bytes::from_owner(Claimed { bytes: answer, _permit: permit }))
     }
 }
 
-/// An answer with the permit for its bytes.
-struct ClaimedAnswer {
+/// The bytes of a body or of an answer, with the permit for them, which ends with the last reference to them.
+struct Claimed<P> {
     bytes: Bytes,
-    _permit: BodyPermit,
+    _permit: P,
 }
 
-impl AsRef<[u8]> for ClaimedAnswer {
+impl<P> AsRef<[u8]> for Claimed<P> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -89,11 +97,11 @@ pub(super) async fn read(
         }
         permit.grow_to(total).await.map_err(Rejection::Overloaded)?;
         if whole.is_empty() && length == Some(data.len()) {
-            return Ok(ReceivedBody { bytes: data, permit });
+            return Ok(ReceivedBody::new(data, permit));
         }
         whole.extend_from_slice(&data);
     }
-    Ok(ReceivedBody { bytes: whole.into(), permit })
+    Ok(ReceivedBody::new(whole.into(), permit))
 }
 
 /// Reads a small body to its end without keeping it, so that the connection can be used again; whether it got

@@ -120,6 +120,11 @@ pub(super) struct BodyPermit {
 }
 
 impl BodyPermit {
+    /// A permit from the same budgets for nothing yet.
+    pub(super) fn another(&self) -> Self {
+        Self { limiter: Arc::clone(&self.limiter), large: true, pages: 0, permits: None }
+    }
+
     /// Makes the permit cover an answer of so many bytes and no more. It is always one of the budget of large
     /// bodies: callers who read nothing must not keep small bodies out.
     pub(super) async fn cover_answer(&mut self, bytes: usize) -> Result<(), ShedCause> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::server::runtime_lag::LagMonitor;
 use crate::server::worker_pool::{RunError, SMALL_BYTES, WorkerPool};
 
-/// Work that is expected to take longer goes to the pool: ten times as long as a pod with hundreds of
+/// Work of a size that has lately taken longer goes to the pool: ten times as long as a pod with hundreds of
 /// variables takes, and a quarter of the lag that is allowed.
 const LONGEST_INLINE: Duration = Duration::from_micros(500);
 
@@ -61,41 +61,55 @@ impl Dispatcher {
     }
 }
 
-/// What small work took lately, wherever it was done.
+/// What small work took lately, wherever it was done, for each class of sizes.
+///
+/// An average would not do: many that are cheap would hide the one that is dear, and somebody who knows that can keep
+/// all threads of the runtime at dear ones. So it is about the most that such work took.
 #[derive(Debug, Default)]
 struct SmallCost {
-    nanos_per_kib: AtomicU64,
+    nanos: [AtomicU64; 5],
 }
 
 impl SmallCost {
-    /// How much of the average each new measurement is.
-    const SHARE: u64 = 16;
+    /// By which part the most goes down with each measurement that is less: a hundred cheap ones make up for one that
+    /// was five times too dear.
+    const DECAY: u64 = 64;
 
+    /// Measures the time on the processor, not on the clock: who has waited for a processor was not dear.
     fn measured<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let result = work();
-        if bytes <= SMALL_BYTES {
-            self.observe(bytes, start.elapsed());
+        if bytes > SMALL_BYTES {
+            return work();
         }
+        let start = thread_time();
+        let result = work();
+        self.observe(bytes, thread_time().saturating_sub(start));
         result
     }
 
     /// Measurements of two threads at the same moment may lose one of them, which changes little.
     fn observe(&self, bytes: usize, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let average = self.nanos_per_kib.load(Ordering::Relaxed);
-        let average = average - average / Self::SHARE + nanos / kib(bytes) / Self::SHARE;
-        self.nanos_per_kib.store(average, Ordering::Relaxed);
+        let Some(most) = self.nanos.get(class(bytes)) else { return };
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let before = most.load(Ordering::Relaxed);
+        most.store(took.max(before - before / Self::DECAY), Ordering::Relaxed);
     }
 
     fn expected(&self, bytes: usize) -> Duration {
-        Duration::from_nanos(self.nanos_per_kib.load(Ordering::Relaxed).saturating_mul(kib(bytes)))
+        let most = self.nanos.get(class(bytes)).map_or(u64::MAX, |most| most.load(Ordering::Relaxed));
+        Duration::from_nanos(most)
     }
 }
 
-/// What work on so many bytes counts as, in KiB: 4 for what each review takes, and its size.
-fn kib(bytes: usize) -> u64 {
-    4 + u64::try_from(bytes >> 10).unwrap_or(u64::MAX >> 1)
+/// The class of a size: up to 4 KiB, 8, 16, 32 and 64.
+const fn class(bytes: usize) -> usize {
+    let pages = bytes.div_ceil(4 << 10).next_power_of_two();
+    pages.trailing_zeros() as usize
+}
+
+/// How long this thread has had a processor.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -125,15 +139,44 @@ mod tests {
     #[tokio::test]
     async fn what_is_small_goes_to_the_pool_while_such_work_takes_long() {
         let dispatcher = dispatcher();
-        let expensive = Duration::from_millis(10);
-        while dispatcher.is_inline(8 << 10) {
-            dispatcher.cost.observe(8 << 10, expensive);
-        }
-        assert!(dispatcher.is_inline(0), "what is smaller takes less");
+        assert!(dispatcher.is_inline(8 << 10), "nothing is known yet");
+        dispatcher.cost.observe(8 << 10, Duration::from_millis(10));
+        assert!(dispatcher.is_inline(4 << 10) && dispatcher.is_inline(16 << 10), "of other sizes nothing is");
         assert_eq!(thread(&dispatcher, 8 << 10).await, "decide-small");
         while !dispatcher.is_inline(8 << 10) {
             dispatcher.cost.observe(8 << 10, Duration::from_micros(10));
         }
+    }
+
+    #[test]
+    fn one_that_is_dear_does_not_hide_among_many_that_are_not() {
+        let dispatcher = dispatcher();
+        for number in 0..1_000 {
+            let is_dear = number % 50 == 0;
+            let took = if is_dear { Duration::from_millis(5) } else { Duration::from_micros(20) };
+            dispatcher.cost.observe(60_000, took);
+            assert!(!dispatcher.is_inline(60_000), "after {number}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_classes_up_to_the_largest_that_is_small() {
+        let sizes = [0, 1, 4 << 10, (4 << 10) + 1, 8 << 10, 9_000, 20_000, 33_000, SMALL_BYTES];
+        assert_eq!(sizes.map(class), [0, 0, 0, 1, 1, 2, 3, 4, 4]);
+    }
+
+    #[test]
+    fn only_time_on_the_processor_counts() {
+        let cost = SmallCost::default();
+        cost.measured(10, || std::thread::sleep(Duration::from_millis(50)));
+        assert!(cost.expected(10) < Duration::from_millis(50));
+        cost.measured(10, || {
+            let start = thread_time();
+            while thread_time().saturating_sub(start) < Duration::from_millis(5) {
+                std::hint::spin_loop();
+            }
+        });
+        assert!(cost.expected(10) >= Duration::from_millis(5));
     }
 
     #[tokio::test]

@@ -38,8 +38,9 @@ const MAX_WAIT: Duration = Duration::from_millis(500);
 /// was noted first is forgotten first.
 const MAX_KNOWN: usize = 1_024;
 
-/// How many handshakes may have begun and not ended. Each takes its peer one round trip, and this many get more
-/// than half a second even when all of [`Limits::handshakes`] are bad.
+/// How many handshakes may have begun and not ended. Each takes its peer one round trip, for which there is a second
+/// when all 500 that strangers get by default are bad, and a third of one when those of known addresses are bad
+/// besides. There is less for as long as a burst lasts.
 const MAX_UNFINISHED: usize = 512;
 
 /// How many more handshakes addresses may have that are known.

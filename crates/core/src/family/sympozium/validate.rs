@@ -27,7 +27,7 @@ use crate::family::suggest::did_you_mean;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::members::Members;
-use crate::model::pointer::Pointer;
+use crate::model::pointer::{Pointer, unescape};
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
@@ -78,8 +78,9 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
     // Only what is compared needs it.
     if subject.old.is_some() || !state.work().wants_warnings() {
+        let mut walk = Walk::new(subject.object);
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
-            finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
+            finding.fingerprint_path = walk.fingerprint_path(finding.pointer.as_str());
         }
     }
     findings
@@ -126,33 +127,64 @@ fn schema_rules(subject: &Subject<'_>, work: &Work<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A place in an object by the names of the list elements on the way: what was moved within its list is still the
-/// same. `None` where none of them has a name.
-fn fingerprint_path(object: &Tree, pointer: &Pointer) -> Option<String> {
-    const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
-    let mut path: Option<String> = None;
-    let mut end = 0;
-    let mut here = Some(object);
-    for token in pointer.tokens() {
-        let start = end;
-        end += 1 + token.len() + token.matches(['~', '/']).count();
-        let mut name = None;
-        if let Some(Tree::List(elements)) = here {
-            here = token.parse::<usize>().ok().and_then(|index| elements.get(index));
-            name = here.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
-        } else {
-            here = here.and_then(|tree| tree.get(&token));
+/// A way through an object by the names of its list elements. Most findings stand in one list, and the way to that
+/// is walked once.
+struct Walk<'t> {
+    object: &'t Tree,
+    /// What holds the last place, as a pointer.
+    holder: String,
+    /// The way to it by names; `None` where none of the elements has one.
+    path: Option<String>,
+    here: Option<&'t Tree>,
+}
+
+impl<'t> Walk<'t> {
+    const fn new(object: &'t Tree) -> Self {
+        Self { object, holder: String::new(), path: None, here: Some(object) }
+    }
+
+    /// A place by the names of the list elements on the way: what was moved within its list is still the same.
+    /// `None` where none of them has a name.
+    fn fingerprint_path(&mut self, pointer: &str) -> Option<String> {
+        let (holder, token) = pointer.rsplit_once('/')?;
+        if holder != self.holder {
+            self.walk_to(holder);
         }
-        match (&mut path, name) {
-            (None, None) => {}
-            (Some(path), None) => path.push_str(pointer.as_str().get(start..end).unwrap_or_default()),
-            (path, Some(name)) => {
-                let before = || pointer.as_str().get(..start).unwrap_or_default().to_owned();
-                push_name(path.get_or_insert_with(before), name);
-            }
+        let (mut path, mut here) = (self.path.clone(), self.here);
+        step(&mut path, &mut here, holder, token);
+        path
+    }
+
+    fn walk_to(&mut self, holder: &str) {
+        holder.clone_into(&mut self.holder);
+        (self.path, self.here) = (None, Some(self.object));
+        let mut end = 0;
+        for token in holder.split('/').skip(1) {
+            let before = holder.get(..end).unwrap_or_default();
+            step(&mut self.path, &mut self.here, before, token);
+            end += 1 + token.len();
         }
     }
-    path
+}
+
+/// Walks on by one token of a pointer, behind `before`.
+fn step(path: &mut Option<String>, here: &mut Option<&Tree>, before: &str, token: &str) {
+    const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
+    let mut name = None;
+    if let Some(Tree::List(elements)) = *here {
+        *here = token.parse::<usize>().ok().and_then(|index| elements.get(index));
+        name = here.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
+    } else {
+        *here = here.and_then(|tree| tree.get(&unescape(token)));
+    }
+    match (path, name) {
+        (None, None) => {}
+        (Some(path), None) => {
+            path.push('/');
+            path.push_str(token);
+        }
+        (path, Some(name)) => push_name(path.get_or_insert_with(|| before.to_owned()), name),
+    }
 }
 
 /// Appends the name of an element. Of a long one its hash is enough.

@@ -232,5 +232,6 @@ impl EditedNode {
 fn own_entries(parsed: ParsedSource<'_>, id: NodeId) -> BTreeMap<String, NodeId> {
     let NodeKind::Map(_, entries) = &parsed.outline.node(id).kind else { return BTreeMap::new() };
     let own = entries.iter().filter(|(key, _)| !is_merge(parsed.outline.node(*key), parsed.text));
-    own.filter_map(|(key, value)| Some((key_name(parsed.outline, *key, parsed.text)?, *value))).collect()
+    own.filter_map(|(key, value)| Some((key_name(parsed.outline, *key, parsed.text)?.into_owned(), *value)))
+        .collect()
 }

@@ -23,17 +23,26 @@ pub fn tolerates(kind: &Kind, written: &Tree, broken: Broken<'_>) -> bool {
     if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD || !missing && !is_object {
         return false;
     }
+    if is_object {
+        return is_skill(broken.pointer);
+    }
     let path: Vec<_> = broken.pointer.split('/').skip(1).collect();
     match path.as_slice() {
         ["spec"]
         | ["spec", "agentConfigs" | "personas"]
-        | ["spec", "agentConfigs" | "personas", _, "systemPrompt"] => missing,
-        ["spec", "agentConfigs" | "personas", _, "skills", _] => is_object,
-        ["spec", "sharedMemory", rule @ .., "agentConfig" | "persona"] => {
-            missing && has_config(written, rule)
-        }
+        | ["spec", "agentConfigs" | "personas", _, "systemPrompt"] => true,
+        ["spec", "sharedMemory", rule @ .., "agentConfig" | "persona"] => has_config(written, rule),
         _ => false,
     }
+}
+
+/// Whether a place is that of a skill of a config. Every element of a list may be asked about, so it takes no list
+/// of tokens.
+fn is_skill(pointer: &str) -> bool {
+    let configs = ["/spec/agentConfigs/", "/spec/personas/"];
+    let Some(rest) = configs.iter().find_map(|configs| pointer.strip_prefix(configs)) else { return false };
+    let mut tokens = rest.split('/').skip(1);
+    tokens.next() == Some("skills") && tokens.next().is_some() && tokens.next().is_none()
 }
 
 /// Whether a rule of the shared memory names its config, under the old name or the new one.

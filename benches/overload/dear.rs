@@ -1,0 +1,199 @@
+//! Reviews that are dear for their size, from more callers than there are processors, beside ordinary ones.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use memgate::server::runtime_builder;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+use crate::{CALL_TIMEOUT, Served, Tally, Way, answer, connect, send, show};
+
+/// How many ordinary reviews a second.
+const RATE: f64 = 200.0;
+
+/// How long dear reviews of 3 MB may take.
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// Who sends the dear ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Callers {
+    /// How many send small ones.
+    pub(crate) small: u64,
+    /// Of how many of their reviews one is dear.
+    pub(crate) one_in: u64,
+    /// How many send large ones.
+    pub(crate) large: u64,
+}
+
+/// What became of the dear ones, in milliseconds.
+#[derive(Default)]
+struct Answers {
+    good: Vec<f64>,
+    refused: Vec<f64>,
+    /// How much later than its deadline a 504 came.
+    late: Vec<f64>,
+    other: u64,
+}
+
+impl Answers {
+    fn note(&mut self, status: Option<u16>, millis: f64) {
+        match status {
+            Some(200) => self.good.push(millis),
+            Some(429) => self.refused.push(millis),
+            Some(504) => self.late.push(millis - DEADLINE.as_secs_f64() * 1_000.0),
+            _ => self.other += 1,
+        }
+    }
+}
+
+pub(crate) async fn run(time: Duration, callers: Callers) {
+    let served = Served::start_on(&mut runtime_builder(), |_| {});
+    send(&served, RATE, Duration::from_secs(2)).await;
+    report("alone", send(&served, RATE, time).await);
+    let way = Way { address: served.address, connector: served.connector.clone() };
+    let probes = spawn_local(probe(served.health, time + Duration::from_secs(2)));
+    let (stop, small, large) = flood(way, callers);
+    sleep(Duration::from_secs(1)).await;
+    let among = send(&served, RATE, time).await;
+    stop.notify_waiters();
+    report("beside dear ones", among);
+    for (name, answers) in [("60 KB", small), ("3 MB", large)] {
+        let Answers { good, refused, late, other } = answers.recv().expect("answers");
+        println!("{name}: {other} without one of these answers");
+        show("  200", good);
+        show("  429", refused);
+        show("  504, after the deadline", late);
+    }
+    let (good, of, slowest) = probes.await.expect("probes");
+    println!("/livez: 200 {good} times of {of}, the slowest {:.1} ms", slowest.as_secs_f64() * 1_000.0);
+}
+
+fn report(name: &str, tally: Tally) {
+    let Tally { served, refused, late, failed, unsent } = tally;
+    println!("{name}: {RATE:.0} a second, late {late}, failed {failed}, unsent {unsent}");
+    show("  200", served);
+    show("  429", refused);
+}
+
+/// Callers on a thread of their own, until they are told to stop; then what became of the small and the large ones.
+fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, mpsc::Receiver<Answers>) {
+    let stop = Arc::new(Notify::new());
+    let ((tell_small, small), (tell_large, large)) = (mpsc::channel(), mpsc::channel());
+    let stopped = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let answers: [Rc<RefCell<Answers>>; 2] = Default::default();
+        let [of_small, of_large] = &answers;
+        LocalSet::new().block_on(&runtime, async {
+            let small: Rc<[_]> = dearest(60_000).map(String::into_bytes).into();
+            for _ in 0..callers.small {
+                spawn_local(ask(way.clone(), Rc::clone(&small), callers.one_in, Rc::clone(of_small)));
+            }
+            let large: Rc<[_]> = dearest(3_000_000).map(String::into_bytes).into();
+            for _ in 0..callers.large {
+                spawn_local(ask(way.clone(), Rc::clone(&large), 1, Rc::clone(of_large)));
+            }
+            stopped.notified().await;
+        });
+        for (tell, answers) in [tell_small, tell_large].into_iter().zip(answers) {
+            tell.send(answers.take()).expect("somebody who waits");
+        }
+    });
+    (stop, small, large)
+}
+
+/// Sends one review after the other: one in so many is dear, the others are of the same size and cheap.
+async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell<Answers>>) {
+    let is_large = requests.first().is_some_and(|request| request.len() > 1_000_000);
+    let cheap = post("/mutate", &crate::common::review("other", 20, 55_000, false), "").into_bytes();
+    let mut stream = None;
+    for number in 0_u64.. {
+        let dear = requests.get((number / one_in) as usize % requests.len());
+        let request = if number % one_in == 0 { dear.expect("a request") } else { &cheap };
+        if stream.is_none() {
+            stream = connect(way.address, &way.connector).await;
+        }
+        let Some(connection) = &mut stream else {
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let began = Instant::now();
+        let answered = timeout(CALL_TIMEOUT, async {
+            // Who is refused is told before the whole body is written.
+            let _written = connection.write_all(request).await;
+            let _flushed = connection.flush().await;
+            answer(connection).await
+        });
+        let status = answered.await.ok().flatten();
+        let millis = began.elapsed().as_secs_f64() * 1_000.0;
+        answers.borrow_mut().note(status, millis);
+        // A large body that was refused has not been read, and its connection is closed.
+        if status.is_none() || is_large && status != Some(200) {
+            stream = None;
+        }
+        if status == Some(429) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Asks `/livez` twenty times a second: how often it was well, of how many times, and the slowest answer.
+async fn probe(health: std::net::SocketAddr, time: Duration) -> (u64, u64, Duration) {
+    let (start, mut good, mut all, mut slowest) = (Instant::now(), 0, 0, Duration::ZERO);
+    while start.elapsed() < time {
+        let began = Instant::now();
+        let status = timeout(CALL_TIMEOUT, async {
+            let mut stream = TcpStream::connect(health).await.ok()?;
+            stream.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.ok()?;
+            answer(&mut stream).await
+        });
+        good += u64::from(status.await.ok().flatten() == Some(200));
+        all += 1;
+        slowest = slowest.max(began.elapsed());
+        sleep(Duration::from_millis(50)).await;
+    }
+    (good, all, slowest)
+}
+
+/// Those that took the most of all small inputs in a search (`just cost search`), of so many bytes.
+fn dearest(bytes: usize) -> [String; 4] {
+    let list = |element: &str| vec![element; bytes / (element.len() + 1)].join(",");
+    let query =
+        if bytes > 1_000_000 { format!("?timeout={}ms", DEADLINE.as_millis()) } else { String::new() };
+    let labels: Vec<_> = (0..bytes / 14).map(|number| format!(r#""l{number:07}":1"#)).collect();
+    [
+        ("orloj.dev/v1", "Agent", format!(r#"{{"model_ref":"m","memory":{{"ref":"r","allow":[{}]}}}}"#, list("1"))),
+        (
+            "sympozium.ai/v1alpha1",
+            "Ensemble",
+            format!(
+                r#"{{"sharedMemory":{{"enabled":true,"membrane":{{"permeability":[{{"agentConfig":"a","acceptTags":[{}]}}]}}}}}}"#,
+                list("{}")
+            ),
+        ),
+        ("ark.mckinsey.com/v1alpha1", "Memory", format!(r#"{{"headers":[{}]}}"#, list(r#"{"name":""}"#))),
+        ("ark.mckinsey.com/v1alpha1", "Query", format!(r#"{{"overrides":{{{}}}}}"#, labels.join(","))),
+    ]
+    .map(|(version, kind, spec)| {
+        let (group, number) = version.split_once('/').expect("a group");
+        let review = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"CREATE","namespace":"team-a","name":"dear","kind":{{"group":"{group}","version":"{number}","kind":"{kind}"}},"object":{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"dear"}},"spec":{spec}}}}}}}"#
+        );
+        post("/validate", &review, &query)
+    })
+}
+
+fn post(path: &str, body: &str, query: &str) -> String {
+    format!(
+        "POST {path}{query} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}

@@ -1,0 +1,115 @@
+//! Decisions about objects with very many findings, from files and as in a cluster.
+
+#![allow(clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
+
+use super::*;
+use crate::model::finding::Cause;
+use crate::model::settings::Settings;
+use crate::state;
+
+fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: Option<&str>) -> Decision {
+    let request = Request {
+        operation: if old.is_some() { Operation::Update } else { Operation::Create },
+        group: group.into(),
+        version: "v1alpha1".into(),
+        kind: kind.into(),
+        subresource: "".into(),
+        namespace: "team-a".into(),
+        name: "a".into(),
+        object: Some(object),
+        old_object: old,
+        cancelled: None,
+    };
+    decide(&request, snapshot)
+}
+
+/// From files, and as in a cluster.
+fn snapshots() -> [Snapshot; 2] {
+    let files = state::empty(Settings::default());
+    let mut cluster = state::empty(Settings::default());
+    cluster.crds = None;
+    [files, cluster]
+}
+
+const MEMORY: (&str, &str) = ("ark.mckinsey.com", "Memory");
+const PACK: (&str, &str) = ("sympozium.ai", "PersonaPack");
+
+fn list(count: usize, element: impl Fn(usize) -> String) -> String {
+    (0..count).map(element).collect::<Vec<_>>().join(",")
+}
+
+fn memory(headers: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"a"}},"spec":{{"address":{{"value":"http://a"}},"headers":[{headers}]}}}}"#
+    )
+}
+
+fn pack(tags: &str) -> String {
+    let rule = format!(r#"{{"agentConfig":"a","acceptTags":[{tags}]}}"#);
+    let shared = format!(r#"{{"enabled":true,"storageSize":"1Gi","membrane":{{"permeability":[{rule}]}}}}"#);
+    let personas = r#"[{"name":"a","systemPrompt":"b"}]"#;
+    format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"personas":{personas},"sharedMemory":{shared}}}}}"#)
+}
+
+#[test]
+fn a_family_says_the_same_with_and_without_schemas() {
+    let object = pack(&list(10_000, |_| "{}".to_owned()));
+    let decisions = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
+    for decision in &decisions {
+        assert_eq!(decision.reason, Reason::Invalid);
+        assert_eq!(decision.findings.len(), limits::MAX_FINDINGS_TOLD);
+        assert!(decision.findings.iter().all(|finding| finding.cause == Cause::TypeInvalid));
+        assert!(decision.findings.iter().all(|finding| !finding.is_wordless()));
+    }
+    assert_eq!(decisions[0].findings, decisions[1].findings);
+}
+
+#[test]
+fn gives_words_to_what_an_update_adds_behind_much_that_is_stored() {
+    let stored = pack(&list(1_000, |_| "{}".to_owned()));
+    let object = pack(&list(1_040, |_| "{}".to_owned()));
+    for snapshot in snapshots() {
+        let decision = decided(&snapshot, PACK, &object, Some(&stored));
+        let denials = decision.findings.iter().filter(|finding| finding.severity == Severity::Deny);
+        assert_eq!(denials.count(), 40);
+        assert!(decision.findings.iter().all(|finding| !finding.is_wordless()));
+        assert_eq!(decision.untold, Untold { denials: 0, warnings: 990 });
+    }
+}
+
+#[test]
+fn what_only_the_schema_has_too_much_of_warns() {
+    let finalizers = list(10_001, |number| format!(r#""a.example/{number}""#));
+    let spec = r#"{"personas":[{"name":"a","systemPrompt":"b"}]}"#;
+    let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}},"spec":{spec}}}"#);
+    let [files, cluster] = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
+    assert_eq!((files.reason, cluster.reason), (Reason::Valid, Reason::Valid));
+    let said: Vec<_> = files.findings.iter().map(|finding| (finding.severity, &*finding.message)).collect();
+    assert_eq!(said, [(Severity::Warn, "metadata.finalizers: memgate reads 10000 entries at most")]);
+    assert_eq!(cluster.findings, []);
+}
+
+#[test]
+fn ten_thousand_entries_with_findings_are_judged() {
+    let headers = list(10_000, |number| format!(r#"{{"nama":"authorization {number}"}}"#));
+    for snapshot in snapshots() {
+        let decision = decided(&snapshot, MEMORY, &memory(&headers), None);
+        assert_eq!(decision.reason, Reason::Invalid);
+        let untold = decision.untold.denials + decision.untold.warnings;
+        assert!(decision.findings.len() + untold >= 20_000, "{:?}", decision.untold);
+    }
+}
+
+/// Ark's own ratchet goes by parts of an object: in a list that changed, what is stored is denied again.
+#[test]
+fn the_common_ratchet_leaves_a_family_alone_that_ratchets_by_itself() {
+    let [_, cluster] = snapshots();
+    let wrong = memory(r#"{"name":"a"}"#);
+    assert_eq!(decided(&cluster, MEMORY, &wrong, None).reason, Reason::Invalid);
+    let more = memory(r#"{"name":"a"},{"name":"c","value":{"value":"x"}}"#);
+    assert_eq!(decided(&cluster, MEMORY, &more, Some(&wrong)).reason, Reason::Invalid);
+    let elsewhere = wrong.replace("http://a", "http://b");
+    let decision = decided(&cluster, MEMORY, &elsewhere, Some(&wrong));
+    assert_eq!(decision.reason, Reason::Valid);
+    assert!(decision.findings.iter().any(|finding| finding.pointer.as_str().starts_with("/spec/headers/0")));
+}
