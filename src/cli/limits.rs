@@ -34,7 +34,7 @@ pub struct LimitArgs {
 
     /// The most bytes of bodies and answers at once; what finds no room gets 429. An eighth is kept for those
     /// of up to 256Ki
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "48Mi")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "40Mi")]
     max_bytes_in_flight: usize,
 
     /// The most connections; for one more the least useful is closed
@@ -220,7 +220,7 @@ mod tests {
         for (flag, expected) in [
             ("--max-body-bytes=0", "above zero"),
             ("--max-body-bytes=8MB", "8Mi"),
-            ("--max-body-bytes=43Mi", "--max-bytes-in-flight (50331648)"),
+            ("--max-body-bytes=36Mi", "--max-bytes-in-flight (41943040)"),
             ("--max-bytes-in-flight=8Mi", "which leaves 7340032"),
             ("--max-requests=2048", "--max-connections (2048)"),
             ("--max-connections=0", "whole number"),

@@ -152,7 +152,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
         match state_from_files(&args.state, settings, terminal)? {
-            Some(snapshot) => State::Fixed(snapshot),
+            Some(snapshot) => {
+                if let Some(crds) = &snapshot.crds {
+                    crds.read_bundled(&snapshot.settings.families);
+                }
+                State::Fixed(snapshot)
+            }
             None => return Ok(ExitStatus::Failed),
         }
     };

@@ -29,6 +29,16 @@ impl Crds {
         Self { given: BTreeMap::new(), bundled }
     }
 
+    /// Reads the bundled definitions of all kinds of these families, for a server: the first review of a kind
+    /// would have to wait for its definition otherwise.
+    pub fn read_bundled(&self, families: &[&'static Family]) {
+        for family in families {
+            for kind in family.validated.iter().chain(family.misnamed) {
+                drop((self.bundled)(family, kind.group, kind.kind));
+            }
+        }
+    }
+
     /// Takes a definition in the place of the bundled one.
     pub fn insert(&mut self, crd: Crd) {
         self.given.insert((crd.group.clone(), crd.kind.clone()), Arc::new(crd));

@@ -119,7 +119,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: 8 << 20,
-            body_bytes: 48 << 20,
+            body_bytes: 40 << 20,
             requests: 1024,
             connections: 2048,
             handshakes: 500,
