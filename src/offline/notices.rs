@@ -9,6 +9,7 @@ use crate::family::suggest::nearest;
 use crate::family::{self, common};
 use crate::manifest::document::{Document, NonObject};
 use crate::manifest::source::{Source, Span};
+use crate::model::crd::Crds;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::snapshot::Snapshot;
@@ -34,8 +35,8 @@ pub struct Notice {
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     made: Vec<Notice>,
-    /// What may be misspelt, with its document, group and kind.
-    unknown: Vec<(Document, ObjectRef)>,
+    /// What is likely misspelt, if no definition among the inputs says otherwise: its group and kind.
+    misspelt: Vec<([String; 2], Notice)>,
     /// Where each object stands first, by group, kind, namespace and name.
     objects: BTreeMap<[String; 4], (Arc<Source>, Span)>,
 }
@@ -62,8 +63,13 @@ impl Notices {
 
     /// An object, whether it is checked or not.
     pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef) {
-        if !is_known(document.group(), document.kind()) {
-            self.unknown.push((document.clone(), object_ref.clone()));
+        let (group, kind) = (document.group(), document.kind());
+        if let Some((pointer, message)) = misspelt(group, kind).filter(|_| !is_known(group, kind)) {
+            let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
+            let span = document.locate(&finding.pointer).caret;
+            let (source, object_ref) = (Arc::clone(document.source()), object_ref.clone());
+            let notice = Notice { finding, object_ref, source, span, related: None };
+            self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
         if document.name().is_empty() {
             return;
@@ -91,25 +97,16 @@ impl Notices {
         }
     }
 
-    /// All notices, in the order in which they were made.
+    /// All notices.
     pub(super) fn finish(self, snapshot: &Snapshot) -> Vec<Notice> {
-        let Self { made: mut notices, unknown, .. } = self;
-        let defined = |group: &str, kind: &str| {
-            let crds = snapshot.crds.as_ref();
-            crds.is_some_and(|crds| {
-                family::ALL.into_iter().any(|family| crds.get(family, group, kind).is_some())
-            })
+        let Self { made: mut notices, misspelt, .. } = self;
+        let is_defined = |group: &str, kind: &str| {
+            let find =
+                |crds: &Crds| family::ALL.into_iter().any(|family| crds.get(family, group, kind).is_some());
+            snapshot.crds.as_ref().is_some_and(find)
         };
-        for (document, object_ref) in unknown {
-            let (group, kind) = (document.group(), document.kind());
-            let Some((pointer, message)) = misspelt(group, kind).filter(|_| !defined(group, kind)) else {
-                continue;
-            };
-            let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
-            let span = document.locate(&finding.pointer).caret;
-            let source = Arc::clone(document.source());
-            notices.push(Notice { finding, object_ref, source, span, related: None });
-        }
+        let misspelt = misspelt.into_iter().filter(|([group, kind], _)| !is_defined(group, kind));
+        notices.extend(misspelt.map(|(_, notice)| notice));
         notices
     }
 }
