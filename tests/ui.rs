@@ -4,6 +4,9 @@
 //! else in the folder is input, save `stdout`, `stderr` (left out when empty), `code` and, below
 //! `written/`, files that the command has to write. Each case runs in a copy of its folder, with an
 //! empty environment. `BLESS=1 cargo test --test ui` writes down what came out; read the diff.
+//!
+//! Below `tests/ui/codes` stands what `check` prints about the failing example of each code's page: with line,
+//! column and caret.
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 
@@ -12,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use memgate::family;
 
 const EXPECTED: [&str; 5] = ["cmd", "stdout", "stderr", "code", "written"];
 
@@ -19,7 +23,8 @@ fn main() {
     let arguments = Arguments::from_args();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
     let mut trials = Vec::new();
-    for command in folders(&root) {
+    trials.extend(codes(&root.join("codes")));
+    for command in folders(&root).into_iter().filter(|folder| !folder.ends_with("codes")) {
         for case in folders(&command) {
             let name = case.strip_prefix(&root).expect("is below the root").display().to_string();
             trials.push(Trial::test(name, move || run(&case)));
@@ -27,6 +32,34 @@ fn main() {
     }
     assert!(!trials.is_empty(), "no case in {}", root.display());
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A trial for each code whose failing example is a manifest. Cases, which show deletions and updates, have no
+/// place in a file, and one code is about a file of `--with`.
+fn codes(folder: &Path) -> Vec<Trial> {
+    let checked = family::codes(&family::ALL).filter(|code| code.name != "memgate/state-unused");
+    let codes = checked.filter_map(|code| {
+        let (_, section) = code.page.split_once("## Failing example\n\n```yaml\n")?;
+        let (example, _) = section.split_once("```")?;
+        let expected = folder.join(format!("{}.txt", code.name));
+        let run = move || run_example(code.name, example, &expected);
+        Some(Trial::test(format!("codes/{}", code.name), run))
+    });
+    codes.collect()
+}
+
+fn run_example(code: &str, example: &str, expected: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("example.yaml"), example)?;
+    let output = execute("memgate check example.yaml", folder.path())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let place = text.split_once(&format!("[{code}]")).map(|(_, behind)| behind);
+    if !place.is_some_and(|behind| behind.contains("--> example.yaml:")) {
+        return Err(format!("no place of {code} in:\n{text}").into());
+    }
+    let mut wrong = Vec::new();
+    compare(expected, &output.stdout, &mut wrong)?;
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 
 fn folders(path: &Path) -> Vec<PathBuf> {
