@@ -15,6 +15,7 @@ pub mod classify;
 
 pub mod load;
 
+mod misspelt;
 pub mod notices;
 pub mod passed_over;
 

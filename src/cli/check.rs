@@ -156,7 +156,8 @@ fn nothing_found(checked: &Checked) -> String {
     let seen = counts(&checked.passed_over);
     let seen = match (checked.sources.len(), seen.as_slice()) {
         (0, _) => "no file at all".to_owned(),
-        (files, []) => format!("{}, which hold no object", counted(files, "file")),
+        (1, []) => "1 file, which holds no object".to_owned(),
+        (files, []) => format!("{files} files, which hold no object"),
         (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
     };
     format!("error: nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())

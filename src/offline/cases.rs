@@ -118,12 +118,13 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
     }
 }
 
-/// The kind of the object of a case, if nobody judges it.
-fn unjudged_kind(case: &Case) -> Option<&str> {
+/// The kind of the object of a case with its `apiVersion`, if nobody judges it.
+fn unjudged_kind(case: &Case) -> Option<String> {
     let object = case.object.as_ref().or(case.old_object.as_ref())?;
     let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    (classify(group, text("kind")) == Class::PassedOver).then(|| text("kind"))
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    (classify(group, kind) == Class::PassedOver).then(|| format!("{api_version} {kind}"))
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome, CaseError> {

@@ -1,5 +1,6 @@
 //! Decides about every object of the inputs, as both webhook calls together would.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::admission::{Admitted, admit};
@@ -68,6 +69,10 @@ pub fn check(inputs: Inputs) -> Checked {
     let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread } = inputs;
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
+        if object.is_exempt() {
+            passed_over.push(PassedOver::object(&object.document, object.object_ref, Why::SystemNamespace));
+            continue;
+        }
         match decide(object, &snapshot) {
             Ok(decided) => {
                 if !decided.is_judged() {
@@ -82,7 +87,23 @@ pub fn check(inputs: Inputs) -> Checked {
             Err(error) => errors.push(error),
         }
     }
+    let order = InputOrder::of(&sources);
+    passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     Checked { sources, decided: all, passed_over, notices, errors, unread }
+}
+
+/// Where things stand among all inputs.
+pub(super) struct InputOrder(BTreeMap<*const Source, usize>);
+
+impl InputOrder {
+    pub(super) fn of(sources: &[Arc<Source>]) -> Self {
+        Self(sources.iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect())
+    }
+
+    /// The number of a source, and a place in it. What is not among the inputs comes first: it is state.
+    pub(super) fn place(&self, source: &Arc<Source>, start: usize) -> (Option<usize>, usize) {
+        (self.0.get(&Arc::as_ptr(source)).copied(), start)
+    }
 }
 
 fn decide(object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
@@ -101,12 +122,13 @@ fn of_form(object: &CheckedObject) -> serde_json::Result<Vec<Finding>> {
         let pointer = object.in_document(&finding.pointer);
         Finding { message: finding.message_at(&pointer), pointer, ..finding }
     };
-    let mut findings: Vec<Finding> = form::findings(&object.request()).into_iter().map(in_document).collect();
-    if object.is_template() {
-        let json = serde_json::to_string(object.document.value())?;
-        findings.extend(form::findings(&object.workload_request(&json)));
+    if !object.is_template() {
+        return Ok(form::findings(&object.request()));
     }
-    Ok(findings)
+    let json = serde_json::to_string(object.document.value())?;
+    let of_workload = form::findings(&object.workload_request(&json));
+    let of_pod = form::findings_of_template(&object.request()).into_iter().map(in_document);
+    Ok(of_workload.into_iter().chain(of_pod).collect())
 }
 
 fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {

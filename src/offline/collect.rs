@@ -18,6 +18,9 @@ use crate::manifest::source::Source;
 /// of a large namespace has some ten MiB.
 const MAX_INPUT_BYTES: usize = 64 << 20;
 
+/// The name of standard input as a source.
+pub(super) const STDIN: &str = "<stdin>";
+
 /// What was read.
 #[derive(Debug, Default)]
 pub struct Collected {
@@ -47,7 +50,7 @@ pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
     for input in inputs {
         if input == "-" {
             if let Some(stdin) = stdin.take() {
-                collector.add("<stdin>", read_bounded(stdin));
+                collector.add(STDIN, read_bounded(stdin));
             }
         } else {
             collector.input(input);

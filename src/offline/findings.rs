@@ -1,14 +1,10 @@
 //! Decisions as a report has them: with their place in the files.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use crate::manifest::source::Source;
 use crate::model::decision::Untold;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
-use crate::offline::check::{Checked, Decided};
+use crate::offline::check::{Checked, Decided, InputOrder};
 use crate::offline::errors::{input_error, location, location_in};
 use crate::offline::load::CheckedObject;
 use crate::offline::notices::Notice;
@@ -38,14 +34,12 @@ pub fn report(checked: &Checked) -> Report<'_> {
 
 /// All findings: those of one object together, and between objects those about the files.
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
-    let numbers: BTreeMap<*const Source, usize> =
-        checked.sources.iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect();
-    // What is said of the state comes first.
-    let place = |source: &Arc<Source>, start| (numbers.get(&Arc::as_ptr(source)).copied(), start);
-    let notices = checked.notices.iter().map(|it| (place(&it.source, it.span.start), vec![of_file(it)]));
+    let order = InputOrder::of(&checked.sources);
+    let notices =
+        checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it)]));
     let objects = checked.decided.iter().map(|decided| {
         let document = &decided.object.document;
-        (place(document.source(), document.span().start), findings(decided))
+        (order.place(document.source(), document.span().start), findings(decided))
     });
     let mut all: Vec<_> = objects.chain(notices).collect();
     all.sort_by_key(|(place, _)| *place);

@@ -14,6 +14,7 @@ use crate::manifest::document::{Document, fill_type_meta, parse, values};
 use crate::manifest::source::Source;
 use crate::model::claim_volumes::{ClaimVolumes, add_to_pod};
 use crate::model::edit::Edit;
+use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -21,7 +22,7 @@ use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::model::workload;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
-use crate::offline::collect::{Unread, collect};
+use crate::offline::collect::{STDIN, Unread, collect};
 use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::passed_over::{PassedOver, Why};
@@ -139,10 +140,16 @@ impl CheckedObject {
         !self.template.as_str().is_empty()
     }
 
+    /// Whether this is a pod for which the installed webhooks are not called.
+    #[must_use]
+    pub fn is_exempt(&self) -> bool {
+        self.request().is_pod() && SYSTEM_NAMESPACES.contains(&self.namespace.as_str())
+    }
+
     /// The request to create the object. A controller gives its pods their names.
     #[must_use]
     pub fn request(&self) -> Request<'_> {
-        let name = if self.is_template() { "pod" } else { self.document.name() };
+        let name = if self.is_template() { "" } else { self.document.name() };
         let (group, version, kind) = (self.group.as_str(), self.version.as_str(), self.kind.as_str());
         self.create(group, version, kind, name, &self.json)
     }
@@ -195,18 +202,21 @@ pub fn load(
     for source in read(paths, &mut inputs, stdin) {
         let parsed = parse(&source);
         inputs.errors.extend(parsed.errors);
+        let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
         for other in parsed.non_objects {
-            notices.not_an_object(&source, &other);
+            // In a directory many a file is no manifest, and is not meant to be one.
+            if is_named || other.is_likely_object {
+                notices.not_an_object(&source, &other);
+            }
             inputs.passed_over.push(PassedOver::non_object(&source, &other));
         }
         for document in parsed.documents {
-            add_to_state(&document, document.value(), &mut inputs)?;
+            add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
             add_document(document, &mut inputs, &mut notices)?;
         }
         inputs.sources.push(source);
     }
-    // A definition among the inputs may say that a kind is as it should be.
-    inputs.notices = notices.finish(&inputs.snapshot);
+    inputs.notices = notices.finish();
     Ok(inputs)
 }
 
@@ -237,13 +247,17 @@ fn read_state(
     notices: &mut Notices,
     stdin: &mut dyn Read,
 ) -> Result<(), Error> {
-    for source in read(paths, inputs, stdin) {
-        let mut is_used = false;
-        for document in values(&source, &mut inputs.errors) {
-            is_used |= add_to_state(&document, document.value(), inputs)?;
+    for path in paths {
+        let (mut is_used, errors) = (false, inputs.errors.len());
+        let sources = read(std::slice::from_ref(path), inputs, stdin);
+        for source in &sources {
+            for document in values(source, &mut inputs.errors) {
+                is_used |= add_to_state(&document, document.value(), inputs, notices)?;
+            }
         }
-        if !is_used {
-            notices.unused_state(&source);
+        // Of what cannot be read nobody knows what it holds.
+        if let Some(first) = sources.first().filter(|_| !is_used && inputs.errors.len() == errors) {
+            notices.unused_state(path, first);
         }
     }
     Ok(())
@@ -251,7 +265,12 @@ fn read_state(
 
 /// Adds an object of a document, or each of a List or of a plain list of objects; whether decisions look at any
 /// of them.
-fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Result<bool, Error> {
+fn add_to_state(
+    document: &Document,
+    value: &Value,
+    inputs: &mut Inputs,
+    notices: &mut Notices,
+) -> Result<bool, Error> {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
@@ -259,8 +278,9 @@ fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Resu
         _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
     };
     let Some(items) = items else {
+        let is_definition = notices.definition(value);
         return match state::add(&mut inputs.snapshot, value) {
-            Ok(is_used) => Ok(is_used),
+            Ok(is_used) => Ok(is_used || is_definition),
             Err(AddError::Number(error)) => Err(Error::Object(error)),
             Err(error @ AddError::Definition(_)) => {
                 inputs.errors.push(error_at(document, &Pointer::root(), error.to_string()));
@@ -271,7 +291,7 @@ fn add_to_state(document: &Document, value: &Value, inputs: &mut Inputs) -> Resu
     let mut is_used = false;
     for mut item in items.iter().cloned() {
         fill_type_meta(&mut item, api_version, kind);
-        is_used |= add_to_state(document, &item, inputs)?;
+        is_used |= add_to_state(document, &item, inputs, notices)?;
     }
     Ok(is_used)
 }

@@ -36,6 +36,8 @@ pub enum Why {
     NotRecognised,
     /// The pod or its namespace opted out.
     OptedOut,
+    /// It is a pod of a namespace that the cluster itself needs.
+    SystemNamespace,
     /// Another reason not to look at it.
     Other(Reason),
 }
@@ -49,8 +51,11 @@ impl Why {
             Self::OtherKind => "is of a kind that memgate does not check",
             Self::NotAnnotated => "has no annotation that memgate reads",
             Self::FamilyOff => "belongs to a family that is switched off",
-            Self::NotRecognised => "is no agent pod of an enabled family",
+            Self::NotRecognised => "runs no agent of an enabled family",
             Self::OptedOut => "opted out of injection",
+            Self::SystemNamespace => "is in a namespace about whose pods memgate is never asked",
+            Self::Other(Reason::Malformed | Reason::Unreadable) => "cannot be read",
+            Self::Other(Reason::OverLimit) => "is larger than what memgate reads",
             Self::Other(_) => "was not judged",
         }
     }
@@ -65,6 +70,7 @@ impl Why {
             Self::FamilyOff => "family-off",
             Self::NotRecognised => "not-recognised",
             Self::OptedOut => "opted-out",
+            Self::SystemNamespace => "system-namespace",
             Self::Other(reason) => reason.name(),
         }
     }
@@ -100,7 +106,7 @@ impl PassedOver {
     fn what(&self) -> String {
         let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);
         match self.why {
-            Why::OtherKind | Why::NotAnnotated => kind.to_owned(),
+            Why::OtherKind => kind.to_owned(),
             why => format!("{kind} that {}", why.words()),
         }
     }

@@ -4,40 +4,73 @@
 //! leaves alone, however odd it is.
 
 use crate::crd::{self, Breaches, BuiltinKind, NewObject, Status, Told};
-use crate::decide::limits::MAX_FINDINGS_TOLD;
+use crate::decide::limits::{self, MAX_FINDINGS_TOLD};
 use crate::decide::schema;
 use crate::family::common::{SCHEMA, VERSION_UNKNOWN};
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Request;
-use crate::model::violation::Violation;
+use crate::model::violation::{BrokenRule, Violation};
 use crate::model::work::Work;
 
-/// What an apiserver would say about a new pod or workload before it asks anybody; nothing about other kinds, nor
-/// about what is too large to be read.
+/// What an apiserver would say about a new pod or workload before it asks anybody; nothing about other kinds.
 #[must_use]
 pub fn findings(request: &Request<'_>) -> Vec<Finding> {
+    let new = NewObject { name: &request.name, namespaced: true, name_is_label: false };
+    find(request, Some(new))
+}
+
+/// The same about the pod that a template stands for: its controller gives it a name, a namespace and an owner, and
+/// nobody looks at those of the template.
+#[must_use]
+pub fn findings_of_template(request: &Request<'_>) -> Vec<Finding> {
+    find(request, None)
+}
+
+fn find(request: &Request<'_>, new: Option<NewObject<'_>>) -> Vec<Finding> {
     let Some(kind) = BuiltinKind::find(&request.group, &request.kind) else { return Vec::new() };
     let work = Work::new(request.cancelled);
     let version = kind.version();
-    let object = request.object.and_then(|text| crd::document(text, Some(version), Status::Dropped, &work));
-    let Some(object) = object else { return Vec::new() };
-    let new = NewObject { name: &request.name, namespaced: true, name_is_label: false };
     let mut findings: Vec<Finding> = unserved(request, &version.name).into_iter().collect();
-    if crd::is_right(&object, Some(version), Some(new)) {
+    let object = request.object.and_then(|text| crd::document(text, Some(version), Status::Dropped, &work));
+    let Some(object) = object else {
+        findings.extend(limits::of_schema(&work));
+        return findings;
+    };
+    if crd::is_right(&object, Some(version), new) {
         return findings;
     }
     let mut found = Breaches::new(&object, &work);
-    crd::check_metadata(&object, Some(new), None, &mut found);
+    crd::check_metadata(&object, new, None, &mut found);
     crd::check(version, &object, None, &mut found);
-    if work.has_ended() {
-        return Vec::new();
-    }
     let mut told = Told::default();
-    let first = found.iter().filter(|breach| told.is_first(breach)).take(MAX_FINDINGS_TOLD);
-    let violations = first.map(|breach| found.violation(breach));
-    findings.extend(violations.map(|violation| schema::finding(&SCHEMA, Violation::message, &violation)));
+    let first = found.iter().filter(|breach| told.is_first(breach)).map(|breach| found.violation(breach));
+    let counted = first.filter(|violation| new.is_some() || counts_in_template(violation));
+    let shown = counted.take(MAX_FINDINGS_TOLD);
+    findings.extend(shown.map(|violation| schema::finding(&SCHEMA, message, &violation)));
+    findings.extend(limits::of_schema(&work));
     findings
+}
+
+/// Whether a violation in the metadata of a template matters: only what is copied to the pods is looked at, and what
+/// cannot be decoded. Source: Kubernetes, `ValidatePodTemplateSpec`.
+fn counts_in_template(violation: &Violation) -> bool {
+    const CHECKED: [&str; 4] = ["labels", "annotations", "creationTimestamp", "deletionTimestamp"];
+    let mut tokens = violation.pointer.tokens();
+    let in_metadata = tokens.next().is_some_and(|token| token == "metadata");
+    !in_metadata
+        || matches!(violation.rule, BrokenRule::Type { .. })
+        || tokens.next().is_some_and(|field| CHECKED.iter().any(|checked| field == *checked))
+}
+
+/// As the apiserver says it, but for types, of which the API's own words say little.
+fn message(violation: &Violation) -> String {
+    match &violation.rule {
+        BrokenRule::Type { expected, got } => {
+            format!("{}: must be of type {expected}, not {got}", violation.pointer.field())
+        }
+        _ => violation.message(),
+    }
 }
 
 fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
@@ -103,6 +136,27 @@ mod tests {
         let pod = r#"{"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","env":[{"name":"A","value":null}]}],"new":1}}"#;
         assert_eq!(messages(&request("", "Pod", pod)), <[&str; 0]>::default());
         assert!(findings(&request("", "Service", "{}")).is_empty());
+    }
+
+    #[test]
+    fn leaves_the_names_in_a_template() {
+        let said = |metadata: &str| {
+            let pod = format!(r#"{{"metadata":{metadata},"spec":{{}}}}"#);
+            findings_of_template(&request("", "Pod", &pod)).len()
+        };
+        let odd = r#"{"name":"my_app","namespace":"B_c","generateName":"Q_","ownerReferences":[{}]}"#;
+        assert_eq!((said(odd), said("{}"), said("null")), (0, 0, 0));
+        assert_eq!(said(r#"{"name":1,"labels":{"a b":"c"},"creationTimestamp":"now"}"#), 3);
+    }
+
+    #[test]
+    fn says_where_there_is_too_much_to_look_at() {
+        let many = vec!["5"; 10_001].join(",");
+        let pod = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"containers":[{{"args":[{many}]}}]}}}}"#);
+        let mut request = request("", "Pod", &pod);
+        request.version = "v1beta9".into();
+        let codes: Vec<_> = findings(&request).iter().map(|finding| finding.code.name).collect();
+        assert_eq!(codes, ["memgate/version-unknown", "memgate/over-limit"]);
     }
 
     #[test]

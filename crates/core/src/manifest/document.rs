@@ -49,6 +49,15 @@ pub struct NonObject {
     pub span: Span,
     /// Why it is not: "has no apiVersion", "is a list".
     pub reason: &'static str,
+    /// Whether it was likely meant to be one: it has an `apiVersion` or a `kind`.
+    pub is_likely_object: bool,
+}
+
+impl NonObject {
+    fn of(document: &Document, reason: &'static str) -> Self {
+        let has = |field| document.value.get(field).is_some();
+        Self { span: document.span(), reason, is_likely_object: has("apiVersion") || has("kind") }
+    }
 }
 
 /// The Kubernetes objects of a source: multi-document YAML, JSON, several JSON values one after
@@ -138,21 +147,22 @@ fn control_character(source: &Arc<Source>) -> Option<SyntaxError> {
 /// Takes a document that is a List apart, and sorts out what is not an object. The recursion is
 /// bounded: a value is at most [`MAX_DEPTH`](crate::manifest::outline::MAX_DEPTH) levels deep.
 fn flatten(mut document: Document, parsed: &mut Parsed) {
-    match reason_not_an_object(&document.value) {
-        Some(reason) => parsed.non_objects.push(NonObject { span: document.span(), reason }),
-        None if document.kind().ends_with("List") && document.value.get("items").is_some() => {
-            match document.value.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => flatten_items(&document, items, parsed),
-                Some(Value::Null) | None => {}
-                Some(_) => {
-                    let reason = "is a List whose items are no list";
-                    parsed.non_objects.push(NonObject { span: document.span(), reason });
-                }
-            }
+    if let Some(reason) = reason_not_an_object(&document.value) {
+        return parsed.non_objects.push(NonObject::of(&document, reason));
+    }
+    // `kind: List` is Kubernetes' own; another kind may end in List without being one.
+    let is_own = document.kind() == "List";
+    let is_list = is_own || document.kind().ends_with("List") && document.value.get("items").is_some();
+    if !is_list {
+        return parsed.documents.push(document);
+    }
+    match document.value.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => flatten_items(&document, items, parsed),
+        Some(Value::Null) | None if is_own => {
+            parsed.non_objects.push(NonObject::of(&document, "is a List without items"));
         }
-        // `kind: List` is Kubernetes' own; another kind may end in List without being one.
-        None if document.kind() == "List" => {}
-        None => parsed.documents.push(document),
+        Some(Value::Null) | None => {}
+        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are no list")),
     }
 }
 
@@ -184,14 +194,16 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
             _ => "is a single value",
         });
     };
-    let text = |name: &str| fields.get(name).map(|value| value.as_str().filter(|text| !text.is_empty()));
+    let text = |name: &str| fields.get(name).map(Value::as_str);
     match (text("apiVersion"), text("kind")) {
-        (Some(Some(_)), Some(Some(_))) => None,
         (None, None) => Some("has no apiVersion and no kind"),
         (None, _) => Some("has no apiVersion"),
         (_, None) => Some("has no kind"),
         (Some(None), _) => Some("has an apiVersion that is no text"),
         (_, Some(None)) => Some("has a kind that is no text"),
+        (Some(Some("")), _) => Some("has an empty apiVersion"),
+        (_, Some(Some(""))) => Some("has an empty kind"),
+        (Some(Some(_)), Some(Some(_))) => None,
     }
 }
 

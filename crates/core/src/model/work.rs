@@ -34,7 +34,7 @@ pub const MAX_STEPS: u32 = 200_000;
 /// How many steps a finding about a small object counts for: it takes about as long as reading so many values.
 pub const STEPS_PER_FINDING: u32 = 8;
 
-/// How many steps a finding about a large object counts for. Ten thousand entries with three findings each are
+/// How many steps a finding about a large object counts for. Ten thousand entries with two findings each are
 /// judged.
 pub const MIN_STEPS_PER_FINDING: u32 = 3;
 

@@ -1,0 +1,152 @@
+//! The kinds that nobody checks and that look like one that is checked.
+
+use std::collections::BTreeSet;
+
+use crate::family;
+use crate::family::suggest::nearest;
+use crate::model::finding::quoted;
+use crate::model::workload;
+
+/// The groups of Kubernetes itself in which workloads are, or were; objects of platforms end up there when the
+/// group is forgotten.
+const BUILTIN_GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
+
+/// A kind that is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CheckedKind {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+}
+
+impl CheckedKind {
+    fn api_version(self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// All of them.
+fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
+    let families = family::ALL.into_iter().flat_map(|family| family.validated.iter().chain(family.misnamed));
+    let families =
+        families.map(|kind| CheckedKind { group: kind.group, version: kind.version, kind: kind.kind });
+    let workloads = workload::ALL.iter();
+    let workloads =
+        workloads.map(|workload| CheckedKind { group: workload.group, version: "v1", kind: workload.kind });
+    families.chain(workloads).chain([CheckedKind { group: "", version: "v1", kind: "Pod" }])
+}
+
+/// Whether a kind is checked, or looked at.
+fn is_known(group: &str, kind: &str) -> bool {
+    checked_kinds().any(|known| (known.group, known.kind) == (group, kind))
+        || family::state_kind(&family::ALL, group, kind).is_some()
+}
+
+/// Where a kind is written that is not known and of which one that is checked was likely meant, and what to say of
+/// it. `has_items` says whether the object has a list of that name.
+pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option<(&'static str, String)> {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    if is_known(group, kind) {
+        return None;
+    }
+    if checked_kinds().any(|known| known.kind == api_version) {
+        return Some(("/apiVersion", "apiVersion and kind stand in each other's place".to_owned()));
+    }
+    let own = ["List"].into_iter().filter(|_| has_items && group.is_empty());
+    let kinds = checked_kinds().filter(|known| known.group == group).map(|known| known.kind).chain(own);
+    if let Some(meant) = nearest(kind, kinds) {
+        let (kind, api_version) = (quoted(kind), quoted(api_version));
+        let message = format!("{api_version} is not known to have a kind {kind}; did you mean \"{meant}\"?");
+        return Some(("/kind", message));
+    }
+    let meant = other_groups(api_version, group, kind);
+    let names: Vec<String> = meant.into_iter().map(|known| quoted(&known.api_version())).collect();
+    let (last, others) = names.split_last()?;
+    let others = if others.is_empty() { String::new() } else { format!("{} or ", others.join(", ")) };
+    let (kind, api_version) = (quoted(kind), quoted(api_version));
+    let message = format!("{api_version} is not known to have a kind {kind}; did you mean {others}{last}?");
+    Some(("/apiVersion", message))
+}
+
+/// The checked kinds of this name whose group was likely meant.
+fn other_groups(api_version: &str, group: &str, kind: &str) -> BTreeSet<CheckedKind> {
+    let of_kind = || checked_kinds().filter(|known| known.kind == kind);
+    if let Some(meant) = nearest(group, of_kind().map(|known| known.group)) {
+        return of_kind().filter(|known| known.group == meant).take(1).collect();
+    }
+    let all: BTreeSet<CheckedKind> = of_kind().filter(|known| known.group == api_version).collect();
+    if !all.is_empty() {
+        return all;
+    }
+    let is_builtin = BUILTIN_GROUPS.contains(&group);
+    of_kind().filter(|known| is_builtin || is_part_of(group, known.group)).collect()
+}
+
+/// Whether a group is another one but for its last part, or that without a part at its begin or end:
+/// `arkonis.io` for `arkonis.dev`, `ark.mckinsey` for `ark.mckinsey.com`.
+fn is_part_of(group: &str, known: &str) -> bool {
+    let start = |group: &str| group.rsplit_once('.').map(|(start, _)| start.to_owned());
+    let same_start = start(group).is_some_and(|group| start(known) == Some(group));
+    let lacks = |rest: Option<&str>, dot: fn(&str) -> bool| rest.is_some_and(dot);
+    same_start
+        || lacks(known.strip_prefix(group), |rest| rest.starts_with('.'))
+        || lacks(known.strip_suffix(group), |rest| rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_kind_that_was_meant() {
+        for (api_version, kind, expected) in [
+            ("arkonis.dev/v1alpha1", "ArkMemry", "\"ArkMemory\"?"),
+            ("apps/v1", "Deploymnt", "\"Deployment\"?"),
+            ("v1", "pod", "\"Pod\"?"),
+            ("v1", "list", "\"List\"?"),
+        ] {
+            let (pointer, message) = misspelt(api_version, kind, true).expect(kind);
+            assert!(pointer == "/kind" && message.ends_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn finds_the_group_that_was_meant() {
+        for (api_version, kind, expected) in [
+            ("arkonis.io/v1alpha1", "ArkMemory", "did you mean \"arkonis.dev/v1alpha1\"?"),
+            ("ark.mckinsy.com/v1alpha1", "Memory", "did you mean \"ark.mckinsey.com/v1alpha1\"?"),
+            ("ark.mckinsey/v1alpha1", "Query", "did you mean \"ark.mckinsey.com/v1alpha1\"?"),
+            ("arkonis.dev", "ArkMemory", "did you mean \"arkonis.dev/v1alpha1\"?"),
+            ("v1alpha1", "ArkMemory", "did you mean \"arkonis.dev/v1alpha1\"?"),
+            ("/v1alpha1", "ArkMemory", "did you mean \"arkonis.dev/v1alpha1\"?"),
+            ("v1", "Deployment", "did you mean \"apps/v1\"?"),
+            ("extensions/v1beta1", "Deployment", "did you mean \"apps/v1\"?"),
+            ("apps/v1", "Job", "did you mean \"batch/v1\"?"),
+            ("apps/v1", "Pod", "did you mean \"v1\"?"),
+            ("Deployment", "apps/v1", "apiVersion and kind stand in each other's place"),
+        ] {
+            let (pointer, message) = misspelt(api_version, kind, false).expect(kind);
+            assert!(pointer == "/apiVersion" && message.ends_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn leaves_the_kinds_of_others() {
+        for (api_version, kind) in [
+            ("kagent.dev/v1alpha1", "Agent"),
+            ("v1", "ConfigMap"),
+            ("v1", "Node"),
+            ("v1", "Lst"),
+            ("networking.k8s.io/v1", "Ingress"),
+            ("arkonis.dev/v1alpha1", "ArkMemory"),
+            ("arkonis.dev/v9", "ArkMemory"),
+            ("argoproj.io/v1alpha1", "Rollout"),
+        ] {
+            assert_eq!(misspelt(api_version, kind, false), None, "{api_version} {kind}");
+        }
+    }
+}
