@@ -46,8 +46,12 @@ impl Notices {
     /// A document that is no object.
     pub(super) fn not_an_object(&mut self, source: &Arc<Source>, document: &NonObject) {
         let message = format!("this {}, so nothing is checked here", document.reason);
-        let finding = Finding::warn(&common::NOT_AN_OBJECT, Pointer::root(), message)
-            .help("write apiVersion and kind, or keep the file out of what is checked");
+        let help = if document.reason.starts_with("is a List") {
+            "write its objects as a list below items"
+        } else {
+            "write apiVersion and kind, or keep the file out of what is checked"
+        };
+        let finding = Finding::warn(&common::NOT_AN_OBJECT, Pointer::root(), message).help(help);
         let source = Arc::clone(source);
         let object_ref = ObjectRef::default();
         self.made.push(Notice { finding, object_ref, source, span: document.span, related: None });
