@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use ring::digest::{Context, SHA256};
 
 use crate::model::pointer::Pointer;
-use crate::report::ObjectRef;
+use crate::report::{InputError, ObjectRef};
 
 /// How many bytes of the hash are kept: with a million findings two meet by chance once in 37 million runs.
 const BYTES: usize = 8;
@@ -21,8 +21,18 @@ const BYTES: usize = 8;
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
     let ObjectRef { api_version, kind, namespace, name } = object_ref;
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    hash(&[code, group, kind, namespace, name, pointer.as_str()])
+}
+
+/// The fingerprint of an input that could not be used. It is about no object, so its file has to do.
+#[must_use]
+pub fn of_error(error: &InputError<'_>) -> String {
+    hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
+}
+
+fn hash(parts: &[&str]) -> String {
     let mut hash = Context::new(&SHA256);
-    for part in [code, group, kind, namespace, name, pointer.as_str()] {
+    for part in parts {
         // With its length, so that what ends one part cannot begin the next.
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
