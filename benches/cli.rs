@@ -10,7 +10,7 @@ use memgate::model::settings::Settings;
 use memgate::offline::check::check;
 use memgate::offline::findings::report;
 use memgate::offline::load::load;
-use memgate::report::{DEFAULT_WIDTH, ReportFormat, write};
+use memgate::report::{DEFAULT_WIDTH, text};
 use serde_json::json;
 
 /// What one file may hold that was written without line breaks.
@@ -31,9 +31,9 @@ fn one_line(criterion: &mut Criterion) {
             let checked = check(inputs);
             let report = report(&checked);
             assert_eq!(report.findings.len(), 50 * OBJECTS);
-            let mut text = Vec::new();
-            write(&report, ReportFormat::Text, DEFAULT_WIDTH, &mut text).expect("memory");
-            text
+            let mut out = Vec::new();
+            text::write(&report, DEFAULT_WIDTH, &mut out).expect("memory");
+            out
         });
     });
     group.finish();

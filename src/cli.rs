@@ -13,12 +13,14 @@ pub mod duration;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;
+pub mod file;
 pub mod input;
 pub mod limits;
 pub mod manifests;
 pub mod mutate;
 pub mod output;
 pub mod review;
+pub mod schema;
 pub mod serve;
 pub mod settings;
 pub mod terminal;
@@ -98,6 +100,7 @@ enum Command {
     Doctor(doctor::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
+    Schema(schema::Args),
     Crds(crds::Args),
     Manifests(manifests::Args),
     Certs(certs::Args),
@@ -128,6 +131,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Doctor(args) => doctor::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
+        Command::Schema(args) => schema::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),
         Command::Manifests(args) => manifests::run(args, terminal),
         Command::Certs(args) => certs::run(args, terminal),

@@ -31,3 +31,5 @@ pub mod review;
 pub mod cases;
 
 pub mod injected;
+
+pub mod kind_schema;

@@ -1,9 +1,18 @@
 //! What a command found, as text.
 //!
-//! A [`Report`] holds findings with their locations in files; [`write()`] writes it in one of the
-//! formats. Beside it stand the texts that are not reports: [`diff`] and [`stream`].
+//! A [`Report`] holds findings with their locations in files, and all that more than one format needs;
+//! [`format::write`] writes it in one of the formats, of which each has a module. Beside it stand the texts that are
+//! not reports: [`diff`] and [`stream`], and what came of case files: [`cases`].
 //! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
 //! file or decides anything, and it uses `model` only.
+
+pub mod fingerprint;
+
+pub mod page;
+
+mod path;
+
+mod entry;
 
 mod excerpt;
 
@@ -13,13 +22,28 @@ pub mod concise;
 
 pub mod json;
 
+pub mod jsonl;
+
+pub mod github;
+
+pub mod gitlab;
+
+pub mod sarif;
+
+mod xml;
+
+pub mod junit;
+
+pub mod format;
+
+pub mod cases;
+
 pub mod diff;
 
 pub mod stream;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
@@ -30,8 +54,8 @@ use crate::model::pointer::Pointer;
 pub struct Report<'a> {
     /// How many files (or streams) were read.
     pub files: usize,
-    /// How many objects were checked.
-    pub objects: usize,
+    /// The objects that were checked, in the order of the input.
+    pub objects: Vec<JudgedObject<'a>>,
     /// How many of these would be denied.
     pub denied: usize,
     /// What was read and not checked.
@@ -59,6 +83,19 @@ pub struct LocatedFinding<'a> {
     pub location: FileLocation<'a>,
     /// The second location, where two contradict each other.
     pub related: Option<Related<'a>>,
+    /// What tells it from all others of the report, the same in every run: see [`fingerprint`].
+    pub fingerprint: String,
+}
+
+/// An object that was checked, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedObject<'a> {
+    /// The object.
+    pub object_ref: &'a ObjectRef,
+    /// The file as the user named it.
+    pub file: &'a str,
+    /// The line at which it starts, from 1.
+    pub line: usize,
 }
 
 /// What was read and not checked.
@@ -79,23 +116,20 @@ pub struct PassedOver<'a> {
 }
 
 /// An input, or one document in it, that could not be used.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct InputError<'a> {
     /// What is wrong, in one line that names the file, and line and column where they are known.
     pub line: String,
-    /// The same with its location, to show the source.
-    pub diagnostic: Option<Diagnostic<'a>>,
-}
-
-/// What is wrong with a text, and where.
-#[derive(Debug)]
-pub struct Diagnostic<'a> {
-    /// What is wrong.
+    /// The file as the user named it; nothing when it is about none.
+    pub file: Option<&'a str>,
+    /// Line and column, from 1, as far as they are known.
+    pub position: Option<(usize, usize)>,
+    /// What is wrong, without the place.
     pub message: String,
     /// What to do, when the message does not say it already.
     pub help: Option<String>,
-    /// Where.
-    pub location: FileLocation<'a>,
+    /// The stretch of the text, to show the source.
+    pub location: Option<FileLocation<'a>>,
     /// The second location, where two contradict each other.
     pub related: Option<Related<'a>>,
 }
@@ -143,56 +177,6 @@ pub struct FileLocation<'a> {
 /// most lines of manifests have, and few enough for a log in a browser.
 pub const DEFAULT_WIDTH: usize = 120;
 
-/// How a report is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportFormat {
-    /// For people: the source with a caret under what is wrong.
-    Text,
-    /// One line a finding.
-    Concise,
-    /// One JSON object.
-    Json,
-}
-
-impl ReportFormat {
-    /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Concise, Self::Json];
-
-    /// The name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Concise => "concise",
-            Self::Json => "json",
-        }
-    }
-
-    /// The format of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
-    }
-}
-
-/// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not
-/// wanted, and shows at most `width` columns of the source.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(
-    report: &Report<'_>,
-    format: ReportFormat,
-    width: usize,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    match format {
-        ReportFormat::Text => text::write(report, width, out),
-        ReportFormat::Concise => concise::write(report, out),
-        ReportFormat::Json => json::write(report, out),
-    }
-}
-
 impl Report<'_> {
     /// How many findings are of this severity, told or not.
     #[must_use]
@@ -223,7 +207,7 @@ impl Report<'_> {
     pub fn summary(&self) -> String {
         let mut line = format!(
             "{} checked in {}: {} denied, {}",
-            counted(self.objects, "object"),
+            counted(self.objects.len(), "object"),
             counted(self.files, "file"),
             self.denied,
             counted(self.count(Severity::Warn), "warning"),
@@ -235,6 +219,23 @@ impl Report<'_> {
             let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
+    }
+}
+
+impl InputError<'_> {
+    /// What programs know it by where findings have their code: whether the text is wrong, or could not be had.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        if self.position.is_some() { "syntax" } else { "unreadable" }
+    }
+
+    /// What is wrong and what to do, in one line.
+    #[must_use]
+    pub fn advice(&self) -> Cow<'_, str> {
+        match &self.help {
+            Some(help) => Cow::Owned(format!("{}; {help}", self.message)),
+            None => Cow::Borrowed(&self.message),
+        }
     }
 }
 
@@ -296,7 +297,9 @@ mod tests {
 
     #[test]
     fn sums_up_in_one_line() {
-        let report = Report { files: 1, objects: 2, ..Report::default() };
+        let object_ref = ObjectRef::default();
+        let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1 };
+        let report = Report { files: 1, objects: vec![object; 2], ..Report::default() };
         assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings");
     }
 

@@ -29,6 +29,7 @@ Examples:
   helm template chart | memgate check -
   memgate check agents/ --with cluster-state.yaml --fail-on warn
   memgate check . -o text -o json=findings.json
+  memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
 
 Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed,
 3 nothing to check was found.")]
@@ -36,7 +37,10 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// How to write findings: text, concise or json; to a file with FORMAT=FILE; can be repeated
+    /// How to write findings, and to which file; can be repeated [default: text]
+    ///
+    /// Formats: text, concise (a line each), json, jsonl (an object a line), github, gitlab, sarif and junit. Without
+    /// a file it is standard output, which then holds nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
@@ -66,6 +70,14 @@ enum FailOnSeverity {
     Warn,
 }
 
+impl FailOnArgs {
+    /// Whether a warning makes the exit code 1.
+    #[must_use]
+    pub fn on_warnings(self) -> bool {
+        self.fail_on == FailOnSeverity::Warn
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -73,7 +85,7 @@ enum FailOnSeverity {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let checked = args.input.check()?;
     let report = report(&checked);
-    write_outputs(&report, &args.output, terminal)?;
+    write_outputs(&report, &args.output, args.fail_on.on_warnings(), terminal)?;
     write_notes(&checked, &report, args.fail_on, terminal);
     let status = exit_status(&report, args.fail_on);
     // The process ends now: to take apart what it holds first is a twentieth of the time.
@@ -97,7 +109,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
     if fail_on.strict {
         write_passed_over(&report.passed_over, terminal);
     }
-    if report.objects == 0 && report.errors.is_empty() {
+    if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note(&nothing_found(checked));
     } else {
         terminal.note(&report.summary());
@@ -107,13 +119,13 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
 /// The exit status that follows from a report.
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
-    let warned = fail_on.fail_on == FailOnSeverity::Warn && report.count(Severity::Warn) > 0;
+    let warned = fail_on.on_warnings() && report.count(Severity::Warn) > 0;
     let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
     if !report.errors.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned || blind {
         ExitStatus::Denied
-    } else if report.objects == 0 {
+    } else if report.objects.is_empty() {
         ExitStatus::Nothing
     } else {
         ExitStatus::Clean

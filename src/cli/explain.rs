@@ -7,6 +7,7 @@ use crate::cli::terminal::Terminal;
 use crate::family;
 use crate::family::suggest::nearest;
 use crate::model::finding::Code;
+use crate::report::page::title;
 
 /// Explain a finding code: what is wrong, why it matters, what to do
 #[derive(Debug, clap::Args)]
@@ -46,16 +47,6 @@ fn list() -> String {
         let _infallible = writeln!(text, "{:width$}  {}", code.name, title(code));
     }
     text
-}
-
-/// The first sentence of a page.
-fn title(code: &Code) -> String {
-    let lines = code.page.lines().map(str::trim);
-    let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
-    let paragraph: Vec<&str> = text.take_while(|line| !line.is_empty()).collect();
-    let paragraph = paragraph.join(" ");
-    let sentence = paragraph.split(". ").next().unwrap_or_default();
-    sentence.trim_end_matches('.').to_owned()
 }
 
 /// The code that was probably meant, which may be one without its family.

@@ -7,12 +7,13 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::check::{FailOnArgs, exit_status, write_notes};
 use crate::cli::input::InputArgs;
+use crate::cli::output::{OutputArg, write_files};
 use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::Rewritten;
 use crate::manifest::source::Source;
 use crate::offline::findings::report;
 use crate::offline::rewrite::rewrite_all;
-use crate::report::{ReportFormat, diff, stream, write};
+use crate::report::{diff, stream, text};
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -42,6 +43,12 @@ pub struct Args {
     #[arg(long, requires = "diff", help_heading = "Output")]
     no_origins: bool,
 
+    /// Write the findings to a file too; can be repeated
+    ///
+    /// Formats: text, concise, json, jsonl, github, gitlab, sarif and junit.
+    #[arg(short, long = "output", value_name = "FORMAT=FILE", help_heading = "Output")]
+    output: Vec<OutputArg>,
+
     #[command(flatten)]
     fail_on: FailOnArgs,
 }
@@ -53,23 +60,24 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let checked = args.input.check()?;
     let report = report(&checked);
+    write_files(&report, &args.output, args.fail_on.on_warnings())?;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
         if args.diff {
             write_diffs(&files, args.no_origins, terminal)?;
         } else {
-            write_files(&files, terminal)?;
+            write_manifests(&files, terminal)?;
         }
     }
     let mut findings = Vec::new();
-    let width = Terminal::width(&io::stderr());
-    write(&report, ReportFormat::Text, width, &mut findings).context("failed to write the report")?;
+    text::write(&report, Terminal::width(&io::stderr()), &mut findings)
+        .context("failed to write the report")?;
     terminal.err(&findings);
     write_notes(&checked, &report, args.fail_on, terminal);
     Ok(exit_status(&report, args.fail_on))
 }
 
-fn write_files(files: &[(&Source, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {
+fn write_manifests(files: &[(&Source, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {
     let files: Vec<_> = files.iter().map(|(source, new)| (source.name(), new.text.as_str())).collect();
     terminal.raw(stream::text(&files).as_bytes())
 }

@@ -1,13 +1,17 @@
 //! `memgate test`: case files against what memgate decides.
 
-use std::fmt::Write as _;
 use std::io;
 
+use anyhow::Context as _;
+
 use crate::cli::ExitStatus;
+use crate::cli::file::write_whole;
 use crate::cli::input::note_unread;
+use crate::cli::output::{CaseOutputArg, check_places};
 use crate::cli::terminal::Terminal;
 use crate::offline::cases::{CaseResult, CaseRun, run as run_cases};
 use crate::offline::errors::input_error;
+use crate::report::cases::{self, CaseEntry, CaseFormat, CaseReport};
 use crate::report::plain;
 
 /// Run case files: what memgate must decide about an object in a given state
@@ -18,6 +22,7 @@ use crate::report::plain;
 Examples:
   memgate test cases/
   memgate test cases/arkonis.yaml --filter redis -v
+  memgate test cases/ -o text -o junit=cases.xml
 
 A case:
   - name: rejects-redis-without-section
@@ -46,6 +51,12 @@ pub struct Args {
     /// Print a line for each case, not only for those that fail
     #[arg(short, long)]
     verbose: bool,
+
+    /// How to write what came of the cases, and to which file; can be repeated [default: text]
+    ///
+    /// Formats: text, json, junit and github. Without a file it is standard output, which then holds nothing else.
+    #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    output: Vec<CaseOutputArg>,
 }
 
 /// Runs the command.
@@ -54,14 +65,15 @@ pub struct Args {
 /// When the text cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let run = run_cases(&args.files, args.filter.as_deref(), &mut io::stdin().lock());
-    for error in &run.errors {
-        terminal.input_error(&input_error(error));
+    let report = report(&run);
+    for error in &report.errors {
+        terminal.input_error(error);
     }
     note_unread(&run.unread, "case file", terminal);
     for line in &run.blind {
         terminal.note(&format!("warn: {}", plain(line)));
     }
-    terminal.out(text(&run.results, args.verbose).as_bytes())?;
+    write_outputs(&report, args, terminal)?;
     terminal.note(&summary(&run, args.filter.as_deref()));
     Ok(if !run.errors.is_empty() {
         ExitStatus::Failed
@@ -74,21 +86,32 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     })
 }
 
-/// A line for each case, with what failed below it; those that passed only when `verbose`.
-fn text(results: &[CaseResult], verbose: bool) -> String {
-    let mut text = String::new();
-    for CaseResult { name, file, line, failures } in results {
-        let (name, file) = (plain(name), plain(file));
-        if !failures.is_empty() {
-            let _infallible = writeln!(text, "FAIL  {name} ({file}:{line})");
-        } else if verbose {
-            let _infallible = writeln!(text, "ok    {name} ({file}:{line})");
-        }
-        for failure in failures {
-            let _infallible = writeln!(text, "      {}", plain(failure));
+fn report(run: &CaseRun) -> CaseReport<'_> {
+    CaseReport {
+        cases: run.results.iter().map(entry).collect(),
+        errors: run.errors.iter().map(input_error).collect(),
+        blind: &run.blind,
+    }
+}
+
+fn entry(result: &CaseResult) -> CaseEntry<'_> {
+    let CaseResult { name, file, line, failures } = result;
+    CaseEntry { name, file, line: *line, passed: failures.is_empty(), failures }
+}
+
+fn write_outputs(report: &CaseReport<'_>, args: &Args, terminal: Terminal) -> anyhow::Result<()> {
+    check_places(args.output.iter().map(|output| output.file.as_deref()))?;
+    let text = [CaseOutputArg { format: CaseFormat::Text, file: None }];
+    let outputs = if args.output.is_empty() { text.as_slice() } else { args.output.as_slice() };
+    for CaseOutputArg { format, file } in outputs {
+        let mut bytes = Vec::new();
+        cases::write(report, *format, args.verbose, &mut bytes).context("failed to write the result")?;
+        match file {
+            None => terminal.raw(&bytes)?,
+            Some(path) => write_whole(path, &bytes)?,
         }
     }
-    text
+    Ok(())
 }
 
 fn summary(run: &CaseRun, filter: Option<&str>) -> String {

@@ -9,7 +9,7 @@ use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
-use crate::report::{Diagnostic, FileLocation, InputError, Related};
+use crate::report::{FileLocation, InputError, Related};
 
 /// An error at one place of a document.
 #[must_use]
@@ -26,16 +26,31 @@ pub fn error_at(document: &Document, pointer: &Pointer, message: String) -> Erro
 /// An error of an input, with its source where the place is known.
 #[must_use]
 pub fn input_error(error: &Error) -> InputError<'_> {
-    let diagnostic = error.syntax_error().map(|syntax| Diagnostic {
+    let line = masked(&with_causes(error)).into_owned();
+    let Some(syntax) = error.syntax_error() else {
+        let (path, number) = error.place();
+        let message = [number.map(|number| format!("{path}:{number}: ")), Some(format!("{path}: "))];
+        let message = message.into_iter().flatten().find_map(|place| line.strip_prefix(&place));
+        return InputError {
+            message: message.unwrap_or(&line).to_owned(),
+            line,
+            file: Some(path),
+            position: number.map(|number| (number, 1)),
+            ..InputError::default()
+        };
+    };
+    InputError {
+        line,
+        file: Some(syntax.source_text.name()),
+        position: Some((syntax.span.line, syntax.span.column)),
         message: masked(&syntax.message).into_owned(),
         help: syntax.help.as_deref().map(|help| masked(help).into_owned()),
-        location: location(&syntax.source_text, syntax.span),
+        location: Some(location(&syntax.source_text, syntax.span)),
         related: syntax.related.map(|(span, label)| Related {
             location: location(&syntax.source_text, span),
             label: label.to_owned(),
         }),
-    });
-    InputError { line: masked(&with_causes(error)).into_owned(), diagnostic }
+    }
 }
 
 /// A stretch of a document's source as a report has it: its credentials masked.

@@ -9,7 +9,8 @@ use crate::offline::errors::{input_error, location, location_in};
 use crate::offline::load::CheckedObject;
 use crate::offline::notices::Notice;
 use crate::offline::passed_over::PassedOver;
-use crate::report::{self, LocatedFinding, Related, Report};
+use crate::report::fingerprint::{self, Counter};
+use crate::report::{self, JudgedObject, LocatedFinding, Related, Report};
 
 /// Everything that was found, in the order of the inputs.
 #[must_use]
@@ -22,7 +23,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
     Report {
         files: checked.sources.len(),
-        objects: decided.iter().filter(|decided| decided.is_judged()).count(),
+        objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
         denied: decided.iter().filter(|decided| !decided.allowed()).count(),
         passed_over: checked.passed_over.iter().map(passed_over).collect(),
         errors: checked.errors.iter().map(input_error).collect(),
@@ -43,7 +44,18 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     });
     let mut all: Vec<_> = objects.chain(notices).collect();
     all.sort_by_key(|(place, _)| *place);
-    all.into_iter().flat_map(|(_, findings)| findings).collect()
+    let mut all: Vec<_> = all.into_iter().flat_map(|(_, findings)| findings).collect();
+    let mut counter = Counter::default();
+    for located in &mut all {
+        let LocatedFinding { finding, pointer, object_ref, .. } = &located;
+        located.fingerprint = counter.number(fingerprint::of(finding.code.name, object_ref, pointer));
+    }
+    all
+}
+
+fn judged(decided: &Decided) -> JudgedObject<'_> {
+    let (object_ref, document) = (&decided.object.object_ref, &decided.object.document);
+    JudgedObject { object_ref, file: document.source().name(), line: document.span().line }
 }
 
 /// The findings of one object, in the order in which they stand in the file.
@@ -68,7 +80,8 @@ fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer)
         let location = location_in(document, place.caret);
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
-    LocatedFinding { finding, pointer, object_ref: &object.object_ref, location, related }
+    let (object_ref, fingerprint) = (&object.object_ref, String::new());
+    LocatedFinding { finding, pointer, object_ref, location, related, fingerprint }
 }
 
 fn of_file(notice: &Notice) -> LocatedFinding<'_> {
@@ -82,6 +95,7 @@ fn of_file(notice: &Notice) -> LocatedFinding<'_> {
         object_ref: &notice.object_ref,
         location: location(&notice.source, notice.span),
         related,
+        fingerprint: String::new(),
     }
 }
 

@@ -1,14 +1,21 @@
 //! One line a finding, `file:line:column: severity [code] message`, as editors and `grep` like it.
+//!
+//! Errors of inputs come first, as `error` with the code `syntax` or `unreadable`; one without a place has `1:1`.
 
 use std::io::{self, Write};
 
 use crate::report::{Report, plain};
 
-/// Writes the findings, one a line.
+/// Writes errors and findings, one a line.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
+    for error in &report.errors {
+        let (file, (line, column)) = (error.file.unwrap_or("memgate"), error.position.unwrap_or((1, 1)));
+        let (file, code, advice) = (plain(file), error.code(), error.advice());
+        writeln!(out, "{file}:{line}:{column}: error [{code}] {}", plain(&advice))?;
+    }
     for located in &report.findings {
         let (location, finding) = (&located.location, located.finding);
         writeln!(

@@ -4,71 +4,30 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::model::decision::Untold;
-use crate::model::finding::Severity;
-use crate::report::{LocatedFinding, ObjectRef, Report};
+use crate::report::Report;
+use crate::report::entry::{
+    self, ErrorEntry, FindingEntry, PassedOverEntry, SCHEMA_VERSION, Summary, UntoldEntry,
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonReport<'r> {
+    schema_version: u32,
     /// The version of memgate that wrote this.
     version: &'static str,
-    summary: JsonSummary,
-    findings: Vec<JsonFinding<'r>>,
+    summary: Summary,
+    findings: Vec<FindingEntry<'r>>,
     /// How many more findings there are of objects with very many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    untold: Vec<JsonUntold<'r>>,
+    untold: Vec<UntoldEntry<'r>>,
     /// What could not be read, as `file:line:column: message`.
     errors: Vec<&'r str>,
+    /// The same with its parts.
+    input_errors: Vec<ErrorEntry<'r>>,
+    /// What was read and not checked.
+    passed_over: Vec<PassedOverEntry<'r>>,
     /// Objects that the inputs do not hold, about which nothing was concluded.
     assumed: &'r [String],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonSummary {
-    files: usize,
-    objects: usize,
-    denied: usize,
-    passed_over: usize,
-    deny: usize,
-    warn: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonFinding<'r> {
-    code: &'static str,
-    severity: &'static str,
-    file: &'r str,
-    line: usize,
-    column: usize,
-    end_line: usize,
-    end_column: usize,
-    pointer: &'r str,
-    field: String,
-    reason: &'static str,
-    message: &'r str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'r str>,
-    object: JsonObject<'r>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonUntold<'r> {
-    object: JsonObject<'r>,
-    deny: usize,
-    warn: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonObject<'r> {
-    api_version: &'r str,
-    kind: &'r str,
-    namespace: &'r str,
-    name: &'r str,
 }
 
 /// Writes the whole report as one object.
@@ -77,57 +36,16 @@ struct JsonObject<'r> {
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let output = JsonReport {
+        schema_version: SCHEMA_VERSION,
         version: env!("CARGO_PKG_VERSION"),
-        summary: summary(report),
-        findings: report.findings.iter().map(json_finding).collect(),
-        untold: report.untold.iter().map(json_untold).collect(),
+        summary: entry::summary(report),
+        findings: report.findings.iter().map(entry::finding).collect(),
+        untold: report.untold.iter().map(entry::untold).collect(),
         errors: report.errors.iter().map(|error| error.line.as_str()).collect(),
+        input_errors: report.errors.iter().map(entry::error).collect(),
+        passed_over: report.passed_over.iter().map(entry::passed_over).collect(),
         assumed: &report.unknown,
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
-}
-
-fn summary(report: &Report<'_>) -> JsonSummary {
-    JsonSummary {
-        files: report.files,
-        objects: report.objects,
-        denied: report.denied,
-        passed_over: report.passed_over.len(),
-        deny: report.count(Severity::Deny),
-        warn: report.count(Severity::Warn),
-    }
-}
-
-fn json_untold<'r>((object_ref, untold): &(&'r ObjectRef, Untold)) -> JsonUntold<'r> {
-    JsonUntold { object: json_object(object_ref), deny: untold.denials, warn: untold.warnings }
-}
-
-fn json_object(object_ref: &ObjectRef) -> JsonObject<'_> {
-    JsonObject {
-        api_version: &object_ref.api_version,
-        kind: &object_ref.kind,
-        namespace: &object_ref.namespace,
-        name: &object_ref.name,
-    }
-}
-
-fn json_finding<'r>(located: &'r LocatedFinding<'_>) -> JsonFinding<'r> {
-    let (finding, location, object_ref) = (located.finding, &located.location, located.object_ref);
-    let (end_line, end_column) = location.end_position();
-    JsonFinding {
-        code: finding.code.name,
-        severity: finding.severity.name(),
-        file: location.file,
-        line: location.line,
-        column: location.column,
-        end_line,
-        end_column,
-        pointer: located.pointer.as_str(),
-        field: located.pointer.field(),
-        reason: finding.cause.reason(),
-        message: &finding.message,
-        help: finding.help.as_deref(),
-        object: json_object(object_ref),
-    }
 }

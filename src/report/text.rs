@@ -39,14 +39,14 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
 /// # Errors
 /// Those of the writer.
 pub fn write_error(error: &InputError<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
-    let Some(diagnostic) = &error.diagnostic else {
+    let Some(location) = &error.location else {
         let group = Group::with_title(Level::ERROR.primary_title(error.line.as_str()));
         return writeln!(out, "{}", renderer(width).render(&[group]));
     };
-    let (location, related) = (&diagnostic.location, diagnostic.related.as_ref());
+    let related = error.related.as_ref();
     let mut group =
-        Level::ERROR.primary_title(diagnostic.message.as_str()).elements(snippets(location, related, width));
-    if let Some(help) = &diagnostic.help {
+        Level::ERROR.primary_title(error.message.as_str()).elements(snippets(location, related, width));
+    if let Some(help) = &error.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
     writeln!(out, "{}\n", with_places(&renderer(width).render(&[group]), location, related))
@@ -155,8 +155,14 @@ mod tests {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
         let object_ref = ObjectRef { kind: "Thing".into(), name: "one".into(), ..ObjectRef::default() };
         let pointer = finding.pointer.clone();
-        let located =
-            LocatedFinding { finding: &finding, pointer, object_ref: &object_ref, location, related };
+        let located = LocatedFinding {
+            finding: &finding,
+            pointer,
+            object_ref: &object_ref,
+            location,
+            related,
+            fingerprint: String::new(),
+        };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();
         write(&report, WIDTH, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");

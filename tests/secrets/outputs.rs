@@ -18,15 +18,31 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 16] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
+    "check -o jsonl FILE",
+    "check -o github FILE",
+    "check -o gitlab FILE",
+    "check -o sarif FILE",
+    "check -o junit FILE",
     "check --with FILE FILE",
     "check --fail-on warn --color always FILE",
     "explain-pod FILE",
     "explain-pod mutated.yaml",
     "test FILE",
+    "test -o json FILE",
+    "test -o junit FILE",
+    "test -o github FILE",
+];
+
+/// What `test` prints about a case that fails, with the sign of it.
+const FAILED_CASES: [(&str, &str); 4] = [
+    ("test -v FILE", "FAIL"),
+    ("test -o json FILE", "\"failed\": 1"),
+    ("test -o junit FILE", "<failure"),
+    ("test -o github FILE", "::error "),
 ];
 
 /// Those that print what the user wrote.
@@ -169,12 +185,15 @@ fn failed_case(object: &Value, state: &[Value], directory: &TempDir, file: &str)
         },
     }]);
     fs::write(directory.path().join(file), case.to_string())?;
-    let (out, err) = memgate("test -v FILE", file, directory, None)?;
-    if !out.contains("FAIL") {
-        return Err(format!("the case did not fail:\n{out}{err}").into());
+    for (line, sign) in FAILED_CASES {
+        let (out, err) = memgate(line, file, directory, None)?;
+        if !out.contains(sign) {
+            return Err(format!("{line}: the case did not fail:\n{out}{err}").into());
+        }
+        expect_no_marker(line, &out)?;
+        expect_no_marker(line, &err)?;
     }
-    expect_no_marker("test", &out)?;
-    expect_no_marker("test", &err)
+    Ok(())
 }
 
 /// Runs the program in the directory; what it printed, and its complaints.

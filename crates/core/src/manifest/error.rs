@@ -122,4 +122,19 @@ impl Error {
             _ => None,
         }
     }
+
+    /// The input as the user named it, and the line where it is known.
+    #[must_use]
+    pub fn place(&self) -> (&str, Option<usize>) {
+        match self {
+            Self::Missing { path }
+            | Self::Read { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::Edit { path, .. }
+            | Self::Rewrite { path } => (path, None),
+            Self::Encoding { path, line, .. } => (path, Some(*line)),
+            Self::Glob { glob, .. } => (glob, None),
+            Self::Syntax(error) => (error.source_text.name(), Some(error.span.line)),
+        }
+    }
 }

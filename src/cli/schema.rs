@@ -1,0 +1,76 @@
+//! `memgate schema`: what editors and programs check files of memgate against.
+
+use crate::cli::ExitStatus;
+use crate::cli::terminal::Terminal;
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::offline::kind_schema::{KindDefinition, definitions};
+
+/// The schemas that are files of the repository, where editors can read them too.
+const FILES: [(&str, &str); 3] = [
+    ("output", include_str!("../../docs/schema/output.json")),
+    ("cases", include_str!("../../docs/schema/cases.json")),
+    ("settings", include_str!("../../docs/schema/settings.json")),
+];
+
+/// Print a JSON Schema: of what memgate writes and reads, or of a kind
+///
+/// output is what check, mutate and test write as json, and each line of jsonl; cases are the files of
+/// memgate test; settings is the file of --config. A kind is one that `memgate crds` defines.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate schema output
+  memgate schema ArkMemory > .schemas/arkmemory.json
+  memgate schema Agent.orloj.dev
+
+Editors with yaml-language-server complete and check a file that begins with:
+  # yaml-language-server: $schema=.schemas/arkmemory.json")]
+pub struct Args {
+    /// output, cases, settings, or a kind, with its group where several have it
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no such schema or more than one, or it cannot be written.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    if let Some((_, text)) = FILES.iter().find(|(name, _)| *name == args.name) {
+        terminal.raw(text.as_bytes())?;
+        return Ok(ExitStatus::Clean);
+    }
+    let definitions = definitions();
+    let schema = find(&args.name, &definitions)?.json_schema();
+    terminal.raw(format!("{schema:#}\n").as_bytes())?;
+    Ok(ExitStatus::Clean)
+}
+
+fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d KindDefinition> {
+    let found: Vec<_> = definitions.iter().filter(|definition| definition.has_name(name)).collect();
+    match found.as_slice() {
+        [only] => Ok(only),
+        [] => {
+            let kinds = definitions.iter().map(|definition| definition.kind.as_str());
+            let names = FILES.iter().map(|(name, _)| *name);
+            let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
+            let hint = did_you_mean(near);
+            anyhow::ensure!(near.is_none(), "there is no schema \"{name}\"{hint}");
+            anyhow::bail!(
+                "there is no schema \"{name}\"; there are output, cases, settings, and those of the kinds {}",
+                all(definitions)
+            )
+        }
+        several => {
+            let names: Vec<String> = several.iter().map(|definition| definition.full_name()).collect();
+            anyhow::bail!("several groups have the kind \"{name}\"; name one of them: {}", names.join(", "))
+        }
+    }
+}
+
+fn all(definitions: &[KindDefinition]) -> String {
+    let mut names: Vec<&str> = definitions.iter().map(|definition| definition.kind.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}

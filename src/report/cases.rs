@@ -1,0 +1,170 @@
+//! What came of case files, in the formats that `memgate test` writes.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
+use crate::report::github::{self, Command, Kind, Place};
+use crate::report::junit::{Outcome, Suite, Test, write_suites};
+use crate::report::{InputError, plain};
+
+/// What came of one run.
+#[derive(Debug)]
+pub struct CaseReport<'a> {
+    /// What was run, in the order of the files.
+    pub cases: Vec<CaseEntry<'a>>,
+    /// Files that cannot be read or are not case files.
+    pub errors: Vec<InputError<'a>>,
+    /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
+    pub blind: &'a [String],
+}
+
+/// What came of one case.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct CaseEntry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The file as the user named it.
+    pub file: &'a str,
+    /// The line at which it starts, from 1.
+    pub line: usize,
+    /// Whether it came out as expected.
+    pub passed: bool,
+    /// What differs from what was expected; empty when it passed.
+    pub failures: &'a [String],
+}
+
+/// How the result is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaseFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
+    /// JUnit's XML.
+    Junit,
+    /// Workflow commands of GitHub Actions.
+    Github,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonCases<'r> {
+    schema_version: u32,
+    /// The version of memgate that wrote this.
+    version: &'static str,
+    summary: JsonSummary,
+    cases: &'r [CaseEntry<'r>],
+    /// Cases that pass whatever memgate decides.
+    warnings: &'r [String],
+    input_errors: Vec<ErrorEntry<'r>>,
+}
+
+#[derive(Serialize)]
+struct JsonSummary {
+    passed: usize,
+    failed: usize,
+    errors: usize,
+}
+
+impl CaseFormat {
+    /// Every format, in the order in which help lists them.
+    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Junit, Self::Github];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Junit => "junit",
+            Self::Github => "github",
+        }
+    }
+}
+
+/// Writes the result in one format; text has a line for cases that passed only when `verbose`.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(
+    report: &CaseReport<'_>,
+    format: CaseFormat,
+    verbose: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match format {
+        CaseFormat::Text => text(report, verbose, out),
+        CaseFormat::Json => json(report, out),
+        CaseFormat::Junit => junit(report, out),
+        CaseFormat::Github => github(report, out),
+    }
+}
+
+/// A line for each case, with what failed below it.
+fn text(report: &CaseReport<'_>, verbose: bool, out: &mut impl Write) -> io::Result<()> {
+    for CaseEntry { name, file, line, passed, failures } in &report.cases {
+        let (name, file) = (plain(name), plain(file));
+        if !passed {
+            writeln!(out, "FAIL  {name} ({file}:{line})")?;
+        } else if verbose {
+            writeln!(out, "ok    {name} ({file}:{line})")?;
+        }
+        for failure in *failures {
+            writeln!(out, "      {}", plain(failure))?;
+        }
+    }
+    Ok(())
+}
+
+fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
+    let passed = report.cases.iter().filter(|case| case.passed).count();
+    let output = JsonCases {
+        schema_version: SCHEMA_VERSION,
+        version: env!("CARGO_PKG_VERSION"),
+        summary: JsonSummary { passed, failed: report.cases.len() - passed, errors: report.errors.len() },
+        cases: &report.cases,
+        warnings: report.blind,
+        input_errors: report.errors.iter().map(entry::error).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &output)?;
+    writeln!(out)
+}
+
+fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
+    let mut suites: Vec<Suite> = Vec::new();
+    let mut add = |file: &str, test: Test| match suites.last_mut() {
+        Some(last) if last.name == file => last.tests.push(test),
+        _ => suites.push(Suite { name: file.to_owned(), tests: vec![test] }),
+    };
+    for error in &report.errors {
+        let file = error.file.unwrap_or("memgate");
+        let outcome = Outcome::Error { kind: error.code().to_owned(), message: error.line.clone() };
+        add(file, Test { name: format!("{file} can be read"), outcome });
+    }
+    for case in &report.cases {
+        let outcome = match case.failures {
+            [] => Outcome::Passed,
+            [first, ..] => Outcome::Failed {
+                kind: "case".to_owned(),
+                message: first.clone(),
+                text: format!("{}:{}:\n{}\n", plain(case.file), case.line, case.failures.join("\n")),
+            },
+        };
+        add(case.file, Test { name: case.name.to_owned(), outcome });
+    }
+    write_suites(&suites, out)
+}
+
+fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
+    let errors = report.errors.iter().map(github::of_error);
+    let failed = report.cases.iter().filter(|case| !case.passed).map(|case| {
+        let place = Place { file: Some(case.file), start: Some((case.line, 1)), end: None };
+        let failures: Vec<_> = case.failures.iter().map(|failure| plain(failure)).collect();
+        Command::new(place, case.name, &failures.join("\n"))
+    });
+    github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
+    let blind = report.blind.iter().map(|line| Command::new(Place::default(), "memgate", &plain(line)));
+    github::write_kind(Kind::Warning, blind, 0, out)
+}

@@ -1,0 +1,138 @@
+//! Workflow commands of GitHub Actions: an annotation at each place of a pull request.
+//!
+//! GitHub shows the first ten of a kind that a step writes and drops the others without a word, so this writes nine
+//! and how many more there are. See <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use crate::model::finding::Severity;
+use crate::report::path::relative;
+use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, plain};
+
+/// How many annotations of a kind GitHub shows of a step.
+const MAX_OF_KIND: usize = 10;
+
+/// The kind of an annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Error,
+    Warning,
+    Notice,
+}
+
+/// Where an annotation belongs: a stretch of a file as far as it is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place<'a> {
+    pub file: Option<&'a str>,
+    pub start: Option<(usize, usize)>,
+    pub end: Option<(usize, usize)>,
+}
+
+/// Writes the annotations, kind by kind.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
+    let errors = report.errors.iter().map(of_error);
+    let of =
+        |severity| report.findings.iter().filter(move |it| it.finding.severity == severity).map(of_finding);
+    let untold = |severity| report.count(severity) - of(severity).count();
+    write_kind(Kind::Error, errors.chain(of(Severity::Deny)), untold(Severity::Deny), out)?;
+    write_kind(Kind::Warning, of(Severity::Warn), untold(Severity::Warn), out)?;
+    write_kind(Kind::Notice, of(Severity::Note), untold(Severity::Note), out)
+}
+
+/// Writes the commands of one kind, as many as are shown; `untold` is how many more there are besides.
+pub(super) fn write_kind(
+    kind: Kind,
+    commands: impl Iterator<Item = Command>,
+    untold: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let commands: Vec<Command> = commands.collect();
+    let all = commands.len() + untold;
+    let shown = if all > MAX_OF_KIND { MAX_OF_KIND - 1 } else { all }.min(commands.len());
+    for Command { properties, message } in commands.iter().take(shown) {
+        writeln!(out, "::{} {properties}::{message}", kind.name())?;
+    }
+    let more = all - shown;
+    if more > 0 {
+        let what = counted(more, kind.name()).replacen(' ', " more ", 1);
+        writeln!(out, "::{} title=memgate::{what} than GitHub would show", kind.name())?;
+    }
+    Ok(())
+}
+
+/// The two parts of a command, escaped.
+pub(super) struct Command {
+    properties: String,
+    message: String,
+}
+
+impl Command {
+    /// A command at a place. Lines of the message are its own, so user input in it must be [`plain`].
+    pub(super) fn new(place: Place<'_>, title: &str, message: &str) -> Self {
+        let mut properties = String::new();
+        let mut add = |name, value: &str| {
+            let comma = if properties.is_empty() { "" } else { "," };
+            let _infallible = write!(properties, "{comma}{name}={}", escape_property(value));
+        };
+        if let Some(file) = place.file.filter(|file| !file.starts_with('<')) {
+            add("file", relative(file));
+            if let Some((line, column)) = place.start {
+                add("line", &line.to_string());
+                // Of a stretch with more than one line GitHub refuses columns, and would show the annotation at its
+                // end instead of at the key.
+                if let Some((_, end_column)) = place.end.filter(|(end_line, _)| *end_line == line) {
+                    add("col", &column.to_string());
+                    add("endColumn", &end_column.to_string());
+                }
+            }
+        }
+        add("title", title);
+        Self { properties, message: escape(message) }
+    }
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+pub(super) fn of_error(error: &InputError<'_>) -> Command {
+    let end = error.location.as_ref().map(FileLocation::end_position);
+    Command::new(
+        Place { file: error.file, start: error.position, end },
+        error.code(),
+        &plain(&error.advice()),
+    )
+}
+
+fn of_finding(located: &LocatedFinding<'_>) -> Command {
+    let (location, finding) = (&located.location, located.finding);
+    let mut message = plain(&finding.message).into_owned();
+    if !located.object_ref.kind.is_empty() {
+        let _infallible = write!(message, "\nin {}", plain(&located.object_ref.title()));
+    }
+    if let Some(help) = &finding.help {
+        let _infallible = write!(message, "\nhelp: {}", plain(help));
+    }
+    let (start, end) = (Some((location.line, location.column)), Some(location.end_position()));
+    Command::new(Place { file: Some(location.file), start, end }, finding.code.name, &message)
+}
+
+/// What ends a message or begins another command, in the escapes that GitHub knows.
+fn escape(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The same in a property, which commas and colons end.
+fn escape_property(text: &str) -> String {
+    escape(text).replace(':', "%3A").replace(',', "%2C")
+}

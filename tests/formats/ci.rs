@@ -1,0 +1,63 @@
+//! That docs/ci.md works word by word: each command in it runs, and each file that a pipeline reads is written.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use memgate::manifest::document::values;
+use memgate::manifest::source::Source;
+
+use crate::run::{BAD, Scratch};
+
+fn blocks() -> Vec<(String, String)> {
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci.md")).expect("the page");
+    let blocks = page.split("```").skip(1).step_by(2);
+    blocks
+        .map(|block| block.split_once('\n').expect("a language"))
+        .map(|(language, text)| (language.to_owned(), text.to_owned()))
+        .collect()
+}
+
+/// The command in a line of a pipeline, without what stands around it.
+fn command(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("memgate ").filter(|(before, _)| !before.contains("cargo"))?;
+    ["check ", "test ", "schema "].iter().any(|name| rest.starts_with(name)).then_some(())?;
+    Some(rest.split(['\'', '|', '>']).next().unwrap_or(rest).trim())
+}
+
+#[test]
+fn every_command_runs() {
+    let mut commands = 0;
+    for (language, text) in blocks() {
+        if language == "vim" {
+            continue;
+        }
+        let scratch = Scratch::with(&[("deploy/memory.yaml", BAD)]);
+        for line in text.lines().filter_map(command) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let output = scratch.run(&words);
+            let expected = if words[0] == "schema" { 0 } else { 1 };
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(expected), "{line}: {complaint}");
+            for file in words.iter().filter_map(|word| word.split_once('=')).map(|(_, file)| file) {
+                assert!(!scratch.read(file).is_empty(), "{line}: {file}");
+                assert_eq!(text.matches(file).count(), 2, "{file} is written and then read:\n{text}");
+            }
+            commands += 1;
+        }
+    }
+    assert!(commands >= 7, "{commands} commands");
+}
+
+#[test]
+fn every_pipeline_is_yaml() {
+    let mut pipelines = 0;
+    for (_, text) in blocks().into_iter().filter(|(language, _)| language == "yaml") {
+        let mut errors = Vec::new();
+        let documents = values(&Arc::new(Source::new("docs/ci.md", text.as_str())), &mut errors);
+        assert!(errors.is_empty() && documents.len() == 1, "{errors:?}\n{text}");
+        pipelines += 1;
+    }
+    assert!(pipelines >= 4, "{pipelines} pipelines");
+}

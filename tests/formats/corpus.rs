@@ -1,0 +1,113 @@
+//! Every case of tests/ui/check in every format.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::run::Scratch;
+use crate::{github, junit, sarif, schema};
+
+/// The least number of cases that write a report: the test would see nothing otherwise.
+const AT_LEAST: usize = 50;
+
+const FORMATS: [&str; 6] = ["json", "jsonl", "sarif", "junit", "gitlab", "github"];
+
+#[test]
+fn every_case_in_every_format() {
+    let cases = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/check")).expect("cases");
+    let (mut written, mut clean, mut unreadable) = (0, 0, 0);
+    for case in cases {
+        let case = case.expect("an entry").path();
+        let Some((scratch, fails_on_warnings)) = formats_of(&case) else { continue };
+        let name = case.display().to_string();
+        let report: Value = serde_json::from_str(&scratch.read("out.json")).expect("JSON");
+        schema::expect_report(&report, &name);
+        let lines = scratch.read("out.jsonl");
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        expect_lines(&lines, &report, &name);
+        let log = serde_json::from_str(&scratch.read("out.sarif")).expect("JSON");
+        sarif::expect_good(&log, &report, &name);
+        junit::expect_good(&scratch.read("out.junit"), &report, fails_on_warnings, &name);
+        expect_gitlab(&serde_json::from_str(&scratch.read("out.gitlab")).expect("JSON"), &report, &name);
+        github::expect_good(&scratch.read("out.github"), &report, &name);
+        written += 1;
+        clean += usize::from(report["findings"] == Value::Array(Vec::new()));
+        unreadable += usize::from(report["summary"]["errors"] != 0);
+    }
+    assert!(written >= AT_LEAST && clean > 5 && unreadable > 5, "{written} cases, {clean} clean");
+}
+
+/// Runs a case with all formats; nothing when it ends before there is a report.
+fn formats_of(case: &Path) -> Option<(Scratch, bool)> {
+    let scratch = Scratch::with(&[]);
+    copy(case, scratch.path());
+    let line = fs::read_to_string(case.join("cmd")).expect("a command");
+    let (line, input) = line.trim().split_once(" < ").unwrap_or_else(|| (line.trim(), ""));
+    let mut words: Vec<String> = line.split_whitespace().skip(1).map(str::to_owned).collect();
+    words.extend(FORMATS.iter().map(|format| format!("--output={format}=out.{format}")));
+    let mut command = scratch.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    if !input.is_empty() {
+        command.stdin(fs::File::open(scratch.path().join(input)).expect("the input"));
+    }
+    command.output().expect("memgate runs");
+    let fails_on_warnings = line.contains("--fail-on warn");
+    scratch.path().join("out.json").exists().then_some((scratch, fails_on_warnings))
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir(&target).expect("made");
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The lines hold what the one object holds.
+fn expect_lines(lines: &[Value], report: &Value, name: &str) {
+    schema::expect_lines(lines, name);
+    let (last, lines) = lines.split_last().expect("a summary");
+    assert_eq!((&last["type"], &last["deny"]), (&"summary".into(), &report["summary"]["deny"]), "{name}");
+    for (what, key) in [("finding", "findings"), ("error", "inputErrors"), ("passedOver", "passedOver")] {
+        let of_kind = lines.iter().filter(|line| line["type"] == what).map(|line| {
+            let mut line = line.clone();
+            line.as_object_mut().expect("an object").remove("type");
+            line
+        });
+        assert_eq!(of_kind.collect::<Vec<_>>(), list(report, key), "{name}: {what}");
+    }
+}
+
+fn expect_gitlab(issues: &Value, report: &Value, name: &str) {
+    let issues = issues.as_array().expect("a list");
+    let all = list(report, "inputErrors").iter().chain(list(report, "findings"));
+    assert_eq!(issues.len(), all.clone().count(), "{name}");
+    let mut fingerprints: Vec<_> = issues.iter().map(|issue| issue["fingerprint"].as_str()).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    assert_eq!(fingerprints.len(), issues.len(), "{name}: GitLab drops what has the fingerprint of another");
+    for (issue, entry) in issues.iter().zip(all) {
+        assert_eq!(issue["check_name"], entry["code"], "{name}");
+        assert!(issue["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {issue}");
+        let severity = match entry["severity"].as_str() {
+            Some("deny") => "critical",
+            Some("warn") => "minor",
+            Some(_) => "info",
+            None => "blocker",
+        };
+        assert_eq!(issue["severity"], severity, "{name}");
+        assert!(issue["location"]["path"].as_str().is_some_and(|path| !path.starts_with("./")), "{name}");
+        let line = |key| issue["location"]["lines"][key].as_u64().expect("a line");
+        assert_eq!(line("begin"), entry["line"].as_u64().unwrap_or(1), "{name}");
+        assert!(line("end") >= line("begin"), "{name}");
+    }
+}

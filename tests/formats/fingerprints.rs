@@ -1,0 +1,32 @@
+//! A finding keeps its fingerprint wherever it stands.
+
+use serde_json::Value;
+
+use crate::run::{BAD, Scratch};
+
+fn fingerprints(name: &str, text: &str) -> Vec<String> {
+    let report = Scratch::with(&[(name, text)]).json(&["check", name, "-o", "json"]);
+    let findings = report["findings"].as_array().expect("findings");
+    findings.iter().filter_map(|finding| finding["fingerprint"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn moved_lines_and_renamed_files_keep_it() {
+    let before = fingerprints("bad.yaml", BAD);
+    assert_eq!(before.len(), 2, "{before:?}");
+    let moved = format!("# one\n# two\n---\n{}", BAD.replace("spec:\n", "spec:\n  # three\n"));
+    assert_eq!(fingerprints("other/name.yaml", &moved), before);
+    let other = fingerprints("bad.yaml", &BAD.replace("name: notes", "name: others"));
+    assert_eq!(other.iter().filter(|it| before.contains(it)).count(), 1, "{other:?}");
+}
+
+#[test]
+fn what_is_there_twice_is_numbered() {
+    let first = BAD.split("---\n").next().expect("an object");
+    let report = Scratch::with(&[("a.yaml", first), ("b.yaml", first)]).json(&["check", ".", "-o", "json"]);
+    let of_code = |finding: &&Value| finding["code"] == "arkonis/backend-unknown";
+    let findings = report["findings"].as_array().expect("findings").iter().filter(of_code);
+    let found: Vec<&str> = findings.filter_map(|finding| finding["fingerprint"].as_str()).collect();
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[1], format!("{}-2", found[0]));
+}

@@ -1,0 +1,23 @@
+//! That each format is what the programs that read it expect, and is written whole.
+//!
+//! `corpus` writes every format for every case of tests/ui/check; the others are about one format, or about what
+//! inputs and disks do to all of them.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test stops where something is wrong"
+)]
+
+mod ci;
+mod corpus;
+mod files;
+mod fingerprints;
+mod github;
+mod hostile;
+mod junit;
+mod run;
+mod sarif;
+mod schema;
+mod vim;

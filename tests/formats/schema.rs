@@ -1,0 +1,171 @@
+//! The JSON Schemas: that what memgate writes is as they say, and what it reads too.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use jsonschema::Validator;
+use memgate::family;
+use memgate::manifest::document::values;
+use memgate::manifest::source::Source;
+use memgate::offline::kind_schema::{KindDefinition, definitions};
+use serde_json::{Value, json};
+
+use crate::run::{BAD, Scratch};
+
+fn printed(name: &str) -> Value {
+    Scratch::with(&[]).json(&["schema", name])
+}
+
+fn validator(schema: &Value) -> Validator {
+    jsonschema::validator_for(schema).expect("is a schema")
+}
+
+/// One of the definitions, in which every field has to stand that is written.
+fn strict(definition: &str) -> Validator {
+    let mut schema = printed("output");
+    close(&mut schema);
+    schema.as_object_mut().expect("an object").remove("anyOf");
+    schema["$ref"] = json!(format!("#/definitions/{definition}"));
+    validator(&schema)
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("properties") && map.get("type") == Some(&json!("object")) {
+                map.insert("additionalProperties".to_owned(), json!(false));
+            }
+            map.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+pub(crate) fn expect_valid(validator: &Validator, value: &Value, name: &str) {
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{name}: {}", errors.join("\n"));
+}
+
+pub(crate) fn expect_report(report: &Value, name: &str) {
+    static REPORT: LazyLock<Validator> = LazyLock::new(|| strict("report"));
+    expect_valid(&REPORT, report, name);
+}
+
+pub(crate) fn expect_lines(lines: &[Value], name: &str) {
+    static OUTPUT: LazyLock<Validator> = LazyLock::new(|| validator(&printed("output")));
+    static LINE: LazyLock<Validator> = LazyLock::new(|| {
+        let mut schema = printed("output");
+        schema["anyOf"] = json!([{"$ref": "#/definitions/line"}]);
+        validator(&schema)
+    });
+    for line in lines {
+        expect_valid(&OUTPUT, line, name);
+        expect_valid(&LINE, line, name);
+    }
+}
+
+#[test]
+fn a_field_that_is_not_described_is_noticed() {
+    let mut report = Scratch::with(&[("bad.yaml", BAD)]).json(&["check", "bad.yaml", "-o", "json"]);
+    expect_valid(&strict("report"), &report, "as it is");
+    report["findings"][0]["more"] = json!(1);
+    assert!(!strict("report").is_valid(&report));
+}
+
+#[test]
+fn what_came_of_cases_is_as_described() {
+    let case = json!([
+        {"name": "fails", "object": {"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
+            "metadata": {"name": "a", "namespace": "b"}, "spec": {"backend": "x"}}, "expect": {"allowed": true}},
+        {"name": "blind", "object": {"apiVersion": "v1", "kind": "ConfigMap"}, "expect": {"allowed": true}},
+    ]);
+    let scratch = Scratch::with(&[("cases.yaml", &case.to_string()), ("bad.yaml", "- a: [\n")]);
+    let result = scratch.json(&["test", ".", "-o", "json"]);
+    expect_valid(&strict("cases"), &result, "cases");
+    assert_eq!(result["summary"], json!({"passed": 1, "failed": 1, "errors": 1}));
+    assert_eq!(result["cases"][0]["passed"], false);
+    assert_eq!(result["inputErrors"][0]["line"], 2);
+}
+
+#[test]
+fn the_cases_of_the_project_are_case_files() {
+    let cases = validator(&printed("cases"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut count = 0;
+    for family in fs::read_dir(root).expect("families").map(|entry| entry.expect("an entry").path()) {
+        for file in fs::read_dir(&family).into_iter().flatten().map(|entry| entry.expect("an entry").path()) {
+            let text = fs::read_to_string(&file).expect("text");
+            for document in documents(&text) {
+                expect_valid(&cases, &document, &file.display().to_string());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 5, "{count} files");
+    for wrong in [json!([{"name": "a"}]), json!([{"name": "a", "expect": {"allow": true}}])] {
+        assert!(!cases.is_valid(&wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn settings_that_are_described_are_read() {
+    let schema = printed("settings");
+    let settings = json!({
+        "families": family::ALL.map(|family| family.name),
+        "orloj": {"jobNamespaces": ["orloj"], "sharedSecrets": ["*-token"], "sourceNamespaces": ["team"]},
+        "sympozium": {"memoryMode": "sidecar", "waitImage": "a:1", "memoryImage": "b:1"},
+    });
+    expect_valid(&validator(&schema), &settings, "settings");
+    for key in ["families", "orloj", "sympozium"] {
+        let described = schema["properties"][key]["properties"].as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(described, settings[key].as_object().map_or(0, serde_json::Map::len), "{key}");
+    }
+    let scratch = Scratch::with(&[("settings.json", &settings.to_string()), ("bad.yaml", BAD)]);
+    let output = scratch.run(&["check", "--config", "settings.json", "bad.yaml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The manifests in the examples of the pages, by whether they pass.
+#[test]
+fn kinds_are_as_described() {
+    let definitions = definitions();
+    assert!(definitions.len() > 15, "{} definitions", definitions.len());
+    let mut judged = 0;
+    for code in family::codes(&family::ALL) {
+        let Some((_, section)) = code.page.split_once("## Passing example") else { continue };
+        let Some(text) = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next()) else {
+            continue;
+        };
+        for object in documents(text) {
+            let Some(definition) = of_object(&definitions, &object) else { continue };
+            expect_valid(&validator(&definition.json_schema()), &object, code.name);
+            judged += 1;
+        }
+    }
+    assert!(judged > 50, "{judged} objects");
+}
+
+#[test]
+fn kinds_have_no_other_fields() {
+    let memory = validator(&printed("arkmemory"));
+    let object = |spec: Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a"}, "spec": spec});
+    assert!(memory.is_valid(&object(json!({"backend": "in-context"}))));
+    for spec in [json!({"backend": "in-context", "ttl": 5}), json!({"backend": 5}), json!({})] {
+        assert!(!memory.is_valid(&object(spec.clone())), "{spec}");
+    }
+}
+
+fn of_object<'d>(definitions: &'d [KindDefinition], object: &Value) -> Option<&'d KindDefinition> {
+    let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
+    definitions.iter().find(|it| it.group == group && object["kind"] == *it.kind)
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    let mut errors = Vec::new();
+    let documents = values(&Arc::new(Source::new("example", text)), &mut errors);
+    assert!(errors.is_empty(), "{errors:?}");
+    documents.iter().map(|document| document.value().clone()).collect()
+}
