@@ -5,6 +5,8 @@
 //! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
 //! file or decides anything, and it uses `model` only.
 
+pub mod fingerprint;
+
 mod excerpt;
 
 pub mod text;

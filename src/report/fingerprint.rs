@@ -1,0 +1,91 @@
+//! What tells a finding from all others over time: the same in the next run, after lines have moved and files have
+//! new names, and with the next release of memgate.
+//!
+//! It is made of the code, of the object (group, kind, namespace and name; a new version is no new object) and of the
+//! pointer. Line, file and message are no part of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ring::digest::{Context, SHA256};
+
+use crate::model::pointer::Pointer;
+use crate::report::ObjectRef;
+
+/// How many bytes of the hash are kept: with a million findings two meet by chance once in 37 million runs.
+const BYTES: usize = 8;
+
+/// The fingerprint of a finding, in hexadecimal. Two findings with one code at one place of one object have the
+/// same; [`Counter`] tells them apart.
+#[must_use]
+pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
+    let ObjectRef { api_version, kind, namespace, name } = object_ref;
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let mut hash = Context::new(&SHA256);
+    for part in [code, group, kind, namespace, name, pointer.as_str()] {
+        // With its length, so that what ends one part cannot begin the next.
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let hash = hash.finish();
+    hash.as_ref().iter().take(BYTES).fold(String::with_capacity(2 * BYTES), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Numbers what has the same fingerprint, in the order of the inputs.
+#[derive(Debug, Default)]
+pub struct Counter {
+    seen: BTreeMap<String, usize>,
+}
+
+impl Counter {
+    /// The fingerprint as it is at first, afterwards with a number from 2 behind it: `5f0c6d2e8b1a9374-2`.
+    #[must_use]
+    pub fn number(&mut self, fingerprint: String) -> String {
+        let count = self.seen.entry(fingerprint.clone()).or_insert(0);
+        *count += 1;
+        if *count == 1 { fingerprint } else { format!("{fingerprint}-{count}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(api_version: &str, name: &str) -> ObjectRef {
+        let (api_version, namespace) = (api_version.to_owned(), "team-a".to_owned());
+        ObjectRef { api_version, kind: "Memory".to_owned(), namespace, name: name.to_owned() }
+    }
+
+    #[test]
+    fn is_the_same_in_every_release() {
+        let notes = object("orloj.dev/v1", "notes");
+        assert_eq!(of("orloj/provider-empty", &notes, &Pointer::new("/spec/provider")), "3c351a9051bddc5a");
+    }
+
+    #[test]
+    fn knows_the_object_and_the_place_and_not_the_version() {
+        let pointer = Pointer::new("/spec");
+        let one = of("a/b", &object("orloj.dev/v1", "notes"), &pointer);
+        assert_eq!(one, of("a/b", &object("orloj.dev/v2", "notes"), &pointer));
+        for other in [
+            of("a/c", &object("orloj.dev/v1", "notes"), &pointer),
+            of("a/b", &object("orloj.io/v1", "notes"), &pointer),
+            of("a/b", &object("v1", "notes"), &pointer),
+            of("a/b", &object("orloj.dev/v1", "note"), &pointer),
+            of("a/b", &object("orloj.dev/v1", "note"), &Pointer::new("s/spec")),
+            of("a/b", &object("orloj.dev/v1", "notes"), &Pointer::new("/spec/a")),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn numbers_repeats() {
+        let mut counter = Counter::default();
+        let numbered = ["a", "b", "a", "a"].map(|text| counter.number(text.to_owned()));
+        assert_eq!(numbered, ["a", "b", "a-2", "a-3"]);
+    }
+}
