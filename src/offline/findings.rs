@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::source::Source;
+use crate::manifest::document::Document;
+use crate::manifest::source::{Source, Span};
 use crate::model::decision::Untold;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
@@ -26,7 +27,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
     Report {
         files: checked.sources.len(),
-        objects: decided.iter().filter(|decided| decided.is_judged()).count(),
+        objects: decided.iter().filter(|decided| decided.is_judged).count(),
         denied: decided.iter().filter(|decided| !decided.allowed()).count(),
         passed_over: checked.passed_over.iter().map(passed_over).collect(),
         errors: checked.errors.iter().map(input_error).collect(),
@@ -66,15 +67,19 @@ fn findings(decided: &Decided) -> Vec<LocatedFinding<'_>> {
 
 fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer) -> LocatedFinding<'r> {
     let document = &object.document;
-    let place = document.locate(&pointer);
-    let key = place.key.filter(|_| finding.at_key && place.exact);
-    let location = location_in(document, key.unwrap_or(place.caret));
+    let location = location_in(document, caret(document, &pointer, finding.at_key));
     let related = finding.related.as_ref().and_then(|(pointer, label)| {
         let place = document.locate(&object.in_document(pointer));
         let location = location_in(document, place.caret);
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
     LocatedFinding { finding, pointer, object_ref: &object.object_ref, location, related }
+}
+
+/// What a caret underlines for a finding about a place of a document, or about its key alone.
+pub(super) fn caret(document: &Document, pointer: &Pointer, at_key: bool) -> Span {
+    let place = document.locate(pointer);
+    place.key.filter(|_| at_key && place.exact).unwrap_or(place.caret)
 }
 
 fn of_file(notice: &Notice) -> LocatedFinding<'_> {
