@@ -139,22 +139,29 @@ mod tests {
             assert_ne!(entry, ENTRY, "{from}");
             format!("{{\"schemaVersion\": 1, \"findings\": [\n{entry}\n]}}")
         };
-        for (text, expected) in [
-            (String::new(), "b.json:1: this baseline is empty"),
-            ("[]".to_owned(), "b.json:1:1: this is no baseline that this memgate reads"),
-            ("{\"schemaVersion\": 2}".to_owned(), "b.json:1:19: this is no baseline"),
-            ("{\"schemaVersion\": 1}".to_owned(), "b.json:1:1: findings of a baseline are a list"),
-            ("{\n<<<<<<< HEAD\n}".to_owned(), "b.json:2:1: "),
-            (with("deny", "note"), "b.json:2:83: the severity of an entry is deny or warn"),
-            (with("\"/spec", "\"spec"), "b.json:2:"),
-            (with(": 2}", ": 0}"), "b.json:2:"),
-            (with(": 2}", ": -1}"), "b.json:2:"),
-            (with("\"orloj/provider-empty\"", "3"), "b.json:2:"),
-            (with("notes", "other"), "b.json:2:17: this fingerprint is not that of"),
-            (with("\"name\"", "\"nam\""), "b.json:2:"),
+        for (text, place, message) in [
+            (String::new(), "b.json:1:", "this baseline is empty"),
+            ("[]".to_owned(), "b.json:1:1:", "this is no baseline that this memgate reads"),
+            ("{\"schemaVersion\": 2}".to_owned(), "b.json:1:19:", "schemaVersion is not 1"),
+            ("{\"schemaVersion\": 1}".to_owned(), "b.json:1:1:", "findings of a baseline are a list"),
+            (with("{\"fingerprint", "<<<<<<< HEAD\n{\"fingerprint"), "b.json:2:1:", ""),
+            (with("deny", "note"), "b.json:2:81:", "the severity of an entry is deny or warn"),
+            (with("\"/spec", "\"spec"), "b.json:2:192:", "a pointer is empty or begins with /"),
+            (with(": 2}", ": 0}"), "b.json:2:219:", "the count of an entry is a number from 1"),
+            (with(": 2}", ": -1}"), "b.json:2:219:", "the count of an entry is a number from 1"),
+            (with("\"orloj/provider-empty\"", "3"), "b.json:2:45:", "an entry of a baseline has a text code"),
+            (
+                with("notes", "other"),
+                "b.json:2:17:",
+                "this fingerprint is not that of code, object and pointer",
+            ),
+            (with("\"name\"", "\"nam\""), "b.json:2:", "an entry of a baseline has a text object.name"),
         ] {
             let error = read_text(&text).expect_err(&text);
-            assert!(error.starts_with(expected), "{text}: {error}");
+            assert!(
+                error.starts_with(place) && error.contains(message),
+                "{text}: {place} {message}: {error}"
+            );
         }
     }
 }
