@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! paths ──collect──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
-//! Inputs ──check──▶ Checked ──findings──▶ report::Report
+//! Inputs ──check──▶ Checked ──(suppress)──findings──▶ report::Report
 //!                           └─rewrite──▶ the files with the edits in their text
 //! ```
 //!
@@ -23,6 +23,13 @@ pub mod check;
 
 pub mod errors;
 pub mod findings;
+
+pub mod suppress;
+
+pub mod ignore;
+
+pub mod base;
+pub mod baseline;
 
 pub mod rewrite;
 

@@ -212,6 +212,10 @@ impl Report<'_> {
             self.denied,
             counted(self.count(Severity::Warn), "warning"),
         );
+        let notes = self.count(Severity::Note);
+        if notes > 0 {
+            let _ = write!(line, ", {}", counted(notes, "note"));
+        }
         if !self.passed_over.is_empty() {
             let _ = write!(line, "; {} passed over", self.passed_over.len());
         }

@@ -3,6 +3,7 @@
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::output::{OutputArg, write_outputs};
+use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
 use crate::model::finding::Severity;
@@ -30,6 +31,7 @@ Examples:
   memgate check agents/ --with cluster-state.yaml --fail-on warn
   memgate check . -o text -o json=findings.json
   memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
+  memgate check . --base origin/main
 
 Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed,
 3 nothing to check was found.")]
@@ -46,6 +48,9 @@ pub struct Args {
 
     #[command(flatten)]
     fail_on: FailOnArgs,
+
+    #[command(flatten)]
+    pull_request: PullRequestArgs,
 }
 
 /// What makes the exit code 1.
@@ -83,7 +88,8 @@ impl FailOnArgs {
 /// # Errors
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let checked = args.input.check()?;
+    let mut checked = args.input.check()?;
+    args.pull_request.apply(&mut checked, &args.input, terminal)?;
     let report = report(&checked);
     write_outputs(&report, &args.output, args.fail_on.on_warnings(), terminal)?;
     write_notes(&checked, &report, args.fail_on, terminal);

@@ -7,6 +7,7 @@ use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::offline::base::Base;
 use crate::offline::check::{Checked, check};
 use crate::offline::collect::Unread;
 use crate::offline::errors::input_error;
@@ -55,6 +56,22 @@ impl InputArgs {
     pub fn check(&self) -> anyhow::Result<Checked> {
         let settings = self.state.settings()?;
         Ok(check(load(&self.paths, &self.state.with, settings, &mut io::stdin().lock())?))
+    }
+
+    /// The same for the files as they were in another commit.
+    ///
+    /// # Errors
+    /// The same, and when standard input is among the files: no commit has it.
+    pub fn check_base(
+        &self,
+        read: impl FnOnce(&[String], &[String]) -> anyhow::Result<Base>,
+    ) -> anyhow::Result<Checked> {
+        let (paths, state_paths) = (&self.paths, &self.state.with);
+        let reads_stdin = paths.iter().chain(state_paths).any(|path| path == "-");
+        anyhow::ensure!(!reads_stdin, "--base compares with a commit, and no commit has standard input (-)");
+        let base = read(paths, state_paths)?;
+        let (paths, state_paths) = (base.paths(paths), base.state_paths(state_paths));
+        Ok(check(load(&paths, &state_paths, self.state.settings()?, &mut io::empty())?))
     }
 }
 

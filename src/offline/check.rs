@@ -7,6 +7,7 @@ use crate::admission::{Admitted, admit};
 use crate::decide::form;
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
+use crate::model::family::Family;
 use crate::model::finding::{Finding, Severity};
 use crate::model::snapshot::Snapshot;
 use crate::offline::collect::Unread;
@@ -30,6 +31,8 @@ pub struct Checked {
     pub errors: Vec<Error>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
+    /// The families that were enabled.
+    pub families: Vec<&'static Family>,
 }
 
 /// An object with what was decided about it.
@@ -42,19 +45,17 @@ pub struct Decided {
     /// What an apiserver would say about a pod and its workload before it asks memgate; pointers are those in the
     /// document.
     pub of_form: Vec<Finding>,
+    /// Whether this counts as checked: an enabled family judged it, or it is denied whoever judges it.
+    pub is_judged: bool,
 }
 
 impl Decided {
-    /// Whether nothing denies it.
+    /// Whether nothing denies it, told or not. A denial that became a note does not count.
     #[must_use]
     pub fn allowed(&self) -> bool {
-        self.admitted.allowed() && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
-    }
-
-    /// Whether this counts as checked: an enabled family judged it, or it is denied whoever judges it.
-    #[must_use]
-    pub fn is_judged(&self) -> bool {
-        !self.admitted.decision.families.is_empty() || !self.allowed()
+        self.admitted.allowed()
+            && self.admitted.decision.untold.denials == 0
+            && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
     }
 
     fn has_findings(&self) -> bool {
@@ -67,6 +68,7 @@ impl Decided {
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
     let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread } = inputs;
+    let families = snapshot.settings.families.clone();
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
         if object.is_exempt() {
@@ -75,12 +77,12 @@ pub fn check(inputs: Inputs) -> Checked {
         }
         match decide(object, &snapshot) {
             Ok(decided) => {
-                if !decided.is_judged() {
+                if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, object.request().is_pod());
                     passed_over.push(PassedOver::object(&object.document, object.object_ref.clone(), why));
                 }
-                if decided.is_judged() || decided.has_findings() {
+                if decided.is_judged || decided.has_findings() {
                     all.push(decided);
                 }
             }
@@ -89,7 +91,7 @@ pub fn check(inputs: Inputs) -> Checked {
     }
     let order = InputOrder::of(&sources);
     passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked { sources, decided: all, passed_over, notices, errors, unread }
+    Checked { sources, decided: all, passed_over, notices, errors, unread, families }
 }
 
 /// Where things stand among all inputs.
@@ -113,7 +115,9 @@ fn decide(object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> 
         finding.message = finding.message_at(&object.in_document(&finding.pointer));
     }
     let of_form = of_form(&object).map_err(|fault| fault_of(&object, &fault))?;
-    Ok(Decided { object, admitted, of_form })
+    let mut decided = Decided { object, admitted, of_form, is_judged: true };
+    decided.is_judged = !decided.admitted.decision.families.is_empty() || !decided.allowed();
+    Ok(decided)
 }
 
 /// What is wrong with the form of a pod, and of the workload that makes it.

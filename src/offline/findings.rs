@@ -1,5 +1,7 @@
 //! Decisions as a report has them: with their place in the files.
 
+use crate::manifest::document::Document;
+use crate::manifest::source::Span;
 use crate::model::decision::Untold;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
@@ -23,7 +25,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
     Report {
         files: checked.sources.len(),
-        objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
+        objects: decided.iter().filter(|decided| decided.is_judged).map(judged).collect(),
         denied: decided.iter().filter(|decided| !decided.allowed()).count(),
         passed_over: checked.passed_over.iter().map(passed_over).collect(),
         errors: checked.errors.iter().map(input_error).collect(),
@@ -72,9 +74,7 @@ fn findings(decided: &Decided) -> Vec<LocatedFinding<'_>> {
 
 fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer) -> LocatedFinding<'r> {
     let document = &object.document;
-    let place = document.locate(&pointer);
-    let key = place.key.filter(|_| finding.at_key && place.exact);
-    let location = location_in(document, key.unwrap_or(place.caret));
+    let location = location_in(document, caret(document, &pointer, finding.at_key));
     let related = finding.related.as_ref().and_then(|(pointer, label)| {
         let place = document.locate(&object.in_document(pointer));
         let location = location_in(document, place.caret);
@@ -82,6 +82,12 @@ fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer)
     });
     let (object_ref, fingerprint) = (&object.object_ref, String::new());
     LocatedFinding { finding, pointer, object_ref, location, related, fingerprint }
+}
+
+/// What a caret underlines for a finding about a place of a document, or about its key alone.
+pub(super) fn caret(document: &Document, pointer: &Pointer, at_key: bool) -> Span {
+    let place = document.locate(pointer);
+    place.key.filter(|_| at_key && place.exact).unwrap_or(place.caret)
 }
 
 fn of_file(notice: &Notice) -> LocatedFinding<'_> {

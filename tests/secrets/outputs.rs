@@ -18,7 +18,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -29,6 +29,8 @@ const COMMANDS: [&str; 16] = [
     "check -o junit FILE",
     "check --with FILE FILE",
     "check --fail-on warn --color always FILE",
+    "check --write-baseline known.json FILE",
+    "check --baseline known.json FILE",
     "explain-pod FILE",
     "explain-pod mutated.yaml",
     "test FILE",
@@ -72,6 +74,9 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
             expect_shown(field, style, &out)?;
         }
     }
+    // It is not written where not everything can be checked.
+    let baseline = fs::read_to_string(directory.path().join("known.json")).unwrap_or_default();
+    expect_no_marker("the baseline", &baseline)?;
     for (index, object) in objects(&field.text()).iter().enumerate() {
         review(field, object, style, &directory)?;
         failed_case(object, &objects(&field.text()), &directory, &format!("case-{index}.yaml"))?;

@@ -15,11 +15,13 @@
 //! ```text
 //! source ─ error ─ outline ─ scalar ─ value ─ locate        what a text is made of, and what it means
 //! json, yaml::explain ─ yaml                                texts to outlines
+//! comments: yaml                                            comments to memgate
 //! document                                                  outlines to objects
 //! mask: unread                                              the text without its credentials
 //! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits to changes of the text
 //! ```
 
+pub mod comments;
 pub mod document;
 pub mod error;
 mod json;

@@ -3,6 +3,14 @@
 use crate::family::codes::codes;
 
 codes! { "memgate";
+    /// An entry of a baseline that occurs no longer, or less often.
+    BASELINE_FIXED = "baseline-fixed", NotFound;
+    /// A comment that would ignore a finding, and names no code that exists.
+    IGNORE_UNKNOWN = "ignore-unknown", NotSupported;
+    /// A comment that ignores a finding that is not there.
+    IGNORE_UNUSED = "ignore-unused", NotFound;
+    /// A comment that would ignore a finding, and does not say why.
+    IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A kind or group in a file that is nearly one that memgate checks.

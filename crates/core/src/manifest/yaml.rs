@@ -1,6 +1,7 @@
 //! YAML text to an [`Outline`]. The only module that knows the YAML parser. What scalars mean and what
 //! merge keys do is for `value` to say.
 
+mod comments;
 mod explain;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use crate::manifest::outline::{
     Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Syntax, Tag,
 };
 use crate::manifest::source::Source;
+pub(super) use crate::manifest::yaml::comments::comments;
 use crate::manifest::yaml::explain::{explain, with_tab_help};
 
 /// How many errors of one source are reported; a text with more is not a manifest.

@@ -1,0 +1,209 @@
+//! The files as they were where a branch began, so that a check can tell which findings are new.
+//!
+//! The commit is read through the user's `git`, object by object, into a directory that the caller gives and removes:
+//! nothing is checked out, and neither the work tree nor the index nor anything else of the repository is written.
+
+mod git;
+mod wanted;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::offline::base::git::{Blob, Objects, Repository};
+use crate::offline::base::wanted::{Wanted, is_below, relative};
+
+/// Why the base cannot be read.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is no program `git`.
+    #[error("--base needs git, and there is no such program")]
+    NoGit,
+    /// The working directory belongs to no repository, or to one without a work tree.
+    #[error("--base compares with a commit, and this directory is in no git work tree; run it inside of one")]
+    NoRepository,
+    /// The repository does not have the commit.
+    #[error("--base {reference}: there is no such commit here; {}", advice(reference, *is_shallow))]
+    Unknown {
+        /// What was asked for.
+        reference: String,
+        /// Whether the clone lacks commits.
+        is_shallow: bool,
+    },
+    /// The branch is not a local one, but that of a remote is there.
+    #[error("--base {reference}: there is no such branch here; did you mean {remote}?")]
+    RemoteOnly {
+        /// What was asked for.
+        reference: String,
+        /// What there is.
+        remote: String,
+    },
+    /// Nothing is committed yet.
+    #[error("--base {reference}: nothing is committed here yet, so there is nothing to compare with")]
+    NoHead {
+        /// What was asked for.
+        reference: String,
+    },
+    /// Two histories that do not meet.
+    #[error("--base {reference}: it has no commit in common with HEAD{}", if *is_shallow {
+        format!(" in this shallow clone; {}", advice(reference, true))
+    } else {
+        String::new()
+    })]
+    NoMergeBase {
+        /// What was asked for.
+        reference: String,
+        /// Whether the clone lacks commits.
+        is_shallow: bool,
+    },
+    /// A path that no commit can have.
+    #[error("--base compares with a commit, and {path} is outside of the repository")]
+    Outside {
+        /// The path as the user gave it.
+        path: String,
+    },
+    /// `git` failed.
+    #[error("git failed to {step}: {words}")]
+    Git {
+        /// What it was to do.
+        step: &'static str,
+        /// What it said.
+        words: String,
+    },
+    /// The base cannot be written for reading.
+    #[error("failed to write the files of the base for comparison: {}", .0.kind())]
+    Write(io::Error),
+    /// The user has ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What to fetch.
+fn advice(reference: &str, is_shallow: bool) -> String {
+    let (remote, branch) = match reference.split_once('/') {
+        Some((remote, branch)) if remote == "origin" => (remote, branch),
+        _ => ("origin", reference),
+    };
+    if is_shallow {
+        format!("fetch its history: git fetch --unshallow {remote} {branch}")
+    } else {
+        format!("fetch it: git fetch {remote} {branch}")
+    }
+}
+
+/// Files of a commit, in a directory.
+#[derive(Debug)]
+pub struct Base {
+    /// The commit.
+    pub commit: String,
+    directory: PathBuf,
+    /// The root of the work tree, and the working directory in it.
+    root: PathBuf,
+    working_directory: PathBuf,
+    /// What the commit has, from its root.
+    names: BTreeSet<String>,
+}
+
+/// Writes what the merge base of `reference` and HEAD has at these paths into a directory, which must be empty. It is
+/// asked between files whether to stop.
+///
+/// # Errors
+/// When there is no such commit, or git is missing or fails, or the user stops it.
+pub fn read(
+    reference: &str,
+    paths: &[String],
+    state_paths: &[String],
+    directory: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<Base, Error> {
+    let repository = Repository::find()?;
+    let commit = repository.merge_base(reference)?;
+    let working_directory = env::current_dir().map_err(Error::Write)?;
+    let blobs = git::blobs(&commit)?;
+    let names = blobs.iter().map(|blob| blob.name.clone()).collect();
+    let (root, directory) = (repository.root, directory.to_owned());
+    let base = Base { commit, directory, root, working_directory, names };
+    for path in paths {
+        if base.relative(path).is_none() {
+            return Err(Error::Outside { path: path.clone() });
+        }
+    }
+    let wanted: Vec<Wanted> =
+        paths.iter().chain(state_paths).filter_map(|path| Some(Wanted::of(&base.relative(path)?))).collect();
+    let blobs: Vec<Blob> =
+        blobs.into_iter().filter(|blob| wanted.iter().any(|wanted| wanted.holds(&blob.name))).collect();
+    write(blobs, &base.directory, stop)?;
+    Ok(base)
+}
+
+impl Base {
+    /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.
+    #[must_use]
+    pub fn paths(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().filter_map(|path| self.path(path)).collect()
+    }
+
+    /// The paths of state: as they were in the commit, and as they are where it does not have them.
+    #[must_use]
+    pub fn state_paths(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().map(|path| self.path(path).unwrap_or_else(|| path.clone())).collect()
+    }
+
+    fn path(&self, path: &str) -> Option<String> {
+        let relative = self.relative(path)?;
+        let start = wanted::fixed_part(&relative);
+        let is_there = self.names.iter().any(|name| is_below(name, start));
+        is_there.then(|| self.directory.join(&relative).to_string_lossy().into_owned())
+    }
+
+    /// A path from the root of the work tree.
+    fn relative(&self, path: &str) -> Option<String> {
+        relative(&self.root, &self.working_directory, path)
+    }
+}
+
+/// Writes the files, links last: nothing is ever written through one.
+fn write(blobs: Vec<Blob>, directory: &Path, stop: &dyn Fn() -> bool) -> Result<(), Error> {
+    let mut objects = Objects::open()?;
+    let (links, files): (Vec<Blob>, Vec<Blob>) = blobs.into_iter().partition(|blob| blob.is_link);
+    for blob in files.iter().chain(&links) {
+        if stop() {
+            return Err(Error::Interrupted);
+        }
+        // Ctrl-C ends git too, and that is then all that it has to say.
+        let content =
+            objects.content(blob).map_err(|error| if stop() { Error::Interrupted } else { error })?;
+        let Some(content) = content else { continue };
+        let path = directory.join(&blob.name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Error::Write)?;
+        }
+        if blob.is_link {
+            symlink(String::from_utf8_lossy(&content).as_ref(), &path).map_err(Error::Write)?;
+        } else {
+            fs::write(&path, content).map_err(Error::Write)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_to_fetch() {
+        for (reference, is_shallow, expected) in [
+            ("main", false, "fetch it: git fetch origin main"),
+            ("origin/release/1", false, "fetch it: git fetch origin release/1"),
+            ("feature/x", true, "fetch its history: git fetch --unshallow origin feature/x"),
+        ] {
+            assert_eq!(advice(reference, is_shallow), expected);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Which files of a commit the paths of a command line name. Only a part of them is read afterwards; what is written
+//! for nothing costs little.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// What one path asks for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    start: String,
+    /// Whether files of any extension may be meant.
+    any_extension: bool,
+}
+
+impl Wanted {
+    /// What a path from the root of the work tree asks for: a file, a directory, or a glob.
+    pub(super) fn of(relative: &str) -> Self {
+        Self { start: fixed_part(relative).to_owned(), any_extension: is_glob(relative) }
+    }
+
+    /// Whether it asks for this file.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        name == self.start || (is_below(name, &self.start) && (self.any_extension || is_manifest(name)))
+    }
+}
+
+/// Whether a file is at or below a path; everything is below the empty one.
+pub(super) fn is_below(name: &str, path: &str) -> bool {
+    path.is_empty() || name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn is_glob(path: &str) -> bool {
+    path.contains(['*', '?', '[', '{'])
+}
+
+/// The directories of a glob before its first wildcard; of any other path all of it.
+pub(super) fn fixed_part(path: &str) -> &str {
+    let Some(wildcard) = path.find(['*', '?', '[', '{']) else { return path };
+    path.get(..wildcard).and_then(|start| start.rsplit_once('/')).map_or("", |(start, _)| start)
+}
+
+fn is_manifest(name: &str) -> bool {
+    let extension = Path::new(name).extension().unwrap_or_default();
+    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+}
+
+/// A path of the command line from the root of the work tree; none of one that is outside.
+pub(super) fn relative(root: &Path, working_directory: &Path, path: &str) -> Option<String> {
+    let whole = without_dots(&working_directory.join(path));
+    let inside = whole.strip_prefix(root).ok().map(Path::to_owned);
+    // A path may reach the work tree through a link.
+    let inside = inside.or_else(|| Some(fs::canonicalize(path).ok()?.strip_prefix(root).ok()?.to_owned()));
+    inside.map(|inside| inside.to_string_lossy().into_owned())
+}
+
+/// The path without `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_paths_in_the_work_tree() {
+        let (root, inside) = (Path::new("/r"), Path::new("/r/a"));
+        for (path, expected) in [
+            (".", Some("a")),
+            ("..", Some("")),
+            ("b/", Some("a/b")),
+            ("../b/./c.yaml", Some("b/c.yaml")),
+            ("/r/x/*.yaml", Some("x/*.yaml")),
+            ("../../x", None),
+            ("/rx", None),
+        ] {
+            assert_eq!(relative(root, inside, path).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn knows_what_a_path_asks_for() {
+        for (path, name, expected) in [
+            ("", "a/b.yaml", true),
+            ("", "a/b.go", false),
+            ("a", "a/b.JSON", true),
+            ("a", "ab/b.yaml", false),
+            ("a/b.txt", "a/b.txt", true),
+            ("a/*.txt", "a/b.txt", true),
+            ("a/*.txt", "b/b.txt", false),
+            ("*.txt", "a/b.txt", true),
+        ] {
+            assert_eq!(Wanted::of(path).holds(name), expected, "{path} {name}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `# memgate: ignore[CODE] reason`, in a comment above a finding: it becomes a note. A comment that lacks its reason,
+//! names a code that does not exist, or stands above nothing of the kind is a finding of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::{self, common};
+use crate::manifest::comments::{ADDRESS, Comment, comments};
+use crate::manifest::source::{Source, Span};
+use crate::model::family::Family;
+use crate::model::finding::{Code, Finding, quoted};
+use crate::model::pointer::Pointer;
+use crate::offline::check::Checked;
+use crate::offline::notices::Notice;
+use crate::offline::suppress::{Identity, each, identify, make_note};
+use crate::report::ObjectRef;
+
+/// What a comment of this kind looks like.
+const FORM: &str = "# memgate: ignore[CODE] reason";
+
+/// One code of a comment that ignores.
+#[derive(Debug)]
+struct Ignore {
+    source: Arc<Source>,
+    code: &'static Code,
+    reason: String,
+    /// Where the code stands in the comment.
+    span: Span,
+    /// The line about which it is: the first one below that is no comment. None behind other things on a line.
+    line: Option<usize>,
+    is_used: bool,
+}
+
+/// Makes notes of what comments ignore, and says what each finding was before, in the order in which they are visited.
+pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
+    let mut identities = identify(checked);
+    let before = identities.len();
+    apply(checked);
+    // What there is to say about the comments stands behind everything else.
+    identities.extend(identify(checked).into_iter().skip(before));
+    identities
+}
+
+/// Makes notes of what comments ignore, and adds what there is to say about the comments to the notices.
+pub fn apply(checked: &mut Checked) {
+    let (mut ignores, mut notices) = (Vec::new(), Vec::new());
+    for source in &checked.sources {
+        read(source, &mut ignores, &mut notices);
+    }
+    if !ignores.is_empty() {
+        mark(checked, &mut ignores);
+        notices.extend(unused(checked, &ignores));
+    }
+    checked.notices.extend(notices);
+}
+
+/// Makes a note of each finding that is ignored.
+fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
+    let mut by_place: BTreeMap<(*const Source, usize), Vec<&mut Ignore>> = BTreeMap::new();
+    for ignore in ignores.iter_mut() {
+        if let Some(line) = ignore.line {
+            by_place.entry((Arc::as_ptr(&ignore.source), line)).or_default().push(ignore);
+        }
+    }
+    let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, _)| *source).collect();
+    each(checked, |place, finding| {
+        let source = Arc::as_ptr(place.source);
+        if !sources.contains(&source) {
+            return;
+        }
+        let Some(ignores) = by_place.get_mut(&(source, place.span(finding).line)) else { return };
+        let code = finding.code;
+        for ignore in ignores.iter_mut().filter(|ignore| ignore.code == code) {
+            ignore.is_used = true;
+            make_note(finding, &format!("ignored here: {}", ignore.reason));
+        }
+    });
+}
+
+/// What ignores nothing. Nothing is said of a code whose family is switched off, nor of a file that cannot be read to
+/// its end: what would be found is not known.
+fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
+    let damaged: BTreeSet<*const Source> = checked
+        .errors
+        .iter()
+        .filter_map(|error| error.syntax_error().map(|error| Arc::as_ptr(&error.source_text)))
+        .collect();
+    let is_unused = |ignore: &&Ignore| {
+        !ignore.is_used
+            && is_judged(ignore.code, &checked.families)
+            && !damaged.contains(&Arc::as_ptr(&ignore.source))
+    };
+    let notice = |ignore: &Ignore| {
+        let name = ignore.code.name;
+        let (message, help) = match ignore.line {
+            Some(line) => (
+                format!("this ignores nothing: {name} is not reported on line {line}"),
+                "remove it, or write it above the line at which the finding's caret points",
+            ),
+            None => (
+                format!("this ignores nothing: {name} is ignored only from a line of its own"),
+                "write the comment on the line above the finding",
+            ),
+        };
+        let finding = Finding::warn(&common::IGNORE_UNUSED, Pointer::root(), message).help(help);
+        notice(&ignore.source, ignore.span, finding)
+    };
+    ignores.iter().filter(is_unused).map(notice).collect()
+}
+
+/// Whether a code is one of those that could have been reported.
+fn is_judged(code: &Code, families: &[&'static Family]) -> bool {
+    family::codes(families).any(|judged| judged == code)
+}
+
+/// Reads the comments of a source that ignore something.
+fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notice>) {
+    let comments = comments(source);
+    let alone: BTreeSet<usize> =
+        comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
+    for comment in &comments {
+        let Some(list) = list(source, comment, notices) else { continue };
+        let line = comment.is_alone.then(|| below(comment.span.line, &alone));
+        let Some(reason) = reason(list.rest) else {
+            let message = "this comment ignores nothing, since it does not say why";
+            let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
+                .help(format!("write the reason behind the bracket: {FORM}"));
+            notices.push(notice(source, comment.span, finding));
+            continue;
+        };
+        for (name, span) in list.names(source) {
+            match find(name) {
+                Ok(code) => {
+                    let (source, reason) = (Arc::clone(source), reason.to_owned());
+                    ignores.push(Ignore { source, code, reason, span, line, is_used: false });
+                }
+                Err(finding) => notices.push(notice(source, span, *finding)),
+            }
+        }
+    }
+}
+
+/// The first line below that is no comment.
+fn below(line: usize, alone: &BTreeSet<usize>) -> usize {
+    let mut line = line + 1;
+    while alone.contains(&line) {
+        line += 1;
+    }
+    line
+}
+
+/// What stands in the brackets, and behind them.
+struct List<'s> {
+    names: &'s str,
+    /// The byte of the source at which the names start.
+    start: usize,
+    rest: &'s str,
+}
+
+impl<'s> List<'s> {
+    /// Each name with its place; an empty list has one empty name.
+    fn names(&self, source: &Source) -> Vec<(&'s str, Span)> {
+        let mut at = self.start;
+        let mut names = Vec::new();
+        for part in self.names.split(',') {
+            let name = part.trim();
+            let start = at + (part.len() - part.trim_start().len());
+            // Of a name that is not there, the bracket is shown.
+            let end = (start + name.len()).max(start + 1);
+            names.push((name, source.span(start, end)));
+            at += part.len() + 1;
+        }
+        names
+    }
+}
+
+/// What a comment lists to be ignored; none of a comment about other things. One that says it in another form is a
+/// finding.
+fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice>) -> Option<List<'s>> {
+    let text = source.slice(comment.span).strip_prefix('#')?.trim_start();
+    let text = text.strip_prefix(ADDRESS)?.trim_start();
+    let word_end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    let (word, behind) = text.split_at(word_end);
+    if word != "ignore" && nearest(word, ["ignore"]).is_none() {
+        return None;
+    }
+    let list = behind.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
+    match list.filter(|_| word == "ignore") {
+        Some((names, rest)) => {
+            let start = comment.span.end - rest.len() - 1 - names.len();
+            Some(List { names, start, rest })
+        }
+        None => {
+            let finding =
+                Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
+                    .help(format!("write {FORM}"));
+            notices.push(notice(source, comment.span, finding));
+            None
+        }
+    }
+}
+
+/// The reason, behind a colon or a dash if somebody writes one.
+fn reason(text: &str) -> Option<&str> {
+    let reason = text.trim_start_matches([':', '-', '–', '—', ' ', '\t']).trim_end();
+    reason.chars().any(char::is_alphanumeric).then_some(reason)
+}
+
+/// The code of this name.
+fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
+    let codes = || family::codes(&family::ALL);
+    if let Some(code) = codes().find(|code| code.name == name) {
+        return Ok(code);
+    }
+    let warn = |message: String| Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), message);
+    if name.is_empty() {
+        return Err(Box::new(warn("a code is missing here".to_owned()).help(format!("write {FORM}"))));
+    }
+    // People leave out the family.
+    let in_family = || codes().find(|code| code.name.split_once('/').is_some_and(|(_, rest)| rest == name));
+    let meant = nearest(name, codes().map(|code| code.name)).or_else(|| in_family().map(|code| code.name));
+    Err(Box::new(warn(format!("there is no code {}{}", quoted(name), did_you_mean(meant)))))
+}
+
+fn notice(source: &Arc<Source>, span: Span, finding: Finding) -> Notice {
+    Notice { finding, object_ref: ObjectRef::default(), source: Arc::clone(source), span, related: None }
+}

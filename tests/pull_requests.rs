@@ -1,0 +1,363 @@
+//! `memgate check --base` in real repositories: which findings are old, what is said when the base is not there, and
+//! that nothing is left behind.
+
+#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// A repository, with the directories for homes and temporary files beside it.
+struct Repository {
+    scratch: TempDir,
+    path: PathBuf,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self::beside("repository");
+        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
+        repository
+    }
+
+    fn beside(name: &str) -> Self {
+        let scratch = tempfile::tempdir().expect("a directory");
+        for directory in ["tmp", "home"] {
+            fs::create_dir(scratch.path().join(directory)).expect("a directory");
+        }
+        let path = fs::canonicalize(scratch.path()).expect("is there").join(name);
+        fs::create_dir(&path).expect("a directory");
+        Self { scratch, path }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let home = self.scratch.path().join("home");
+        command.env_clear().env("HOME", &home).env("TMPDIR", self.temporary());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("GIT_CONFIG_NOSYSTEM", "1").current_dir(&self.path).stdin(Stdio::null());
+        command
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut command = self.command("git");
+        let output = command
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always"])
+            .args(arguments)
+            .output()
+            .expect("git runs");
+        assert!(output.status.success(), "git {arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        let path = self.path.join(name);
+        fs::create_dir_all(path.parent().expect("has one")).expect("a directory");
+        fs::write(path, content).expect("can be written");
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "change"]);
+    }
+
+    fn check(&self, arguments: &[&str]) -> Checked {
+        self.check_in("", arguments)
+    }
+
+    fn check_in(&self, directory: &str, arguments: &[&str]) -> Checked {
+        let mut command = self.command(env!("CARGO_BIN_EXE_memgate"));
+        let command = command.current_dir(self.path.join(directory));
+        let output = command.args(["check", "-o", "concise"]).args(arguments).output().expect("memgate runs");
+        self.expect_nothing_left();
+        Checked::of(&output)
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.scratch.path().join("tmp")
+    }
+
+    fn expect_nothing_left(&self) {
+        let left = files(&self.temporary());
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// What a check said.
+struct Checked {
+    code: Option<i32>,
+    findings: Vec<String>,
+    stderr: String,
+}
+
+impl Checked {
+    fn of(output: &Output) -> Self {
+        let findings = text(&output.stdout).lines().map(str::to_owned).collect();
+        Self { code: output.status.code(), findings, stderr: text(&output.stderr) }
+    }
+
+    /// Whether a finding begins so and has this in it.
+    fn tells(&self, start: &str, part: &str) -> bool {
+        self.findings.iter().any(|finding| finding.starts_with(start) && finding.contains(part))
+    }
+
+    fn expect_failure(&self, message: &str) {
+        assert_eq!(self.code, Some(2), "{}", self.stderr);
+        assert!(self.findings.is_empty(), "{:?}", self.findings);
+        assert!(self.stderr.contains(message), "{}", self.stderr);
+        assert!(!self.stderr.contains("os error"), "{}", self.stderr);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Every file and directory below a directory with its content, in a fixed order.
+fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("can be listed") {
+        let path = entry.expect("can be read").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        }
+        found.push((path.clone(), fs::read(&path).unwrap_or_default()));
+    }
+    found.sort();
+    found
+}
+
+fn denied(name: &str) -> String {
+    format!(
+        "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: team-a}}\n\
+         spec: {{backend: redis}}\n"
+    )
+}
+
+/// A branch that has moved and renamed what is wrong at its base, while main went on and mended it.
+fn moved() -> Repository {
+    let repository = Repository::new();
+    repository.write("deploy/old.yaml", &denied("old"));
+    repository.write("other/far.yaml", &denied("far"));
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    fs::remove_file(repository.path.join("deploy/old.yaml")).expect("is there");
+    repository.write("deploy/renamed.yaml", &format!("# One\n# two\n{}", denied("old")));
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.write("deploy/old.yaml", &denied("old").replace("redis", "in-context"));
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "feature"]);
+    repository
+}
+
+#[test]
+fn counts_only_what_the_base_lacks() {
+    let repository = moved();
+    let checked = repository.check(&["--base", "main", "deploy"]);
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    let words = "(already in main; the cluster still denies it)";
+    assert!(
+        checked.tells("deploy/renamed.yaml:6:1: note [arkonis/redis-required]", words),
+        "{:?}",
+        checked.findings
+    );
+    let base = repository.git(&["merge-base", "main", "HEAD"]);
+    assert!(checked.stderr.contains(base.get(..12).expect("a commit")), "{}", checked.stderr);
+    assert!(checked.stderr.contains("0 denied, 0 warnings, 1 note"), "{}", checked.stderr);
+
+    repository.write("deploy/new.yaml", &denied("new"));
+    let checked = repository.check(&["--base", "main", "deploy"]);
+    assert_eq!(checked.code, Some(1));
+    assert!(
+        checked.tells("deploy/new.yaml:4:1: deny [arkonis/redis-required]", ""),
+        "{:?}",
+        checked.findings
+    );
+    assert!(checked.tells("deploy/renamed.yaml:6:1: note", words), "{:?}", checked.findings);
+    assert_eq!(checked.findings.len(), 2);
+}
+
+#[test]
+fn counts_what_occurs_once_more_and_what_was_elsewhere() {
+    let repository = moved();
+    repository.write("deploy/copy.yaml", &denied("old"));
+    let checked = repository.check(&["--base", "main", "deploy"]);
+    assert_eq!(checked.code, Some(1), "{:?}", checked.findings);
+    assert!(checked.tells("deploy/copy.yaml", "note [arkonis/redis-required]"), "{:?}", checked.findings);
+    assert!(checked.tells("deploy/renamed.yaml", "deny [arkonis/redis-required]"), "{:?}", checked.findings);
+    // What was there under a path that is not asked for was not found by the same check.
+    let repository = moved();
+    repository.git(&["mv", "other/far.yaml", "deploy/far.yaml"]);
+    assert_eq!(repository.check(&["--base", "main", "deploy"]).code, Some(1));
+    assert_eq!(repository.check(&["--base", "main", "."]).code, Some(0));
+}
+
+#[test]
+fn finds_the_same_paths_from_below() {
+    let repository = moved();
+    let globs = ["*.yaml", "../deploy/renamed.yaml", "./*", "**/*.yaml"];
+    for paths in globs.map(|glob| vec![glob]).into_iter().chain([vec!["."], vec!["..", "."]]) {
+        let checked = repository.check_in("deploy", &[["--base", "HEAD"].to_vec(), paths.clone()].concat());
+        assert_eq!(checked.code, Some(0), "{paths:?}: {:?} {}", checked.findings, checked.stderr);
+        assert!(checked.tells("", "already in HEAD"), "{paths:?}: {:?}", checked.findings);
+    }
+    let whole = repository.path.join("deploy").display().to_string();
+    assert_eq!(repository.check(&["--base", "HEAD", &whole]).code, Some(0));
+}
+
+#[test]
+fn reads_the_state_of_the_base_too() {
+    let repository = Repository::new();
+    let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n\
+                  spec: {backend: redis, redis: {secretRef: {name: notes}}}\n";
+    let secret =
+        |name| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: team-a}}\n");
+    repository.write("deploy/memory.yaml", memory);
+    repository.write("state/secrets.yaml", &secret("notes"));
+    repository.commit();
+    let arguments = ["--fail-on", "warn", "--base", "main", "--with", "state", "deploy"];
+    assert_eq!(repository.check(&arguments).code, Some(0));
+    // The branch takes away what the memory needs.
+    repository.write("state/secrets.yaml", &secret("other"));
+    let checked = repository.check(&arguments);
+    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+    // State that no commit has, such as what a pipeline has just read from a cluster, is the same for both.
+    repository.write("cluster.yaml", &secret("other"));
+    let arguments = ["--fail-on", "warn", "--base", "main", "--with", "cluster.yaml", "deploy"];
+    let checked = repository.check(&arguments);
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(checked.tells("", "already in main"), "{:?}", checked.findings);
+}
+
+#[test]
+fn leaves_the_repository_as_it_is() {
+    let repository = moved();
+    repository.write("deploy/staged.yaml", &denied("staged"));
+    repository.git(&["add", "deploy/staged.yaml"]);
+    repository.write("deploy/renamed.yaml", &denied("changed"));
+    let before = files(&repository.path);
+    repository.check(&["--base", "main", "."]);
+    assert!(files(&repository.path) == before, "a file of the repository has changed");
+}
+
+#[test]
+fn says_what_to_fetch() {
+    let repository = moved();
+    for (reference, message) in [
+        ("nope", "--base nope: there is no such commit here; fetch it: git fetch origin nope"),
+        ("origin/main", "there is no such commit here; fetch it: git fetch origin main"),
+        ("main:deploy", "there is no such commit here"),
+    ] {
+        repository.check(&["--base", reference, "deploy"]).expect_failure(message);
+    }
+    repository.check(&["--base", "main", "/nowhere"]).expect_failure("/nowhere is outside of the repository");
+    repository.git(&["checkout", "--quiet", "--orphan", "alone"]);
+    repository.check(&["--base", "main", "deploy"]).expect_failure("nothing is committed here yet");
+    repository.commit();
+    repository
+        .check(&["--base", "main", "deploy"])
+        .expect_failure("--base main: it has no commit in common with HEAD\n");
+}
+
+#[test]
+fn says_that_a_clone_is_shallow() {
+    let origin = moved();
+    let clone = Repository::beside("clone");
+    let url = format!("file://{}", origin.path.display());
+    clone.git(&["clone", "--quiet", "--depth", "1", "--branch", "feature", &url, "."]);
+    let unshallow = "git fetch --unshallow origin main";
+    clone.check(&["--base", "origin/main", "deploy"]).expect_failure(unshallow);
+    clone.git(&["fetch", "--quiet", "--depth", "1", "origin", "main:refs/remotes/origin/main"]);
+    let checked = clone.check(&["--base", "origin/main", "deploy"]);
+    checked.expect_failure("it has no commit in common with HEAD in this shallow clone; fetch its history");
+    checked.expect_failure(unshallow);
+    clone.check(&["--base", "main", "deploy"]).expect_failure("did you mean origin/main?");
+    clone.git(&["fetch", "--quiet", "--unshallow", "origin", "main"]);
+    assert_eq!(clone.check(&["--base", "origin/main", "deploy"]).code, Some(0));
+}
+
+#[test]
+fn does_without_git_and_without_a_repository() {
+    let plain = Repository::beside("plain");
+    plain.write("a.yaml", &denied("a"));
+    plain.check(&["--base", "main", "a.yaml"]).expect_failure("this directory is in no git work tree");
+    let mut command = plain.command(env!("CARGO_BIN_EXE_memgate"));
+    let command = command.env("PATH", plain.temporary()).args(["check", "--base", "main", "a.yaml"]);
+    Checked::of(&command.output().expect("memgate runs")).expect_failure("--base needs git");
+}
+
+/// A file that is written through a link of the tree would be written outside.
+#[test]
+fn writes_links_and_never_through_them() {
+    let repository = Repository::new();
+    let outside = repository.scratch.path().join("outside");
+    fs::create_dir(&outside).expect("a directory");
+    repository.write("deploy/old.yaml", &denied("old"));
+    std::os::unix::fs::symlink("old.yaml", repository.path.join("deploy/link.yaml")).expect("a link");
+    std::os::unix::fs::symlink(&outside, repository.path.join("deploy/far")).expect("a link");
+    repository.commit();
+    let checked = repository.check(&["--base", "main", "deploy"]);
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(files(&outside).is_empty());
+}
+
+#[test]
+fn puts_everything_away_on_ctrl_c() {
+    let repository = moved();
+    // A git that never answers when it is asked for files.
+    let programs = repository.scratch.path().join("bin");
+    let asked = repository.scratch.path().join("asked");
+    fs::create_dir(&programs).expect("a directory");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in\n*cat-file*) : > {}; exec sleep 600;;\nesac\nPATH={} exec git \"$@\"\n",
+        asked.display(),
+        std::env::var("PATH").expect("is set"),
+    );
+    fs::write(programs.join("git"), script).expect("can be written");
+    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).expect("can be set");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("is set"));
+    let mut command = repository.command(env!("CARGO_BIN_EXE_memgate"));
+    let child = command
+        .env("PATH", path)
+        .args(["check", "--base", "main", "deploy"])
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("memgate starts");
+    while !asked.exists() {
+        sleep(Duration::from_millis(10));
+    }
+    assert!(!files(&repository.temporary()).is_empty(), "there is something to put away");
+    let group = format!("-{}", child.id());
+    let killed = Command::new("kill").args(["-INT", "--", &group]).status().expect("kill runs");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    Checked::of(&output).expect_failure("error: interrupted");
+    repository.expect_nothing_left();
+}
+
+#[test]
+fn knows_a_baseline_among_the_manifests() {
+    let repository = moved();
+    for name in ["known.json", ".known.json"] {
+        let written = repository.check(&["--write-baseline", name, "."]);
+        assert_eq!(written.code, Some(0), "{}", written.stderr);
+        let first = fs::read(repository.path.join(name)).expect("is written");
+        let checked = repository.check(&["--fail-on", "warn", "--strict", "--baseline", name, "."]);
+        assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+        assert_eq!(checked.findings.len(), 2, "{:?}", checked.findings);
+        repository.check(&["--write-baseline", name, "."]);
+        assert!(fs::read(repository.path.join(name)).expect("is written") == first, "it is stable");
+        let mode = fs::metadata(repository.path.join(name)).expect("is there").permissions().mode();
+        assert_eq!(mode & 0o044, 0o044, "others can read it");
+        fs::remove_file(repository.path.join(name)).expect("is there");
+    }
+}
