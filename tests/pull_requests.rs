@@ -344,6 +344,30 @@ fn puts_everything_away_on_ctrl_c() {
     repository.expect_nothing_left();
 }
 
+/// Of very many findings of one object not all are told; those that are only counted are known too.
+#[test]
+fn knows_what_is_only_counted() {
+    let repository = Repository::new();
+    let many = |count: usize| {
+        let fields: Vec<String> = (0..count).map(|number| format!("  field{}: 1\n", 100 + number)).collect();
+        denied("many").replace("{backend: redis}", "\n  backend: in-context") + &fields.concat()
+    };
+    repository.write("many.yaml", &many(55));
+    repository.commit();
+    repository.check(&["--write-baseline", "known.json", "many.yaml"]);
+    for known in [["--base", "main"], ["--baseline", "known.json"]] {
+        let check = || repository.check(&[&["--fail-on", "warn", "many.yaml"], known.as_slice()].concat());
+        repository.write("many.yaml", &many(55));
+        let checked = check();
+        assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+        assert_eq!(checked.findings.len(), 50);
+        repository.write("many.yaml", &many(56));
+        let checked = check();
+        assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+        assert!(checked.stderr.contains("0 denials and 1 warning more, not shown"), "{}", checked.stderr);
+    }
+}
+
 #[test]
 fn knows_a_baseline_among_the_manifests() {
     let repository = moved();

@@ -13,7 +13,7 @@ use crate::cli::terminal::Terminal;
 use crate::offline::base;
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
-use crate::offline::check::Checked;
+use crate::offline::check::{Checked, Decided};
 use crate::offline::ignore;
 use crate::offline::suppress::{Known, known, suppress};
 use crate::report::{counted, plain};
@@ -123,7 +123,7 @@ fn known_at(reference: &str, input: &InputArgs, terminal: Terminal) -> anyhow::R
 /// then.
 fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal) -> anyhow::Result<()> {
     let shown = plain(path).into_owned();
-    let is_judged = checked.decided.iter().any(|decided| decided.is_judged);
+    let is_judged = checked.decided.iter().any(Decided::is_judged);
     if !checked.errors.is_empty() || !is_judged {
         terminal.note(&format!("note: {shown} is not written, since not everything was checked"));
         return Ok(());

@@ -8,8 +8,10 @@ mod wanted;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -172,24 +174,24 @@ fn write(blobs: Vec<Blob>, directory: &Path, stop: &dyn Fn() -> bool) -> Result<
     let mut objects = Objects::open()?;
     let (links, files): (Vec<Blob>, Vec<Blob>) = blobs.into_iter().partition(|blob| blob.is_link);
     for blob in files.iter().chain(&links) {
-        if stop() {
-            return Err(Error::Interrupted);
-        }
         // Ctrl-C ends git too, and that is then all that it has to say.
-        let content =
-            objects.content(blob).map_err(|error| if stop() { Error::Interrupted } else { error })?;
-        let Some(content) = content else { continue };
-        let path = directory.join(&blob.name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(Error::Write)?;
-        }
-        if blob.is_link {
-            symlink(String::from_utf8_lossy(&content).as_ref(), &path).map_err(Error::Write)?;
-        } else {
-            fs::write(&path, content).map_err(Error::Write)?;
-        }
+        let written = if stop() { Err(Error::Interrupted) } else { write_one(&mut objects, blob, directory) };
+        written.map_err(|error| if stop() { Error::Interrupted } else { error })?;
     }
     Ok(())
+}
+
+fn write_one(objects: &mut Objects, blob: &Blob, directory: &Path) -> Result<(), Error> {
+    let path = directory.join(&blob.name);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(Error::Write)?;
+    }
+    if !blob.is_link {
+        return objects.copy(blob, &mut File::create_new(&path).map_err(Error::Write)?);
+    }
+    let mut target = Vec::new();
+    objects.copy(blob, &mut target)?;
+    symlink(OsStr::from_bytes(&target), &path).map_err(Error::Write)
 }
 
 #[cfg(test)]

@@ -45,8 +45,7 @@ pub struct Decided {
     /// What an apiserver would say about a pod and its workload before it asks memgate; pointers are those in the
     /// document.
     pub of_form: Vec<Finding>,
-    /// Whether this counts as checked: an enabled family judged it, or it is denied whoever judges it.
-    pub is_judged: bool,
+    judged: bool,
 }
 
 impl Decided {
@@ -56,6 +55,12 @@ impl Decided {
         self.admitted.allowed()
             && self.admitted.decision.untold.denials == 0
             && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
+    }
+
+    /// Whether this counts as checked: an enabled family judged it, or it was denied whoever judges it.
+    #[must_use]
+    pub fn is_judged(&self) -> bool {
+        self.judged
     }
 
     fn has_findings(&self) -> bool {
@@ -77,12 +82,12 @@ pub fn check(inputs: Inputs) -> Checked {
         }
         match decide(object, &snapshot) {
             Ok(decided) => {
-                if !decided.is_judged {
+                if !decided.is_judged() {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, object.request().is_pod());
                     passed_over.push(PassedOver::object(&object.document, object.object_ref.clone(), why));
                 }
-                if decided.is_judged || decided.has_findings() {
+                if decided.is_judged() || decided.has_findings() {
                     all.push(decided);
                 }
             }
@@ -115,8 +120,8 @@ fn decide(object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> 
         finding.message = finding.message_at(&object.in_document(&finding.pointer));
     }
     let of_form = of_form(&object).map_err(|fault| fault_of(&object, &fault))?;
-    let mut decided = Decided { object, admitted, of_form, is_judged: true };
-    decided.is_judged = !decided.admitted.decision.families.is_empty() || !decided.allowed();
+    let mut decided = Decided { object, admitted, of_form, judged: true };
+    decided.judged = !decided.admitted.decision.families.is_empty() || !decided.allowed();
     Ok(decided)
 }
 

@@ -25,7 +25,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
     Report {
         files: checked.sources.len(),
-        objects: decided.iter().filter(|decided| decided.is_judged).map(judged).collect(),
+        objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
         denied: decided.iter().filter(|decided| !decided.allowed()).count(),
         passed_over: checked.passed_over.iter().map(passed_over).collect(),
         errors: checked.errors.iter().map(input_error).collect(),

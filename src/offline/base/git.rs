@@ -1,14 +1,12 @@
 //! The user's `git`, asked for commits and for what they hold. Only commands that read are run, without a shell, and
 //! none that looks at the index or the work tree.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use crate::offline::base::Error;
-
-/// The largest file that is read, in bytes: what is larger is no manifest, and would not be read from a directory.
-const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// The mode of a symbolic link in a tree.
 const LINK_MODE: &str = "120000";
@@ -138,6 +136,10 @@ impl Blob {
     }
 }
 
+/// The numbers of the signals with which users end programs.
+const INTERRUPT: i32 = 2;
+const TERMINATE: i32 = 15;
+
 /// A `git` that answers with the contents of objects, one after another.
 pub(super) struct Objects {
     child: Child,
@@ -159,28 +161,30 @@ impl Objects {
         Ok(Self { child, questions, answers: BufReader::new(answers) })
     }
 
-    /// The content of a file; none of one that is too large to be a manifest.
-    pub(super) fn content(&mut self, blob: &Blob) -> Result<Option<Vec<u8>>, Error> {
-        let failed = |error: std::io::Error| Error::Git { step: READ, words: error.kind().to_string() };
-        writeln!(self.questions, "{}", blob.id).and_then(|()| self.questions.flush()).map_err(failed)?;
+    /// Writes the content of a file.
+    pub(super) fn copy(&mut self, blob: &Blob, out: &mut impl Write) -> Result<(), Error> {
         let mut header = String::new();
-        self.answers.read_line(&mut header).map_err(failed)?;
+        let asked = writeln!(self.questions, "{}", blob.id).and_then(|()| self.questions.flush());
+        if asked.and_then(|()| self.answers.read_line(&mut header)).unwrap_or(0) == 0 {
+            return Err(self.ended());
+        }
         let size = header.trim_end().rsplit_once(" blob ").and_then(|(_, size)| size.parse::<u64>().ok());
         let missing = || {
             let words = format!("{} is not in this clone; fetch it with git", blob.name);
             Error::Git { step: READ, words }
         };
         let size = size.ok_or_else(missing)?;
-        let mut answer = (&mut self.answers).take(size);
-        let mut content = Vec::new();
-        if size > MAX_BLOB_BYTES {
-            std::io::copy(&mut answer, &mut std::io::sink()).map_err(failed)?;
-        } else {
-            answer.read_to_end(&mut content).map_err(failed)?;
+        std::io::copy(&mut (&mut self.answers).take(size), out).map_err(Error::Write)?;
+        self.answers.read_exact(&mut [0]).map_err(|_| self.ended())
+    }
+
+    /// Why it answers no longer. Ctrl-C is for git too, which may hear of it first.
+    fn ended(&mut self) -> Error {
+        let signal = self.child.wait().ok().and_then(|status| status.signal());
+        match signal {
+            Some(INTERRUPT | TERMINATE) => Error::Interrupted,
+            _ => Error::Git { step: READ, words: "it has ended".to_owned() },
         }
-        let mut end = [0];
-        self.answers.read_exact(&mut end).map_err(failed)?;
-        Ok((size <= MAX_BLOB_BYTES).then_some(content))
     }
 }
 
