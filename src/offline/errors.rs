@@ -9,7 +9,7 @@ use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
-use crate::report::{Diagnostic, FileLocation, InputError, Related};
+use crate::report::{Diagnostic, FileLocation, InputError, Related, plain};
 
 /// An error at one place of a document.
 #[must_use]
@@ -35,7 +35,9 @@ pub fn input_error(error: &Error) -> InputError<'_> {
             label: label.to_owned(),
         }),
     });
-    InputError { line: masked(&with_causes(error)).into_owned(), diagnostic }
+    // The name of a file may hold anything.
+    let line = plain(&masked(&with_causes(error))).into_owned();
+    InputError { line, diagnostic }
 }
 
 /// A stretch of a document's source as a report has it: its credentials masked.
