@@ -51,7 +51,9 @@ pub struct Args {
 /// # Errors
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let checked = args.input.check()?;
+    let project = args.input.project(terminal)?;
+    let fail_on = args.fail_on.or(&project);
+    let checked = args.input.check(&project)?;
     let report = report(&checked);
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
@@ -65,8 +67,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let width = Terminal::width(&io::stderr());
     write(&report, ReportFormat::Text, width, &mut findings).context("failed to write the report")?;
     terminal.err(&findings);
-    write_notes(&checked, &report, args.fail_on, terminal);
-    Ok(exit_status(&report, args.fail_on))
+    write_notes(&checked, &report, fail_on, terminal);
+    Ok(exit_status(&report, fail_on))
 }
 
 fn write_files(files: &[(&Source, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {

@@ -12,6 +12,7 @@ use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
 use crate::offline::load::{CheckedObject, Inputs};
 use crate::offline::notices::Notice;
+use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
 
 /// The inputs with what was decided about their objects.
@@ -29,6 +30,8 @@ pub struct Checked {
     pub errors: Vec<Error>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
+    /// Of what was rendered, the files that it comes from.
+    pub origins: Origins,
 }
 
 /// An object with what was decided about it.
@@ -65,7 +68,7 @@ impl Decided {
 /// no enabled family judges is passed over.
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
-    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread } = inputs;
+    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins } = inputs;
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
         match decide(object, &snapshot) {
@@ -82,7 +85,7 @@ pub fn check(inputs: Inputs) -> Checked {
             Err(error) => errors.push(error),
         }
     }
-    Checked { sources, decided: all, passed_over, notices, errors, unread }
+    Checked { sources, decided: all, passed_over, notices, errors, unread, origins }
 }
 
 fn decide(object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> {

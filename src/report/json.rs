@@ -41,6 +41,9 @@ struct JsonFinding<'r> {
     code: &'static str,
     severity: &'static str,
     file: &'r str,
+    /// The template or other file that the text was rendered from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'r str>,
     line: usize,
     column: usize,
     end_line: usize,
@@ -119,6 +122,7 @@ fn json_finding<'r>(located: &'r LocatedFinding<'_>) -> JsonFinding<'r> {
         code: finding.code.name,
         severity: finding.severity.name(),
         file: location.file,
+        source: located.source_file,
         line: location.line,
         column: location.column,
         end_line,

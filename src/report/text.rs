@@ -73,6 +73,9 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
         let title = normalize_untrusted_str(&located.object_ref.title());
         group = group.element(Level::NOTE.with_name("in").message(title));
     }
+    if let Some(file) = located.source_file {
+        group = group.element(Level::NOTE.with_name("from").message(normalize_untrusted_str(file)));
+    }
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
@@ -155,8 +158,14 @@ mod tests {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
         let object_ref = ObjectRef { kind: "Thing".into(), name: "one".into(), ..ObjectRef::default() };
         let pointer = finding.pointer.clone();
-        let located =
-            LocatedFinding { finding: &finding, pointer, object_ref: &object_ref, location, related };
+        let located = LocatedFinding {
+            finding: &finding,
+            pointer,
+            object_ref: &object_ref,
+            location,
+            source_file: None,
+            related,
+        };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();
         write(&report, WIDTH, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");

@@ -18,11 +18,14 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 11] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
     "check --with FILE FILE",
+    "check --strict --exclude FILE .",
+    "check --config FILE FILE",
+    "check --project FILE FILE",
     "check --fail-on warn --color always FILE",
     "explain-pod FILE",
     "explain-pod mutated.yaml",
