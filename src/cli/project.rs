@@ -141,7 +141,7 @@ mod tests {
                  namespace, settings; did you mean \"exclude\"?",
             ),
             ("paths: deploy\n", ".memgate.yaml:1:8: paths: write a list"),
-            ("a: [\n", ".memgate.yaml:2:1: "),
+            ("a: [\n", ".memgate.yaml:1:4: unclosed bracket"),
             ("paths: [a]\nexclude:\n  - 1\n", ".memgate.yaml:3:5: exclude[0]: write a text"),
             ("failOn: warning\n", ".memgate.yaml:1:9: failOn: write one of deny, warn"),
             ("strict: yes please\n", ".memgate.yaml:1:9: strict: write true or false"),

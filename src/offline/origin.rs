@@ -42,7 +42,7 @@ impl Origins {
         for document in documents {
             let start = document.span().start;
             let annotated = has_annotation.then(|| annotation(document)).flatten();
-            let file = annotated.or_else(|| comment_before(source.text(), &comments, start));
+            let file = annotated.or_else(|| comment_before(&comments, start));
             files.push((start, file.map(|file| in_directory(&file, unit))));
         }
         files.sort_by_key(|(start, _)| *start);
@@ -60,21 +60,33 @@ impl Origins {
     }
 }
 
-/// The comments that name a file, with the byte at which each line starts.
-fn comments(text: &str) -> Vec<(usize, &str)> {
-    let found = text.match_indices(COMMENT);
-    let at_start = found.filter(|(at, _)| *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n'));
-    let file = |at: usize| text.get(at + COMMENT.len()..).and_then(|rest| rest.lines().next());
-    at_start.filter_map(|(at, _)| Some((at, file(at)?.trim()))).filter(|(_, file)| !file.is_empty()).collect()
+/// A comment that names a file.
+struct Comment<'t> {
+    file: &'t str,
+    /// The byte at which the line starts.
+    start: usize,
+    /// The byte from which it says nothing any more, unless another one comes first.
+    end: usize,
+}
+
+fn comments(text: &str) -> Vec<Comment<'_>> {
+    let starts_line = |at: usize| at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
+    let comment = |start: usize| {
+        let rest = text.get(start..)?;
+        let file = rest.lines().next()?.strip_prefix(COMMENT)?.trim();
+        let next_document = || rest.find("\n---").map(|length| start + length + 1);
+        let end = file.contains(TEMPLATES).then(next_document).flatten().unwrap_or(text.len());
+        (!file.is_empty()).then_some(Comment { file, start, end })
+    };
+    let found = text.match_indices(COMMENT).map(|(at, _)| at);
+    found.filter(|at| starts_line(*at)).filter_map(comment).collect()
 }
 
 /// The file that counts for a document that starts at this byte.
-fn comment_before(text: &str, comments: &[(usize, &str)], start: usize) -> Option<String> {
-    let next = comments.partition_point(|(at, _)| *at <= start);
-    let (at, file) = comments.get(next.checked_sub(1)?)?;
-    let between = text.get(*at..start).unwrap_or_default();
-    let is_another = || between.lines().any(|line| line == "---" || line.starts_with("--- "));
-    (!file.contains(TEMPLATES) || !is_another()).then(|| (*file).to_owned())
+fn comment_before(comments: &[Comment<'_>], start: usize) -> Option<String> {
+    let next = comments.partition_point(|comment| comment.start <= start);
+    let comment = comments.get(next.checked_sub(1)?)?;
+    (start < comment.end).then(|| comment.file.to_owned())
 }
 
 /// What kustomize says: the path, in which repository if it is another one, or the configuration of a generator.

@@ -141,6 +141,13 @@ mod tests {
     }
 
     #[test]
+    fn shows_no_credential_that_a_program_repeats() {
+        let why = "Error: cannot use redis://app:hunter2@redis.example:6379".to_owned();
+        let message = message(Failure::Failed(why), Tool::Helm, 1);
+        assert!(message.contains("redis.example") && !message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
     fn hands_no_path_over_as_a_flag() {
         let rendering = Rendering { values: vec!["-x".into()], namespace: Some("a".to_owned()) };
         let arguments = rendering.helm_arguments(argument(Path::new("--post-renderer")));
