@@ -14,6 +14,8 @@ use crate::offline::read::source;
 
 const CHART_FILE: &str = "Chart.yaml";
 const TEMPLATES: &str = "templates";
+/// Where it keeps what templates put into objects.
+const FILES: &str = "files";
 /// Where a chart keeps the charts that it is rendered with.
 const SUBCHARTS: &str = "charts";
 
@@ -207,7 +209,7 @@ fn is_part_of_chart(relative: &Path) -> bool {
     let stem = |name: &str| name.rsplit_once('.').map_or_else(String::new, |(stem, _)| stem.to_owned());
     match rest {
         None => first == CHART_FILE || is_values(&stem(first)),
-        Some(second) => first == TEMPLATES || first == "ci" && is_values(&stem(second)),
+        Some(second) => [TEMPLATES, FILES].contains(&first) || first == "ci" && is_values(&stem(second)),
     }
 }
 
@@ -254,7 +256,7 @@ mod tests {
             ("templates/sub/a.yaml", true),
             ("ci/kind-values.yaml", true),
             ("crds/a.yaml", false),
-            ("files/values.yaml", false),
+            ("files/dashboard.json", true),
             ("agent.yaml", false),
         ] {
             assert_eq!(is_part_of_chart(Path::new(path)), expected, "{path}");
