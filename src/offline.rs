@@ -1,7 +1,7 @@
 //! What commands do with files: load them, decide about what they hold, and say what was found.
 //!
 //! ```text
-//! paths ──collect──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
+//! paths ──collect (render)──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
 //! Inputs ──check──▶ Checked ──(suppress)──findings──▶ report::Report
 //!                           └─rewrite──▶ the files with the edits in their text
 //! ```
@@ -9,7 +9,18 @@
 //! In come paths, a reader for standard input, and settings; out come values that `report` writes and
 //! from which `cli` takes its exit codes. Nothing in here knows arguments, a terminal or exit codes.
 
+pub mod exclude;
+pub mod read;
+
+pub mod kustomization;
+pub mod program;
+pub mod render;
+pub mod repository;
+
 pub mod collect;
+mod walk;
+
+pub mod origin;
 
 pub mod classify;
 

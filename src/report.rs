@@ -81,6 +81,8 @@ pub struct LocatedFinding<'a> {
     pub object_ref: &'a ObjectRef,
     /// Where in the file.
     pub location: FileLocation<'a>,
+    /// The file that the object was made of, when the text was rendered; its line is not known.
+    pub source_file: Option<&'a str>,
     /// The second location, where two contradict each other.
     pub related: Option<Related<'a>>,
     /// What tells it from all others of the report, the same in every run: see [`fingerprint`].

@@ -17,7 +17,10 @@ use std::process::{Command, Output, Stdio};
 use libtest_mimic::{Arguments, Failed, Trial};
 use memgate::family;
 
-const EXPECTED: [&str; 5] = ["cmd", "stdout", "stderr", "code", "written"];
+const EXPECTED: [&str; 6] = ["cmd", "stdout", "stderr", "code", "written", "bin"];
+
+/// What no user should read: numbers of errors, and values as a debugger prints them.
+const JARGON: [&str; 7] = ["(os error", "Error(", "Error {", "Some(", "Err(", "Ok(", " '\""];
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -73,9 +76,10 @@ fn run(case: &Path) -> Result<(), Failed> {
     let line = fs::read_to_string(case.join("cmd")).map_err(|error| format!("cmd: {error}"))?;
     let copy = tempfile::tempdir()?;
     copy_inputs(case, copy.path(), true)?;
-    let output = execute(&line, copy.path())?;
+    let output = execute(&line, copy.path(), &case.join("bin"))?;
     let code = output.status.code().map_or_else(|| "killed".to_owned(), |code| code.to_string());
     let mut wrong = Vec::new();
+    expect_plain_words(&output, &mut wrong);
     compare(&case.join("stdout"), &output.stdout, &mut wrong)?;
     compare(&case.join("stderr"), &output.stderr, &mut wrong)?;
     compare(&case.join("code"), format!("{code}\n").as_bytes(), &mut wrong)?;
@@ -90,7 +94,21 @@ fn run(case: &Path) -> Result<(), Failed> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 
-fn execute(line: &str, folder: &Path) -> Result<Output, Failed> {
+/// Fails when what a command printed, on either stream, has words of programmers.
+fn expect_plain_words(output: &Output, wrong: &mut Vec<String>) {
+    for stream in [&output.stdout, &output.stderr] {
+        let text = String::from_utf8_lossy(stream);
+        let lines = text.lines().filter(|line| JARGON.iter().any(|word| line.contains(word)));
+        wrong.extend(lines.map(|line| format!("not for users: {line}")));
+        // `failed to read x: failed to read x: …`
+        let parts = |line: &str| line.split(": ").map(str::to_owned).collect::<Vec<_>>();
+        let errors = text.lines().filter(|line| line.starts_with("error: "));
+        let doubled = |line: &&str| parts(line).windows(2).any(|pair| pair.iter().min() == pair.iter().max());
+        wrong.extend(errors.filter(doubled).map(|line| format!("says it twice: {line}")));
+    }
+}
+
+fn execute(line: &str, folder: &Path, programs: &Path) -> Result<Output, Failed> {
     let (line, stdin) = match line.trim().split_once(" < ") {
         Some((line, file)) => (line, Stdio::from(fs::File::open(folder.join(file))?)),
         None => (line.trim(), Stdio::null()),
@@ -100,7 +118,13 @@ fn execute(line: &str, folder: &Path) -> Result<Output, Failed> {
         return Err("cmd does not start with memgate".into());
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
-    Ok(command.args(words).env_clear().current_dir(folder).stdin(stdin).output()?)
+    command.args(words).env_clear().current_dir(folder).stdin(stdin);
+    // Not the copy of them: a file that a process has open for writing cannot be run, not even when that process is
+    // a child that another test has just started.
+    if programs.is_dir() {
+        command.env("PATH", programs);
+    }
+    Ok(command.output()?)
 }
 
 fn copy_inputs(from: &Path, to: &Path, top: bool) -> Result<(), Failed> {

@@ -3,6 +3,7 @@
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::output::{OutputArg, write_outputs};
+use crate::cli::project::Project;
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
@@ -28,6 +29,7 @@ const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 Examples:
   memgate check deploy/
   helm template chart | memgate check -
+  memgate check --render charts/ overlays/ --values values-prod.yaml
   memgate check agents/ --with cluster-state.yaml --fail-on warn
   memgate check . -o text -o json=findings.json
   memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
@@ -56,15 +58,28 @@ pub struct Args {
 /// What makes the exit code 1.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct FailOnArgs {
-    /// The least severity for which the exit code is 1
-    #[arg(long, value_name = "SEVERITY", value_enum, default_value = "deny", help_heading = "Output")]
-    fail_on: FailOnSeverity,
+    /// The least severity for which the exit code is 1 [default: deny]
+    #[arg(long, value_name = "SEVERITY", value_enum, help_heading = "Output")]
+    fail_on: Option<FailOnSeverity>,
 
     /// Also make the exit code 1 when something was passed over or assumed
     ///
     /// What no enabled family judged was passed over; what the inputs do not hold was assumed to be there.
-    #[arg(long, help_heading = "Output")]
-    strict: bool,
+    #[arg(long, help_heading = "Output", default_missing_value = "true", num_args = 0..=1)]
+    #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
+    strict: Option<bool>,
+}
+
+impl FailOnArgs {
+    /// The same; where a flag says nothing, what the repository says.
+    #[must_use]
+    pub fn or(self, project: &Project) -> Self {
+        let fail_on = project.fail_on.map(|severity| match severity {
+            Severity::Warn => FailOnSeverity::Warn,
+            Severity::Deny | Severity::Note => FailOnSeverity::Deny,
+        });
+        Self { fail_on: self.fail_on.or(fail_on), strict: self.strict.or(project.strict) }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -79,7 +94,7 @@ impl FailOnArgs {
     /// Whether a warning makes the exit code 1.
     #[must_use]
     pub fn on_warnings(self) -> bool {
-        self.fail_on == FailOnSeverity::Warn
+        self.fail_on == Some(FailOnSeverity::Warn)
     }
 }
 
@@ -88,12 +103,14 @@ impl FailOnArgs {
 /// # Errors
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let mut checked = args.input.check()?;
-    args.pull_request.apply(&mut checked, &args.input, terminal)?;
+    let project = args.input.project(terminal)?;
+    let fail_on = args.fail_on.or(&project);
+    let mut checked = args.input.check(&project)?;
+    args.pull_request.apply(&mut checked, &args.input, &project, terminal)?;
     let report = report(&checked);
-    write_outputs(&report, &args.output, args.fail_on.on_warnings(), terminal)?;
-    write_notes(&checked, &report, args.fail_on, terminal);
-    let status = exit_status(&report, args.fail_on);
+    write_outputs(&report, &args.output, fail_on.on_warnings(), terminal)?;
+    write_notes(&checked, &report, fail_on, terminal);
+    let status = exit_status(&report, fail_on);
     // The process ends now: to take apart what it holds first is a twentieth of the time.
     drop(report);
     std::mem::forget(checked);
@@ -112,7 +129,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
     if let Some(note) = unknown_note(&report.unknown) {
         terminal.note(&note);
     }
-    if fail_on.strict {
+    if fail_on.strict == Some(true) {
         write_passed_over(&report.passed_over, terminal);
     }
     if report.objects.is_empty() && report.errors.is_empty() {
@@ -126,7 +143,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
     let warned = fail_on.on_warnings() && report.count(Severity::Warn) > 0;
-    let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
+    let blind = fail_on.strict == Some(true)
+        && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
     if !report.errors.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned || blind {

@@ -1,7 +1,13 @@
 //! The arguments that say which files a command reads, and notes about what was read.
 
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use anyhow::Context as _;
+
+use crate::cli::limits::parse_size;
+use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
@@ -9,10 +15,17 @@ use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::base::Base;
 use crate::offline::check::{Checked, check};
-use crate::offline::collect::Unread;
+use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
-use crate::offline::load::{load, load_state};
+use crate::offline::exclude::Exclude;
+use crate::offline::load::{load_as, load_state};
+use crate::offline::read::DEFAULT_MAX_BYTES;
+use crate::offline::render::{Rendering, Unrendered};
+use crate::offline::repository::{Tool, normal};
 use crate::report::{counted, plain};
+
+/// The most charts and kustomizations with a note of their own.
+const MAX_UNRENDERED_IN_NOTES: usize = 10;
 
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
@@ -20,15 +33,47 @@ const MAX_UNREAD_IN_NOTE: usize = 5;
 /// What is read, checked and changed.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Files, directories, globs, or - for standard input
+    /// Files, directories, globs, or - for standard input [default: the paths of .memgate.yaml]
     ///
     /// YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
     /// *.json at any depth. All of them are state for one another.
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH")]
     paths: Vec<String>,
 
     #[command(flatten)]
     state: StateArgs,
+
+    #[command(flatten)]
+    reading: ReadingArgs,
+
+    #[command(flatten)]
+    project: ProjectArgs,
+}
+
+/// How files are read.
+#[derive(Debug, clap::Args)]
+struct ReadingArgs {
+    /// Leave out files and directories that a directory or glob leads to; can be repeated
+    ///
+    /// A glob without / is about names at any depth, such as vendor or *.gen.yaml; any other is about paths, as
+    /// they are given or from the directory that is read.
+    #[arg(long, value_name = "GLOB", help_heading = "Input")]
+    exclude: Vec<String>,
+
+    /// Run helm and kustomize on charts and overlays in directories, and check what they print
+    ///
+    /// They are your own programs: helm template, and kustomize build or kubectl kustomize. They may run what a
+    /// chart or overlay asks for, so render only what you trust.
+    #[arg(long, help_heading = "Input")]
+    render: bool,
+
+    /// A file of values for helm; can be repeated
+    #[arg(long, value_name = "FILE", requires = "render", help_heading = "Input")]
+    values: Vec<PathBuf>,
+
+    /// The largest file that is read [default: 64Mi]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Input")]
+    max_file_size: Option<usize>,
 }
 
 /// What is known besides.
@@ -48,14 +93,25 @@ pub struct StateArgs {
 }
 
 impl InputArgs {
+    /// What the repository says about its own check.
+    ///
+    /// # Errors
+    /// When its file is no good.
+    pub fn project(&self, terminal: Terminal) -> anyhow::Result<Project> {
+        self.project.read(terminal)
+    }
+
     /// Reads the files and decides about their objects.
     ///
     /// # Errors
-    /// When standard input is named twice, or the settings are no good. Files that cannot be read are
-    /// part of the result.
-    pub fn check(&self) -> anyhow::Result<Checked> {
-        let settings = self.state.settings()?;
-        Ok(check(load(&self.paths, &self.state.with, settings, &mut io::stdin().lock())?))
+    /// When standard input is named twice, there is nothing to read, or the settings are no good. Files that cannot
+    /// be read are part of the result.
+    pub fn check(&self, project: &Project) -> anyhow::Result<Checked> {
+        let paths = self.paths(project)?;
+        let settings = self.settings(project)?;
+        let reading = self.reading.reading(project, &project.directory, settings.namespace.clone())?;
+        let mut stdin = io::stdin().lock();
+        Ok(check(load_as(paths, &self.state.with, &reading, settings, &mut stdin)?))
     }
 
     /// The same for the files as they were in another commit.
@@ -64,14 +120,50 @@ impl InputArgs {
     /// The same, and when standard input is among the files: no commit has it.
     pub fn check_base(
         &self,
+        project: &Project,
         read: impl FnOnce(&[String], &[String]) -> anyhow::Result<Base>,
     ) -> anyhow::Result<Checked> {
-        let (paths, state_paths) = (&self.paths, &self.state.with);
+        let (paths, state_paths) = (self.paths(project)?, &self.state.with);
         let reads_stdin = paths.iter().chain(state_paths).any(|path| path == "-");
         anyhow::ensure!(!reads_stdin, "--base compares with a commit, and no commit has standard input (-)");
         let base = read(paths, state_paths)?;
         let (paths, state_paths) = (base.paths(paths), base.state_paths(state_paths));
-        Ok(check(load(&paths, &state_paths, self.state.settings()?, &mut io::empty())?))
+        let settings = self.settings(project)?;
+        let reading = self.reading.reading(project, &base.directory_of(&project.directory), settings.namespace.clone())?;
+        Ok(check(load_as(&paths, &state_paths, &reading, settings, &mut io::empty())?))
+    }
+
+    fn paths<'p>(&'p self, project: &'p Project) -> anyhow::Result<&'p [String]> {
+        let paths = if self.paths.is_empty() { &project.paths } else { &self.paths };
+        anyhow::ensure!(
+            !paths.is_empty(),
+            "no PATH was given, and no {FILE_NAME} names any; give files or directories, such as ., or - for \
+             standard input"
+        );
+        Ok(paths)
+    }
+
+    fn settings(&self, project: &Project) -> anyhow::Result<Settings> {
+        let namespace = self.state.namespace.clone().or_else(|| project.namespace.clone());
+        let settings = self.state.settings.settings_or(Some(&project.settings))?;
+        Ok(Settings { namespace, ..settings })
+    }
+}
+
+impl ReadingArgs {
+    /// `root` is the directory to which the globs of the repository are relative.
+    fn reading(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Reading> {
+        let mut exclude = Exclude::default();
+        for glob in &self.exclude {
+            exclude.add(glob, None).context("--exclude")?;
+        }
+        let directory = normal(root);
+        for glob in &project.exclude {
+            exclude.add(glob, Some(&directory)).context("exclude")?;
+        }
+        let rendering = self.render.then(|| Rendering { values: self.values.clone(), namespace });
+        let max_bytes = self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES);
+        Ok(Reading { exclude: Arc::new(exclude), max_bytes, rendering })
     }
 }
 
@@ -113,4 +205,38 @@ pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
             (counted(unread.files.len(), "file"), and_more(&unread.files, MAX_UNREAD_IN_NOTE));
         terminal.note(&format!("note: {count} not read: {}", plain(&shown)));
     }
+    for unrendered in unread.unrendered.iter().take(MAX_UNRENDERED_IN_NOTES) {
+        terminal.note(&unrendered_note(unrendered));
+    }
+    let more = unread.unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
+    if more > 0 {
+        terminal.note(&format!("note: {more} more charts and kustomizations not read as manifests"));
+    }
+    for glob in &unread.unused_excludes {
+        terminal.note(&format!("note: exclude {} left nothing out", plain(glob)));
+    }
+}
+
+/// Says which files are no manifests, and how to check what becomes of them.
+fn unrendered_note(unrendered: &Unrendered) -> String {
+    let directory = unrendered.directory.to_string_lossy();
+    let of_what = match unrendered.tool {
+        Tool::Helm => format!("the chart {directory}"),
+        Tool::Kustomize => format!("the kustomization {directory}"),
+    };
+    let files: Vec<String> = unrendered.files.iter().map(|file| below(file, &directory)).collect();
+    let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
+    let note = format!("note: {count} of {of_what} not read as manifests: {files}");
+    let note = plain(&note);
+    if !unrendered.is_whole {
+        return note.into_owned();
+    }
+    let command = unrendered.command();
+    format!("{note}\n  to check what they become: {} | memgate check -", plain(&command))
+}
+
+/// A file as seen from a directory that holds it.
+fn below(file: &str, directory: &str) -> String {
+    let below = Path::new(file).strip_prefix(directory);
+    below.map_or_else(|_| file.to_owned(), |below| below.to_string_lossy().into_owned())
 }

@@ -151,7 +151,11 @@ fn parse_grace(text: &str) -> Result<Duration, String> {
     grace.ok_or_else(|| "give a duration such as 30s or 2m, at most 24h, or 0 for none".to_owned())
 }
 
-fn parse_size(text: &str) -> Result<usize, String> {
+/// A number of bytes, such as `8Mi`.
+///
+/// # Errors
+/// When the text is none, or zero.
+pub fn parse_size(text: &str) -> Result<usize, String> {
     let size = quantity::bytes(text).filter(|size| *size > 0);
     size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
 }

@@ -197,7 +197,8 @@ fn parse_namespace(name: &str) -> Result<String, String> {
 fn parse_component(name: &str) -> Result<Component, String> {
     let names: Vec<_> = Component::all().map(Component::name).collect();
     Component::from_name(name).ok_or_else(|| {
-        format!("there is no such component{}", did_you_mean(nearest(name, names.iter().map(AsRef::as_ref))))
+        let hint = did_you_mean(nearest(name, names.iter().map(AsRef::as_ref)));
+        format!("components are {}{hint}", names.join(", "))
     })
 }
 

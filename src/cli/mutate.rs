@@ -58,7 +58,9 @@ pub struct Args {
 /// # Errors
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let checked = args.input.check()?;
+    let project = args.input.project(terminal)?;
+    let fail_on = args.fail_on.or(&project);
+    let checked = args.input.check(&project)?;
     let report = report(&checked);
     write_files(&report, &args.output, args.fail_on.on_warnings())?;
     if report.errors.is_empty() {
@@ -73,8 +75,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     text::write(&report, Terminal::width(&io::stderr()), &mut findings)
         .context("failed to write the report")?;
     terminal.err(&findings);
-    write_notes(&checked, &report, args.fail_on, terminal);
-    Ok(exit_status(&report, args.fail_on))
+    write_notes(&checked, &report, fail_on, terminal);
+    Ok(exit_status(&report, fail_on))
 }
 
 fn write_manifests(files: &[(&Source, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::offline::base;
 use crate::offline::baseline::read::read as read_baseline;
@@ -30,7 +31,7 @@ pub struct PullRequestArgs {
     /// The same paths are read, through git, as they were at the merge base of REF and HEAD, where the branch
     /// began. What was found there too becomes a note, also where lines have moved or files have other names.
     /// Neither the work tree nor the index is touched.
-    #[arg(long, value_name = "REF", value_parser = reference)]
+    #[arg(long, value_name = "REF", value_parser = reference, conflicts_with = "render")]
     base: Option<String>,
 
     /// Count only findings that are not in this file, which --write-baseline has written
@@ -61,7 +62,13 @@ impl PullRequestArgs {
     /// # Errors
     /// When the base cannot be read, or the new baseline not be written. What is wrong with the old one is an
     /// error of the inputs.
-    pub fn apply(&self, checked: &mut Checked, input: &InputArgs, terminal: Terminal) -> anyhow::Result<()> {
+    pub fn apply(
+        &self,
+        checked: &mut Checked,
+        input: &InputArgs,
+        project: &Project,
+        terminal: Terminal,
+    ) -> anyhow::Result<()> {
         if self.base.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
             ignore::apply(checked);
             return Ok(());
@@ -71,7 +78,7 @@ impl PullRequestArgs {
         }
         let identities = ignore::apply_and_identify(checked);
         if let Some(reference) = &self.base {
-            let mut known = known_at(reference, input, terminal)?;
+            let mut known = known_at(reference, input, project, terminal)?;
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
         }
         let text = match (self.baseline(checked), &self.write_baseline) {
@@ -95,13 +102,18 @@ impl PullRequestArgs {
 }
 
 /// What is found at the merge base of a branch.
-fn known_at(reference: &str, input: &InputArgs, terminal: Terminal) -> anyhow::Result<Known> {
+fn known_at(
+    reference: &str,
+    input: &InputArgs,
+    project: &Project,
+    terminal: Terminal,
+) -> anyhow::Result<Known> {
     let interrupt = Interrupt::listen()?;
     let stop = || interrupt.came();
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
     let mut commit = String::new();
-    let mut checked = input.check_base(|paths, state_paths| {
+    let mut checked = input.check_base(project, |paths, state_paths| {
         let base = base::read(reference, paths, state_paths, directory.path(), &stop)?;
         commit.clone_from(&base.commit);
         Ok(base)

@@ -1,18 +1,16 @@
 //! The settings of a run: from a file, and from flags, which win over the file.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
+use crate::cli::keys;
 use crate::family;
-use crate::manifest::document::values;
 use crate::model::family::Family;
 use crate::model::platform_settings::{MemoryMode, Orloj};
 use crate::model::settings::Settings;
-use crate::offline::collect::collect;
 
 /// The settings that decisions depend on.
 #[derive(Debug, clap::Args)]
@@ -70,15 +68,16 @@ enum MemoryModeArg {
 }
 
 /// The settings file.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct File {
-    families: Option<Vec<String>>,
+pub struct File {
+    /// The names of the families.
+    pub(super) families: Option<Vec<String>>,
     orloj: OrlojFile,
     sympozium: SympoziumFile,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct OrlojFile {
     job_namespaces: Option<Vec<String>>,
@@ -86,7 +85,7 @@ struct OrlojFile {
     source_namespaces: Option<Vec<String>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct SympoziumFile {
     memory_mode: Option<MemoryModeArg>,
@@ -100,7 +99,16 @@ impl SettingsArgs {
     /// # Errors
     /// When the file cannot be read or has an unknown key or value.
     pub fn settings(&self) -> anyhow::Result<Settings> {
-        let file = self.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        self.settings_or(None)
+    }
+
+    /// The same, with the settings of a repository in place of the file that no flag names.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has an unknown key or value.
+    pub fn settings_or(&self, otherwise: Option<&File>) -> anyhow::Result<Settings> {
+        let file = self.config.as_deref().map(read_file).transpose()?;
+        let file = file.or_else(|| otherwise.cloned()).unwrap_or_default();
         let families = self.families.chosen_or(parse_families(file.families)?);
         let mut settings = Settings { families, ..Settings::default() };
         self.set_orloj(&mut settings.platforms.orloj, file.orloj)?;
@@ -214,17 +222,9 @@ fn parse_families(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<&'sta
 }
 
 fn read_file(path: &Path) -> anyhow::Result<File> {
-    let failed = || format!("failed to read the settings {}", path.display());
-    let collected = collect(&[path.display().to_string()], &mut std::io::empty());
-    if let Some(error) = collected.errors.into_iter().next() {
-        return Err(error).with_context(failed);
-    }
-    let source = Arc::new(collected.sources.into_iter().next().with_context(failed)?);
-    let mut errors = Vec::new();
-    let documents = values(&source, &mut errors);
-    if let Some(error) = errors.into_iter().next() {
-        return Err(error).with_context(failed);
-    }
-    let Some(document) = documents.first() else { return Ok(File::default()) };
-    serde_json::from_value(document.value().clone()).with_context(failed)
+    let Some(document) = keys::read(path, &keys::settings())? else {
+        return Ok(File::default());
+    };
+    let file = serde_json::from_value(document.value().clone());
+    file.with_context(|| format!("failed to read the settings {}", path.display()))
 }

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::cli::file::in_words;
+use crate::model::causes::with_causes;
 use crate::report::{DEFAULT_WIDTH, InputError, text};
 
 /// With fewer columns nothing of the source could be told.
@@ -93,7 +94,7 @@ impl Terminal {
 
     /// Writes what went wrong to standard error, with its causes, in one line.
     pub fn error(self, error: &anyhow::Error) {
-        self.input_error(&InputError { line: format!("{error:#}"), ..InputError::default() });
+        self.input_error(&InputError { line: with_causes(error.as_ref()), ..InputError::default() });
     }
 
     /// Writes what is wrong with an input to standard error, with the source where the location is known.

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error as ThisError;
+
+use crate::model::causes::with_causes;
 
 /// Where a service account finds its namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -57,18 +59,24 @@ impl KubeContext {
         let config = match (&self.kubeconfig, &self.context) {
             (Some(path), _) => {
                 let failed = |reason| Error::Kubeconfig { path: path.display().to_string(), reason };
-                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
+                    failed(match error {
+                        // Its own words have the path in the quotes of a debugger.
+                        KubeconfigError::ReadConfig(error, _) => with_causes(&error),
+                        other => with_causes(&other),
+                    })
+                })?;
                 let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-                config.map_err(|error| failed(error.to_string()))?
+                config.map_err(|error| failed(with_causes(&error)))?
             }
             (None, Some(context)) => {
                 let failed = |reason| Error::Context { context: context.clone(), reason };
                 let config = kube::Config::from_kubeconfig(&options).await;
-                config.map_err(|error| failed(error.to_string()))?
+                config.map_err(|error| failed(with_causes(&error)))?
             }
             (None, None) => {
                 let config = kube::Config::infer().await;
-                config.map_err(|error| Error::NoCluster(error.to_string()))?
+                config.map_err(|error| Error::NoCluster(with_causes(&error)))?
             }
         };
         kube::Client::try_from(config).map_err(|error| Error::Client(error.to_string()))

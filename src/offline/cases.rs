@@ -12,6 +12,7 @@ use crate::casefile::read::read;
 use crate::casefile::{Case, request};
 use crate::manifest;
 use crate::manifest::document::{Document, values};
+use crate::model::pointer::Pointer;
 use crate::offline::classify::{Class, classify};
 use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
@@ -84,6 +85,11 @@ pub fn run(paths: &[String], filter: Option<&str>, stdin: &mut dyn Read) -> Case
 fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
     let cases = match read(document.value()) {
         Ok(cases) => cases,
+        Err(_) if is_manifest(document.value()) => {
+            let file = document.source().name();
+            let message = format!("this is a manifest, no case file; to check it, run: memgate check {file}");
+            return run.errors.push(error_at(document, &Pointer::root(), message));
+        }
         Err(faults) => {
             let errors = faults.into_iter().map(|fault| error_at(document, &fault.pointer, fault.message));
             run.errors.extend(errors);
@@ -116,6 +122,11 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
             name: case.name,
         });
     }
+}
+
+/// Whether a document is a Kubernetes object.
+fn is_manifest(value: &Value) -> bool {
+    ["apiVersion", "kind"].iter().all(|field| value.get(field).is_some_and(Value::is_string))
 }
 
 /// The kind of the object of a case with its `apiVersion`, if nobody judges it.

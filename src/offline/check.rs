@@ -14,6 +14,7 @@ use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
 use crate::offline::load::{CheckedObject, Inputs};
 use crate::offline::notices::Notice;
+use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
 
 /// The inputs with what was decided about their objects.
@@ -33,6 +34,8 @@ pub struct Checked {
     pub unread: Unread,
     /// The families that were enabled.
     pub families: Vec<&'static Family>,
+    /// Of what was rendered, the files that it comes from.
+    pub origins: Origins,
 }
 
 /// An object with what was decided about it.
@@ -72,7 +75,7 @@ impl Decided {
 /// no enabled family judges is passed over.
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
-    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread } = inputs;
+    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins } = inputs;
     let families = snapshot.settings.families.clone();
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
@@ -96,7 +99,7 @@ pub fn check(inputs: Inputs) -> Checked {
     }
     let order = InputOrder::of(&sources);
     passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked { sources, decided: all, passed_over, notices, errors, unread, families }
+    Checked { sources, decided: all, passed_over, notices, errors, unread, origins, families }
 }
 
 /// Where things stand among all inputs.

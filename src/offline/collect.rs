@@ -1,22 +1,35 @@
-//! Paths to sources: files, directories, globs and standard input.
-//!
-//! A `.gitignore` has no effect: every manifest in a directory is read.
+//! Paths to sources: files, directories, globs and standard input, and what helm and kustomize render.
 
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-
-use globset::{GlobBuilder, GlobMatcher};
-use ignore::{DirEntry, WalkBuilder};
+use std::sync::Arc;
 
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
+use crate::offline::exclude::Exclude;
+use crate::offline::read::{DEFAULT_MAX_BYTES, source};
+use crate::offline::render::{Rendering, Unrendered, render};
+use crate::offline::repository::{Repository, Unit};
+use crate::offline::walk::{Item, Walked};
 
-/// The largest input that is read, in bytes. etcd takes objects of 1.5 MiB; a file of all the objects
-/// of a large namespace has some ten MiB.
-const MAX_INPUT_BYTES: usize = 64 << 20;
+/// How inputs are read.
+#[derive(Debug)]
+pub struct Reading {
+    /// What of directories and globs is left out.
+    pub exclude: Arc<Exclude>,
+    /// The largest input that is read, in bytes.
+    pub max_bytes: usize,
+    /// How to render charts and overlays in directories and globs, if they are to be.
+    pub rendering: Option<Rendering>,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { exclude: Arc::default(), max_bytes: DEFAULT_MAX_BYTES, rendering: None }
+    }
+}
 
 /// The name of standard input as a source.
 pub(super) const STDIN: &str = "<stdin>";
@@ -30,6 +43,8 @@ pub struct Collected {
     pub errors: Vec<Error>,
     /// What was passed by.
     pub unread: Unread,
+    /// What was rendered, by the names of the sources.
+    pub rendered: BTreeMap<String, Unit>,
 }
 
 /// What was passed by in directories and globs.
@@ -39,194 +54,108 @@ pub struct Unread {
     pub empty: Vec<String>,
     /// Files that somebody could believe to be read, each with the reason: `a/.b.yaml (hidden)`.
     pub files: Vec<String>,
+    /// The charts and kustomizations whose files were not read as manifests.
+    pub unrendered: Vec<Unrendered>,
+    /// Globs that were to leave something out and did not.
+    pub unused_excludes: Vec<String>,
 }
 
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
 /// does, except hidden ones), globs, and `-` for `stdin`.
 #[must_use]
 pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
-    let mut collector = Collector { collected: Collected::default(), read_files: BTreeSet::new() };
-    let mut stdin = Some(stdin);
-    for input in inputs {
-        if input == "-" {
-            if let Some(stdin) = stdin.take() {
-                collector.add(STDIN, read_bounded(stdin));
-            }
-        } else {
-            collector.input(input);
-        }
-    }
-    collector.collected
+    collect_as(inputs, &Reading::default(), stdin)
 }
 
-struct Collector {
+/// The same as the user wants it. In directories and globs, what helm or kustomize makes manifests of is not read
+/// as manifests: it is rendered, or named.
+#[must_use]
+pub fn collect_as(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
+    let walked = Walked::new(inputs, &reading.exclude, reading.max_bytes);
+    let collected = Collected::default();
+    let mut reader = Reader { reading, collected, read_files: BTreeSet::new(), units: BTreeMap::new() };
+    reader.collected.unread.empty = walked.empty;
+    let mut stdin = Some(stdin);
+    for item in walked.items {
+        reader.item(item, &walked.repository, &mut stdin);
+    }
+    reader.finish(&walked.repository);
+    reader.collected
+}
+
+/// Reads what was found.
+struct Reader<'r> {
+    reading: &'r Reading,
     collected: Collected,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
+    /// What helm and kustomize make manifests of, with the files that are none.
+    units: BTreeMap<Unit, Vec<String>>,
 }
 
-impl Collector {
-    fn input(&mut self, input: &str) {
-        match fs::metadata(input) {
-            Ok(metadata) if metadata.is_dir() => self.walk(input, Path::new(input), &is_manifest),
-            Ok(_) => self.file(Path::new(input)),
-            Err(_) if is_glob(input) => self.glob(input),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.collected.errors.push(Error::Missing { path: input.to_owned() });
-            }
-            Err(source) => self.collected.errors.push(Error::Read { path: input.to_owned(), source }),
-        }
-    }
-
-    fn glob(&mut self, input: &str) {
-        let glob = match GlobBuilder::new(input).literal_separator(true).build() {
-            Ok(glob) => glob.compile_matcher(),
-            Err(error) => {
-                let (glob, message) = (input.to_owned(), error.kind().to_string());
-                return self.collected.errors.push(Error::Glob { glob, message });
-            }
-        };
-        // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
-        let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
-        let wanted = |path: &Path| matches(&glob, path) && (names_extension || is_manifest(path));
-        self.walk(input, &fixed_part(input), &wanted);
-    }
-
-    /// Reads the files below `root` that are wanted. Symbolic links to files are followed, since a
-    /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
-    fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
-        let mut walk = WalkBuilder::new(root);
-        walk.standard_filters(false).sort_by_file_path(Path::cmp);
-        walk.filter_entry(|entry| entry.depth() == 0 || !is_directory(entry) || !is_hidden(entry.path()));
-        let mut found = false;
-        for entry in walk.build() {
-            match entry {
-                Ok(entry) => match judge(&entry, wanted) {
-                    Judged::Read => {
-                        found = true;
-                        self.file(entry.path());
-                    }
-                    Judged::Unread(reason) => {
-                        let file = format!("{} ({reason})", entry.path().display());
-                        self.collected.unread.files.push(file);
-                    }
-                    Judged::Other => {}
-                },
-                Err(error) => {
-                    found = true;
-                    let source =
-                        error.into_io_error().unwrap_or_else(|| io::Error::other("cannot be listed"));
-                    self.collected.errors.push(Error::Read { path: input.to_owned(), source });
+impl Reader<'_> {
+    fn item(&mut self, item: Item, repository: &Repository, stdin: &mut Option<&mut dyn Read>) {
+        match item {
+            Item::Stdin => {
+                if let Some(stdin) = stdin.take() {
+                    self.add(source(STDIN, Ok(stdin), self.reading.max_bytes));
                 }
             }
-        }
-        if !found {
-            self.collected.unread.empty.push(input.to_owned());
+            Item::Named(path) => self.file(&path),
+            Item::Found(path) => match repository.unit_of(&path, self.reading.rendering.is_some()) {
+                Some(unit) => {
+                    self.units.entry(unit).or_default().push(path.to_string_lossy().into_owned());
+                }
+                None => self.file(&path),
+            },
+            Item::Unread(path, reason) => {
+                self.collected.unread.files.push(format!("{} ({reason})", path.display()));
+            }
+            Item::Error(error) => self.collected.errors.push(error),
         }
     }
 
     fn file(&mut self, path: &Path) {
         let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if self.read_files.insert(canonical) {
-            self.add(&path.to_string_lossy(), File::open(path).and_then(read_bounded));
+            self.add(source(&path.to_string_lossy(), File::open(path), self.reading.max_bytes));
         }
     }
 
-    fn add(&mut self, name: &str, bytes: io::Result<Vec<u8>>) {
-        match source(name, bytes) {
+    /// Renders what is to be rendered, and notes the rest.
+    fn finish(&mut self, repository: &Repository) {
+        for (unit, mut files) in std::mem::take(&mut self.units) {
+            let rendering = self.reading.rendering.as_ref();
+            if let Some(rendering) = rendering.filter(|_| repository.is_rendered(&unit)) {
+                if unit.is_whole {
+                    let rendered = render(&unit, rendering, self.reading.max_bytes);
+                    if let Ok(source) = &rendered {
+                        self.collected.rendered.insert(source.name().to_owned(), unit);
+                    }
+                    self.add(rendered);
+                }
+                continue;
+            }
+            files.dedup();
+            let Unit { tool, directory, is_whole, .. } = unit;
+            self.collected.unread.unrendered.push(Unrendered { tool, directory, is_whole, files });
+        }
+        // Those of which there is a command come first.
+        self.collected.unread.unrendered.sort_by_key(|unrendered| !unrendered.is_whole);
+    }
+
+    fn add(&mut self, source: Result<Source, Error>) {
+        match source {
             Ok(source) => self.collected.sources.push(source),
             Err(error) => self.collected.errors.push(error),
         }
     }
 }
 
-fn source(name: &str, bytes: io::Result<Vec<u8>>) -> Result<Source, Error> {
-    let path = name.to_owned();
-    match bytes {
-        Err(source) => Err(Error::Read { path, source }),
-        Ok(bytes) if bytes.len() > MAX_INPUT_BYTES => Err(Error::TooLarge { path, limit: MAX_INPUT_BYTES }),
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Source::new(name, text)),
-            Err(error) => Err(encoding_error(path, error.as_bytes(), error.utf8_error().valid_up_to())),
-        },
-    }
-}
-
-fn encoding_error(path: String, bytes: &[u8], at: usize) -> Error {
-    let before = bytes.get(..at).unwrap_or_default();
-    let line = before.split(|byte| *byte == b'\n').count();
-    let message = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        "this is UTF-16; save it as UTF-8".to_owned()
-    } else {
-        format!("byte {at} is no UTF-8; save the file as UTF-8")
-    };
-    Error::Encoding { path, line, message }
-}
-
-/// All bytes, or one more than the limit: the caller sees that there are too many.
-fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_INPUT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn is_manifest(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
-}
-
-/// What a walk does with an entry.
-enum Judged {
-    Read,
-    /// It looks like a manifest, and is not read for this reason.
-    Unread(&'static str),
-    Other,
-}
-
-fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
-    let path = entry.path();
-    if is_directory(entry) {
-        return Judged::Other;
-    }
-    if !wanted(path) {
-        let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
-        let misnamed = wanted(&path.with_extension(extension));
-        return if misnamed { Judged::Unread("extension not in lower case") } else { Judged::Other };
-    }
-    let is_link = entry.path_is_symlink();
-    match fs::metadata(path) {
-        _ if is_hidden(path) => Judged::Unread("hidden"),
-        Ok(target) if target.is_file() => Judged::Read,
-        Err(_) if is_link => Judged::Unread("a link to nothing"),
-        Ok(_) | Err(_) => Judged::Other,
-    }
-}
-
-fn is_directory(entry: &DirEntry) -> bool {
-    entry.file_type().is_some_and(|kind| kind.is_dir())
-}
-
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-}
-
-fn is_glob(input: &str) -> bool {
-    input.contains(['*', '?', '[', '{'])
-}
-
-/// The directories of a glob before its first wildcard, from which the walk starts.
-fn fixed_part(glob: &str) -> PathBuf {
-    let parts = glob.split_inclusive('/').take_while(|part| !is_glob(part) && part.ends_with('/'));
-    let fixed: String = parts.collect();
-    PathBuf::from(if fixed.is_empty() { "." } else { &fixed })
-}
-
-/// A walk from `.` gives `./a.yaml` for the glob `*.yaml`.
-fn matches(glob: &GlobMatcher, path: &Path) -> bool {
-    glob.is_match(path) || path.strip_prefix(".").is_ok_and(|path| glob.is_match(path))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     /// A directory with these files, each holding its own name.
@@ -337,11 +266,5 @@ mod tests {
         assert_eq!(unread(&path), all);
         assert_eq!(unread(&format!("{path}/*.txt")), [format!("h.TXT ({lower})")]);
         assert_eq!(unread(&format!("{path}/.e.yaml")), Vec::<String>::new());
-    }
-
-    #[test]
-    fn bounds_what_it_reads() {
-        let error = source("big.yaml", read_bounded(io::repeat(b' '))).expect_err("too large");
-        assert_eq!(error.to_string(), "big.yaml: larger than 64 MiB; is this a manifest?");
     }
 }

@@ -72,3 +72,15 @@ fn file_location<'s>(source: &'s Source, text: &'s str, span: Span) -> FileLocat
         column: span.column,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_any_name_of_a_file_on_one_line() {
+        let error = Error::Binary { path: "a\nb:1\u{1b}[31m.yaml".to_owned() };
+        let line = input_error(&error).line;
+        assert_eq!(line, "a b:1 [31m.yaml: this is a binary file; only YAML and JSON are read");
+    }
+}

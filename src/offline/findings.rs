@@ -7,10 +7,13 @@ use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::offline::check::{Checked, Decided, InputOrder};
+use crate::offline::collect::Unread;
 use crate::offline::errors::{input_error, location, location_in};
 use crate::offline::load::CheckedObject;
 use crate::offline::notices::Notice;
+use crate::offline::origin::Origins;
 use crate::offline::passed_over::PassedOver;
+use crate::offline::repository::Tool;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{self, JudgedObject, LocatedFinding, Related, Report};
 
@@ -27,7 +30,12 @@ pub fn report(checked: &Checked) -> Report<'_> {
         files: checked.sources.len(),
         objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
         denied: decided.iter().filter(|decided| !decided.allowed()).count(),
-        passed_over: checked.passed_over.iter().map(passed_over).collect(),
+        passed_over: checked
+            .passed_over
+            .iter()
+            .map(passed_over)
+            .chain(not_rendered(&checked.unread))
+            .collect(),
         errors: checked.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
@@ -39,10 +47,10 @@ pub fn report(checked: &Checked) -> Report<'_> {
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let order = InputOrder::of(&checked.sources);
     let notices =
-        checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it)]));
+        checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
     let objects = checked.decided.iter().map(|decided| {
         let document = &decided.object.document;
-        (order.place(document.source(), document.span().start), findings(decided))
+        (order.place(document.source(), document.span().start), findings(decided, &checked.origins))
     });
     let mut all: Vec<_> = objects.chain(notices).collect();
     all.sort_by_key(|(place, _)| *place);
@@ -61,18 +69,27 @@ fn judged(decided: &Decided) -> JudgedObject<'_> {
 }
 
 /// The findings of one object, in the order in which they stand in the file.
-fn findings(decided: &Decided) -> Vec<LocatedFinding<'_>> {
+fn findings<'r>(decided: &'r Decided, origins: &'r Origins) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
+    let document = &object.document;
+    let source_file = origins.source_file(document.source(), || document.span().start);
     let of_pod = decided.admitted.decision.findings.iter();
     let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
     let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
-    let mut located: Vec<_> =
-        of_pod.chain(of_form).map(|(finding, pointer)| locate(object, finding, pointer)).collect();
+    let mut located: Vec<_> = of_pod
+        .chain(of_form)
+        .map(|(finding, pointer)| locate(object, finding, pointer, source_file))
+        .collect();
     located.sort_by_key(|located| located.location.start);
     located
 }
 
-fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer) -> LocatedFinding<'r> {
+fn locate<'r>(
+    object: &'r CheckedObject,
+    finding: &'r Finding,
+    pointer: Pointer,
+    source_file: Option<&'r str>,
+) -> LocatedFinding<'r> {
     let document = &object.document;
     let location = location_in(document, caret(document, &pointer, finding.at_key));
     let related = finding.related.as_ref().and_then(|(pointer, label)| {
@@ -81,7 +98,7 @@ fn locate<'r>(object: &'r CheckedObject, finding: &'r Finding, pointer: Pointer)
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
     let (object_ref, fingerprint) = (&object.object_ref, String::new());
-    LocatedFinding { finding, pointer, object_ref, location, related, fingerprint }
+    LocatedFinding { finding, pointer, object_ref, location, source_file, related, fingerprint }
 }
 
 /// What a caret underlines for a finding about a place of a document, or about its key alone.
@@ -90,7 +107,7 @@ pub(super) fn caret(document: &Document, pointer: &Pointer, at_key: bool) -> Spa
     place.key.filter(|_| at_key && place.exact).unwrap_or(place.caret)
 }
 
-fn of_file(notice: &Notice) -> LocatedFinding<'_> {
+fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
     let related = notice.related.as_ref().map(|(source, span, label)| Related {
         location: location(source, *span),
         label: (*label).to_owned(),
@@ -100,6 +117,7 @@ fn of_file(notice: &Notice) -> LocatedFinding<'_> {
         pointer: notice.finding.pointer.clone(),
         object_ref: &notice.object_ref,
         location: location(&notice.source, notice.span),
+        source_file: checked.origins.source_file(&notice.source, || notice.span.start),
         related,
         fingerprint: String::new(),
     }
@@ -114,6 +132,18 @@ fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
         why: passed_over.why.name(),
         words: passed_over.why.words(),
     }
+}
+
+/// The files that helm or kustomize makes manifests of, and did not.
+fn not_rendered(unread: &Unread) -> impl Iterator<Item = report::PassedOver<'_>> {
+    unread.unrendered.iter().flat_map(|unrendered| {
+        let (why, words) = match unrendered.tool {
+            Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
+            Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),
+        };
+        let files = unrendered.files.iter();
+        files.map(move |file| report::PassedOver { file, line: 1, column: 1, object_ref: None, why, words })
+    })
 }
 
 /// The object that a reference names: `Secret team-a/redis`.

@@ -22,9 +22,10 @@ use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::model::workload;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
-use crate::offline::collect::{STDIN, Unread, collect};
+use crate::offline::collect::{Reading, STDIN, Unread, collect_as};
 use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, Notices};
+use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::report::ObjectRef;
 use crate::state::{self, AddError};
@@ -57,6 +58,8 @@ pub struct Inputs {
     pub errors: Vec<manifest::error::Error>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
+    /// Of what was rendered, the files that it comes from.
+    pub origins: Origins,
 }
 
 /// One object to decide about.
@@ -195,11 +198,25 @@ pub fn load(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
+    load_as(paths, state_paths, &Reading::default(), settings, stdin)
+}
+
+/// The same, with the inputs read as the user wants it.
+///
+/// # Errors
+/// As those of [`load`].
+pub fn load_as(
+    paths: &[String],
+    state_paths: &[String],
+    reading: &Reading,
+    settings: Settings,
+    stdin: &mut dyn Read,
+) -> Result<Inputs, Error> {
     reads_stdin_once(paths.iter().chain(state_paths))?;
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
     let mut notices = Notices::default();
-    read_state(state_paths, &mut inputs, &mut notices, stdin)?;
-    for source in read(paths, &mut inputs, stdin) {
+    read_state(state_paths, reading, &mut inputs, &mut notices, stdin)?;
+    for source in read(paths, reading, &mut inputs, stdin) {
         let parsed = parse(&source);
         inputs.errors.extend(parsed.errors);
         let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
@@ -210,12 +227,14 @@ pub fn load(
             }
             inputs.passed_over.push(PassedOver::non_object(&source, &other));
         }
+        inputs.origins.add(&source, &parsed.documents);
         for document in parsed.documents {
             add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
             add_document(document, &mut inputs, &mut notices)?;
         }
         inputs.sources.push(source);
     }
+    inputs.unread.unused_excludes = reading.exclude.unused();
     inputs.notices = notices.finish();
     Ok(inputs)
 }
@@ -233,23 +252,26 @@ fn reads_stdin_once<'a>(paths: impl Iterator<Item = &'a String>) -> Result<(), E
     if paths.filter(|path| *path == "-").count() > 1 { Err(Error::StdinTwice) } else { Ok(()) }
 }
 
-fn read(paths: &[String], inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<Source>> {
-    let collected = collect(paths, stdin);
+fn read(paths: &[String], reading: &Reading, inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<Source>> {
+    let collected = collect_as(paths, reading, stdin);
     inputs.errors.extend(collected.errors);
     inputs.unread.empty.extend(collected.unread.empty);
     inputs.unread.files.extend(collected.unread.files);
+    inputs.unread.unrendered.extend(collected.unread.unrendered);
+    inputs.origins.rendered.extend(collected.rendered);
     collected.sources.into_iter().map(Arc::new).collect()
 }
 
 fn read_state(
     paths: &[String],
+    reading: &Reading,
     inputs: &mut Inputs,
     notices: &mut Notices,
     stdin: &mut dyn Read,
 ) -> Result<(), Error> {
     for path in paths {
         let (mut is_used, errors) = (false, inputs.errors.len());
-        let sources = read(std::slice::from_ref(path), inputs, stdin);
+        let sources = read(std::slice::from_ref(path), reading, inputs, stdin);
         for source in &sources {
             for document in values(source, &mut inputs.errors) {
                 is_used |= add_to_state(&document, document.value(), inputs, notices)?;

@@ -73,6 +73,9 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
         let title = normalize_untrusted_str(&located.object_ref.title());
         group = group.element(Level::NOTE.with_name("in").message(title));
     }
+    if let Some(file) = located.source_file {
+        group = group.element(Level::NOTE.with_name("from").message(normalize_untrusted_str(file)));
+    }
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }
@@ -160,6 +163,7 @@ mod tests {
             pointer,
             object_ref: &object_ref,
             location,
+            source_file: None,
             related,
             fingerprint: String::new(),
         };

@@ -18,7 +18,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 21] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -28,6 +28,9 @@ const COMMANDS: [&str; 18] = [
     "check -o sarif FILE",
     "check -o junit FILE",
     "check --with FILE FILE",
+    "check --strict --exclude FILE .",
+    "check --config FILE FILE",
+    "check --project FILE FILE",
     "check --fail-on warn --color always FILE",
     "check --write-baseline known.json FILE",
     "check --baseline known.json FILE",

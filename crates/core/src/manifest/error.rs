@@ -26,7 +26,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The file is too large to be a manifest.
-    #[error("{path}: larger than {} MiB; is this a manifest?", limit / (1 << 20))]
+    #[error("{path}: larger than {}; is this a manifest?", size(*limit))]
     TooLarge {
         /// The path, or `<stdin>`.
         path: String,
@@ -41,6 +41,20 @@ pub enum Error {
         /// The line of the first bad byte.
         line: usize,
         /// What stands there and what to do.
+        message: String,
+    },
+    /// The bytes are no text at all.
+    #[error("{path}: this is a binary file; only YAML and JSON are read")]
+    Binary {
+        /// The path, or `<stdin>`.
+        path: String,
+    },
+    /// The program that renders manifests gave none.
+    #[error("{command}: {message}")]
+    Render {
+        /// The program with its arguments.
+        command: String,
+        /// Why not, in the words of the program where it said something.
         message: String,
     },
     /// The pattern is not one.
@@ -109,6 +123,15 @@ impl SyntaxError {
     }
 }
 
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1 << 20;
+    if bytes >= MIB && bytes.is_multiple_of(MIB) {
+        format!("{} MiB", bytes / MIB)
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
 fn semicolon(help: Option<&String>) -> String {
     help.map(|help| format!("; {help}")).unwrap_or_default()
 }
@@ -130,6 +153,8 @@ impl Error {
             Self::Missing { path }
             | Self::Read { path, .. }
             | Self::TooLarge { path, .. }
+            | Self::Binary { path, .. }
+            | Self::Render { path, .. }
             | Self::Edit { path, .. }
             | Self::Rewrite { path } => (path, None),
             Self::Encoding { path, line, .. } => (path, Some(*line)),

@@ -1,0 +1,117 @@
+//! What a walk through directories leaves out, because the user said so.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::manifest::error::Error;
+use crate::offline::repository::normal;
+
+/// Globs for files and directories that are not read.
+#[derive(Debug, Default)]
+pub struct Exclude {
+    globs: Vec<Glob>,
+}
+
+#[derive(Debug)]
+struct Glob {
+    text: String,
+    matcher: GlobMatcher,
+    /// Whether it is about a name at any depth, since it holds no `/`.
+    is_name: bool,
+    /// The directory to which paths are relative, for a glob out of a file.
+    base: Option<PathBuf>,
+    /// Whether it left anything out; one that never does is likely misspelt.
+    is_used: AtomicBool,
+}
+
+impl Exclude {
+    /// Adds a glob. One without `/` is about names at any depth, any other about paths: as they were given, relative
+    /// to the directory of the walk, or, with a `base`, relative to that.
+    ///
+    /// # Errors
+    /// When the glob is none.
+    pub fn add(&mut self, glob: &str, base: Option<&Path>) -> Result<(), Error> {
+        let text = glob.strip_prefix("./").unwrap_or(glob).trim_end_matches('/');
+        let built = GlobBuilder::new(text)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| Error::Glob { glob: glob.to_owned(), message: error.kind().to_string() })?;
+        self.globs.push(Glob {
+            text: glob.to_owned(),
+            matcher: built.compile_matcher(),
+            is_name: !text.contains('/'),
+            base: base.map(Path::to_owned),
+            is_used: AtomicBool::new(false),
+        });
+        Ok(())
+    }
+
+    /// Whether a path below the directory of a walk is left out.
+    #[must_use]
+    pub fn excludes(&self, path: &Path, root: &Path) -> bool {
+        // Not `any`: each glob that would have left it out counts as used.
+        self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
+    }
+
+    /// The globs that left nothing out.
+    #[must_use]
+    pub fn unused(&self) -> Vec<String> {
+        let unused = self.globs.iter().filter(|glob| !glob.is_used.load(Ordering::Relaxed));
+        unused.map(|glob| glob.text.clone()).collect()
+    }
+}
+
+impl Glob {
+    fn excludes(&self, path: &Path, root: &Path) -> bool {
+        let matches = if self.is_name {
+            path.file_name().is_some_and(|name| self.matcher.is_match(name))
+        } else if let Some(base) = &self.base {
+            normal(path).strip_prefix(base).is_ok_and(|path| self.matcher.is_match(path))
+        } else {
+            let plain = path.strip_prefix(".").unwrap_or(path);
+            self.matcher.is_match(plain)
+                || path.strip_prefix(root).is_ok_and(|path| self.matcher.is_match(path))
+        };
+        if matches {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+        matches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_out_names_and_paths() {
+        for (glob, path, expected) in [
+            ("vendor", "deploy/a/vendor", true),
+            ("vendor/", "deploy/vendor", true),
+            ("*.gen.yaml", "deploy/a/b.gen.yaml", true),
+            ("vendor", "deploy/vendored", false),
+            ("deploy/a", "deploy/a", true),
+            ("a/b.yaml", "deploy/a/b.yaml", true),
+            ("a/*", "deploy/a/b/c.yaml", false),
+            ("**/c.yaml", "deploy/a/b/c.yaml", true),
+            ("./deploy/a", "deploy/a", true),
+        ] {
+            let mut exclude = Exclude::default();
+            exclude.add(glob, None).expect("a glob");
+            assert_eq!(exclude.excludes(Path::new(path), Path::new("deploy")), expected, "{glob} {path}");
+            assert_eq!(exclude.unused().is_empty(), expected, "{glob} {path}");
+        }
+    }
+
+    #[test]
+    fn takes_globs_of_a_file_relative_to_its_directory() {
+        let base = normal(Path::new(".."));
+        let mut exclude = Exclude::default();
+        exclude.add("here/x.yaml", Some(&base)).expect("a glob");
+        let root = base.join("here");
+        assert!(exclude.excludes(&root.join("x.yaml"), &root));
+        assert!(!exclude.excludes(&root.join("here/x.yaml"), &root));
+    }
+}

@@ -1,0 +1,188 @@
+//! Rendered text to the files that it comes from: what helm and `memgate mutate` write in comments, and kustomize in
+//! an annotation. Lines are not among it: what is rendered has others than its template.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::manifest::document::{Document, values};
+use crate::manifest::source::Source;
+use crate::model::credential::masked;
+use crate::offline::repository::{Tool, Unit};
+
+const COMMENT: &str = "# Source: ";
+/// What kustomize writes with `buildMetadata: [originAnnotations]`.
+const ANNOTATION: &str = "/metadata/annotations/config.kubernetes.io~1origin";
+/// In its templates helm names the file before each document, elsewhere only before the first.
+const TEMPLATES: &str = "/templates/";
+
+/// Where the documents of sources come from.
+#[derive(Debug, Default)]
+pub struct Origins {
+    /// What memgate had rendered, by the names of the sources.
+    pub(super) rendered: BTreeMap<String, Unit>,
+    /// By source, the files with the byte at which each starts to count, in this order; nothing where none is known.
+    files: BTreeMap<*const Source, Vec<(usize, Option<String>)>>,
+    /// Keeps the sources where their addresses say.
+    sources: Vec<Arc<Source>>,
+}
+
+impl Origins {
+    /// Reads what a source says of its documents.
+    pub(super) fn add(&mut self, source: &Arc<Source>, documents: &[Document]) {
+        let comments = comments(source.text());
+        let has_annotation = source.text().contains("config.kubernetes.io/origin");
+        if comments.is_empty() && !has_annotation {
+            return;
+        }
+        let unit = self.rendered.get(source.name());
+        let mut files = Vec::with_capacity(documents.len());
+        for document in documents {
+            let start = document.span().start;
+            let annotated = has_annotation.then(|| annotation(document)).flatten();
+            let file = annotated.or_else(|| comment_before(&comments, start));
+            files.push((start, file.map(|file| in_directory(&file, unit))));
+        }
+        files.sort_by_key(|(start, _)| *start);
+        self.files.insert(Arc::as_ptr(source), files);
+        self.sources.push(Arc::clone(source));
+    }
+
+    /// The file that the document at a byte of a source comes from.
+    #[must_use]
+    pub fn source_file(&self, source: &Arc<Source>, at: impl FnOnce() -> usize) -> Option<&str> {
+        let files = self.files.get(&Arc::as_ptr(source))?;
+        let at = at();
+        let next = files.partition_point(|(start, _)| *start <= at);
+        files.get(next.checked_sub(1)?)?.1.as_deref()
+    }
+}
+
+/// A comment that names a file.
+struct Comment<'t> {
+    file: &'t str,
+    /// The byte at which the line starts.
+    start: usize,
+    /// The byte from which it says nothing any more, unless another one comes first.
+    end: usize,
+}
+
+fn comments(text: &str) -> Vec<Comment<'_>> {
+    let starts_line = |at: usize| at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
+    let comment = |start: usize| {
+        let rest = text.get(start..)?;
+        let file = rest.lines().next()?.strip_prefix(COMMENT)?.trim();
+        let next_document = || rest.find("\n---").map(|length| start + length + 1);
+        let end = file.contains(TEMPLATES).then(next_document).flatten().unwrap_or(text.len());
+        (!file.is_empty()).then_some(Comment { file, start, end })
+    };
+    let found = text.match_indices(COMMENT).map(|(at, _)| at);
+    found.filter(|at| starts_line(*at)).filter_map(comment).collect()
+}
+
+/// The file that counts for a document that starts at this byte.
+fn comment_before(comments: &[Comment<'_>], start: usize) -> Option<String> {
+    let next = comments.partition_point(|comment| comment.start <= start);
+    let comment = comments.get(next.checked_sub(1)?)?;
+    (start < comment.end).then(|| comment.file.to_owned())
+}
+
+/// What kustomize says: the path, in which repository if it is another one, or the configuration of a generator.
+fn annotation(document: &Document) -> Option<String> {
+    let text = document.value().pointer(ANNOTATION)?.as_str()?;
+    let source = Arc::new(Source::new("", text));
+    let documents = values(&source, &mut Vec::new());
+    let value = documents.first()?.value();
+    let field = |name| value.get(name).and_then(Value::as_str);
+    let path = field("path").or_else(|| field("configuredIn"))?;
+    Some(match field("repo") {
+        Some(repo) => format!("{repo}//{path}"),
+        None => path.to_owned(),
+    })
+}
+
+/// The file as the user would write it, when memgate had it rendered and the file is there; else as it was written.
+fn in_directory(file: &str, unit: Option<&Unit>) -> String {
+    let found = unit.and_then(|unit| {
+        let path = match unit.tool {
+            // helm starts with the name of the chart, which need not be that of its directory.
+            Tool::Helm => unit.directory.join(file.split_once('/')?.1),
+            Tool::Kustomize => unit.directory.join(file),
+        };
+        path.is_file().then(|| short(&path).to_string_lossy().into_owned())
+    });
+    found.unwrap_or_else(|| masked(file).into_owned())
+}
+
+/// `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
+fn short(path: &Path) -> PathBuf {
+    let mut short = PathBuf::new();
+    for part in path.components() {
+        match (part, short.components().next_back()) {
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                short.pop();
+            }
+            (Component::CurDir, _) => {}
+            _ => short.push(part),
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::document::parse;
+
+    fn files(text: &str) -> Vec<Option<String>> {
+        let source = Arc::new(Source::new("<stdin>", text));
+        let documents = parse(&source).documents;
+        let mut origins = Origins::default();
+        origins.add(&source, &documents);
+        let file = |document: &Document| origins.source_file(&source, || document.span().start);
+        documents.iter().map(|document| file(document).map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn reads_the_comments_of_helm_and_mutate() {
+        let object = "apiVersion: v1\nkind: X\n";
+        let text = format!(
+            "{object}---\n# Source: c/templates/a.yaml\n{object}---\n{object}---\n# Source: b.yaml\n---\n{object}---\n{object}"
+        );
+        let expected = [None, Some("c/templates/a.yaml"), None, Some("b.yaml"), Some("b.yaml")];
+        assert_eq!(files(&text), expected.map(|file| file.map(str::to_owned)));
+        let indented = format!("{object}data: |\n  # Source: x\n---\n{object}");
+        assert_eq!(files(&indented), [None, None]);
+    }
+
+    #[test]
+    fn reads_the_annotation_of_kustomize() {
+        let object = |origin: &str| {
+            let annotations = format!("{{config.kubernetes.io/origin: \"{origin}\"}}");
+            format!("---\napiVersion: v1\nkind: X\nmetadata: {{annotations: {annotations}}}\n")
+        };
+        let text = [
+            object("path: ../base/a.yaml\\n"),
+            object("path: a.yaml\\nrepo: https://u:secret@h.example/r\\nref: v1\\n"),
+            object("configuredIn: kustomization.yaml\\nconfiguredBy: {kind: X}\\n"),
+            object("["),
+        ];
+        let files = files(&text.concat());
+        assert_eq!(files[0].as_deref(), Some("../base/a.yaml"));
+        assert!(files[1].as_ref().is_some_and(|file| file.ends_with("@h.example/r//a.yaml")), "{files:?}");
+        assert!(files[1].as_ref().is_some_and(|file| !file.contains("secret")), "{files:?}");
+        assert_eq!(files[2].as_deref(), Some("kustomization.yaml"));
+        assert_eq!(files[3], None);
+    }
+
+    #[test]
+    fn shortens_paths() {
+        for (path, expected) in
+            [("a/../b", "b"), ("../a/./b", "../a/b"), ("a/../../b", "../b"), ("/../a", "/../a")]
+        {
+            assert_eq!(short(Path::new(path)), Path::new(expected), "{path}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Runs another program for its output, without a shell, for a bounded time.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often to look whether a program has ended that has closed its output.
+const POLL: Duration = Duration::from_millis(5);
+/// How much of what a program complains about is kept, in bytes.
+const MAX_COMPLAINT_BYTES: u64 = 64 << 10;
+/// How many lines of it are told.
+const MAX_COMPLAINT_LINES: usize = 5;
+
+/// What a program may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long it may take.
+    pub time: Duration,
+    /// How much it may write, in bytes.
+    pub bytes: usize,
+}
+
+/// Why there is no output.
+#[derive(Debug)]
+pub enum Failure {
+    /// There is no such program.
+    Missing,
+    /// It cannot be run.
+    Start(io::Error),
+    /// It took too long.
+    TooLong,
+    /// It wrote too much.
+    TooMuch,
+    /// It said that it failed, and in its first lines why.
+    Failed(String),
+}
+
+/// Runs a program and returns what it wrote. It gets no input, and the environment of this process.
+///
+/// # Errors
+/// When it cannot be run, fails, or exceeds a limit; then it is killed.
+pub fn output(program: &str, arguments: &[OsString], limits: Limits) -> Result<Vec<u8>, Failure> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::Missing,
+        _ => Failure::Start(error),
+    })?;
+    let result = follow(&mut child, limits);
+    if result.is_err() {
+        // It may have ended already, and then there is nothing to kill.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    result
+}
+
+fn follow(child: &mut Child, limits: Limits) -> Result<Vec<u8>, Failure> {
+    let end = Instant::now() + limits.time;
+    let output = child.stdout.take().map(|stream| in_background(stream, limits.bytes as u64 + 1));
+    let complaint = child.stderr.take().map(|stream| in_background(stream, MAX_COMPLAINT_BYTES));
+    let output = bytes(output, end)?;
+    if output.len() > limits.bytes {
+        return Err(Failure::TooMuch);
+    }
+    let complaint = bytes(complaint, end)?;
+    if wait(child, end)?.success() { Ok(output) } else { Err(Failure::Failed(first_lines(&complaint))) }
+}
+
+/// Reads a stream to its end in a thread of its own, and keeps so many bytes of it: a program that nobody reads
+/// would wait for ever. The thread ends with the stream, also when nobody waits for it any more.
+fn in_background(mut stream: impl Read + Send + 'static, max_bytes: u64) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let result = stream.by_ref().take(max_bytes).read_to_end(&mut bytes).map(|_| bytes);
+        // Nobody listens when the program was given up.
+        let _ = sender.send(result);
+        let _ = io::copy(&mut stream, &mut io::sink());
+    });
+    receiver
+}
+
+fn bytes(stream: Option<Receiver<io::Result<Vec<u8>>>>, end: Instant) -> Result<Vec<u8>, Failure> {
+    let Some(stream) = stream else { return Ok(Vec::new()) };
+    match stream.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        Ok(bytes) => bytes.map_err(Failure::Start),
+        Err(RecvTimeoutError::Timeout) => Err(Failure::TooLong),
+        Err(RecvTimeoutError::Disconnected) => Ok(Vec::new()),
+    }
+}
+
+fn wait(child: &mut Child, end: Instant) -> Result<ExitStatus, Failure> {
+    loop {
+        match child.try_wait().map_err(Failure::Start)? {
+            Some(status) => return Ok(status),
+            None if Instant::now() >= end => return Err(Failure::TooLong),
+            None => thread::sleep(POLL),
+        }
+    }
+}
+
+/// The first lines that say something, as one.
+fn first_lines(complaint: &[u8]) -> String {
+    let text = String::from_utf8_lossy(complaint);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.take(MAX_COMPLAINT_LINES).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limits: Limits) -> Result<Vec<u8>, Failure> {
+        output("/bin/sh", &["-c".into(), script.into()], limits)
+    }
+
+    const WIDE: Limits = Limits { time: Duration::from_mins(1), bytes: 1000 };
+
+    #[test]
+    fn returns_what_a_program_writes() {
+        assert_eq!(shell("echo no >&2; echo yes", WIDE).expect("runs"), b"yes\n");
+        assert!(matches!(output("no-such-program-anywhere", &[], WIDE), Err(Failure::Missing)));
+        let failed = shell("echo a; echo ' b ' >&2; echo >&2; echo c >&2; exit 3", WIDE);
+        assert!(matches!(failed, Err(Failure::Failed(why)) if why == "b; c"));
+    }
+
+    #[test]
+    fn ends_what_takes_or_writes_too_much() {
+        let brief = Limits { time: Duration::from_millis(50), ..WIDE };
+        assert!(matches!(shell("exec sleep 100", brief), Err(Failure::TooLong)));
+        assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", brief), Err(Failure::TooLong)));
+        assert!(matches!(shell("while :; do echo y; done", WIDE), Err(Failure::TooMuch)));
+    }
+}

@@ -1,0 +1,77 @@
+//! Bytes to sources: how much is read, and what is no text.
+
+use std::io::{self, Read};
+
+use crate::manifest::error::Error;
+use crate::manifest::source::Source;
+
+/// The largest input that is read unless the user says otherwise, in bytes. etcd takes objects of 1.5 MiB; a file
+/// of all the objects of a large namespace has some ten MiB.
+pub const DEFAULT_MAX_BYTES: usize = 64 << 20;
+
+/// In how many of the first bytes a NUL says that a file is binary, as for git.
+const BINARY_PREFIX_BYTES: usize = 8000;
+
+/// The source of this name, if it is text of at most so many bytes.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is no UTF-8.
+pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Result<Source, Error> {
+    let path = || name.to_owned();
+    let bytes = reader.and_then(|reader| bounded(reader, max_bytes));
+    let bytes = bytes.map_err(|source| Error::Read { path: path(), source })?;
+    if bytes.len() > max_bytes {
+        return Err(Error::TooLarge { path: path(), limit: max_bytes });
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(name, text)),
+        Err(error) => Err(encoding_error(path(), error.as_bytes(), error.utf8_error().valid_up_to())),
+    }
+}
+
+/// All bytes, or one more than the limit: the caller sees that there are too many.
+fn bounded(reader: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take((max_bytes as u64).saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn encoding_error(path: String, bytes: &[u8], at: usize) -> Error {
+    let before = bytes.get(..at).unwrap_or_default();
+    let line = before.split(|byte| *byte == b'\n').count();
+    let message = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        "this is UTF-16; save it as UTF-8".to_owned()
+    } else if bytes.iter().take(BINARY_PREFIX_BYTES).any(|byte| *byte == 0) {
+        return Error::Binary { path };
+    } else {
+        format!("byte {at} is no UTF-8; save the file as UTF-8")
+    };
+    Error::Encoding { path, line, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(bytes: &[u8], max_bytes: usize) -> String {
+        source("x", Ok(bytes), max_bytes).expect_err("no source").to_string()
+    }
+
+    #[test]
+    fn bounds_what_it_reads() {
+        let endless = source("big.yaml", Ok(io::repeat(b' ')), 2 << 20).expect_err("too large");
+        assert_eq!(endless.to_string(), "big.yaml: larger than 2 MiB; is this a manifest?");
+        assert_eq!(error(b"12345", 4), "x: larger than 4 bytes; is this a manifest?");
+        assert!(source("x", Ok(&b"1234"[..]), 4).is_ok());
+    }
+
+    #[test]
+    fn says_what_is_no_text() {
+        assert_eq!(
+            error(b"\x89PNG\r\n\x1a\n\0\0", 99),
+            "x: this is a binary file; only YAML and JSON are read"
+        );
+        assert_eq!(error(b"\xff\xfea\0", 99), "x:1: this is UTF-16; save it as UTF-8");
+        assert_eq!(error(b"a\nb\xff", 99), "x:2: byte 3 is no UTF-8; save the file as UTF-8");
+    }
+}

@@ -1,0 +1,159 @@
+//! Charts and overlays to manifests, by the user's own helm and kustomize.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::manifest::error::Error;
+use crate::manifest::source::Source;
+use crate::model::causes::without_numbers;
+use crate::model::credential::masked;
+use crate::offline::program::{Failure, Limits, output};
+use crate::offline::read::source;
+use crate::offline::repository::{Tool, Unit};
+
+/// How long one chart or overlay may take: those that fetch something remote take some seconds.
+const TIME: Duration = Duration::from_mins(1);
+
+/// How to render.
+#[derive(Debug, Clone, Default)]
+pub struct Rendering {
+    /// Files of values for helm.
+    pub values: Vec<PathBuf>,
+    /// The namespace of a release, when the user chose one.
+    pub namespace: Option<String>,
+}
+
+/// Charts or a kustomization whose files were not read as manifests.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unrendered {
+    /// What renders it.
+    pub tool: Tool,
+    /// The directory as the user would write it.
+    pub directory: PathBuf,
+    /// Whether it can be rendered on its own.
+    pub is_whole: bool,
+    /// The files, as the walk found them.
+    pub files: Vec<String>,
+}
+
+impl Unrendered {
+    /// The command that prints its manifests.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let directory = quoted(&self.directory.to_string_lossy());
+        match self.tool {
+            Tool::Helm => format!("helm template {directory}"),
+            Tool::Kustomize => format!("kustomize build {directory}"),
+        }
+    }
+}
+
+/// What is rendered, under the name that findings have for it: `<helm template chart>`.
+///
+/// # Errors
+/// When the program is not there, fails, or takes or writes too much.
+pub fn render(unit: &Unit, rendering: &Rendering, max_bytes: usize) -> Result<Source, Error> {
+    let limits = Limits { time: TIME, bytes: max_bytes };
+    let directory = argument(&unit.directory);
+    let (command, result) = match unit.tool {
+        Tool::Helm => run("helm", &rendering.helm_arguments(directory), limits),
+        Tool::Kustomize => match run("kustomize", &["build".into(), directory.clone()], limits) {
+            (_, Err(Failure::Missing)) => run("kubectl", &["kustomize".into(), directory], limits),
+            other => other,
+        },
+    };
+    let fail = |message| Error::Render { command: command.clone(), message };
+    let bytes = result.map_err(|failure| fail(message(failure, unit.tool, max_bytes)))?;
+    source(&format!("<{}>", name(unit)), Ok::<_, io::Error>(bytes.as_slice()), max_bytes)
+}
+
+/// The shortest command that renders a unit.
+fn name(unit: &Unit) -> String {
+    let Unit { tool, directory, is_whole, .. } = unit.clone();
+    Unrendered { tool, directory, is_whole, files: Vec::new() }.command()
+}
+
+impl Rendering {
+    fn helm_arguments(&self, directory: OsString) -> Vec<OsString> {
+        let mut arguments = vec!["template".into(), directory];
+        for values in &self.values {
+            arguments.extend(["--values".into(), argument(values)]);
+        }
+        if let Some(namespace) = &self.namespace {
+            arguments.push(format!("--namespace={namespace}").into());
+        }
+        arguments
+    }
+}
+
+/// A path that no program takes for a flag.
+fn argument(path: &Path) -> OsString {
+    let is_flag = path.as_os_str().as_encoded_bytes().starts_with(b"-");
+    if is_flag { Path::new(".").join(path).into() } else { path.into() }
+}
+
+fn run(program: &str, arguments: &[OsString], limits: Limits) -> (String, Result<Vec<u8>, Failure>) {
+    let shown = arguments.iter().map(|argument| quoted(&argument.to_string_lossy()));
+    let command = [program.to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ");
+    (command, output(program, arguments, limits))
+}
+
+fn message(failure: Failure, tool: Tool, max_bytes: usize) -> String {
+    match failure {
+        Failure::Missing => match tool {
+            Tool::Helm => "there is no helm on PATH; install it, or leave out --render",
+            Tool::Kustomize => {
+                "there is no kustomize and no kubectl on PATH; install one, or leave out --render"
+            }
+        }
+        .to_owned(),
+        Failure::Start(error) => format!("it cannot be run: {}", without_numbers(&error.to_string())),
+        Failure::TooLong => format!("it did not end within {} s", TIME.as_secs()),
+        Failure::TooMuch => format!("it wrote more than {max_bytes} bytes; see --max-file-size"),
+        Failure::Failed(why) if why.is_empty() => "it failed and did not say why".to_owned(),
+        Failure::Failed(why) => masked(&why).into_owned(),
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_what_a_shell_would_take_apart() {
+        for (word, expected) in
+            [("a/b-c.yaml", "a/b-c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$(x)", "'$(x)'")]
+        {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+
+    #[test]
+    fn shows_no_credential_that_a_program_repeats() {
+        let why = "Error: cannot use redis://app:hunter2@redis.example:6379".to_owned();
+        let message = message(Failure::Failed(why), Tool::Helm, 1);
+        assert!(message.contains("redis.example") && !message.contains("hunter2"), "{message}");
+    }
+
+    #[test]
+    fn hands_no_path_over_as_a_flag() {
+        let rendering = Rendering { values: vec!["-x".into()], namespace: Some("a".to_owned()) };
+        let arguments = rendering.helm_arguments(argument(Path::new("--post-renderer")));
+        assert_eq!(
+            arguments,
+            ["template", "./--post-renderer", "--values", "./-x", "--namespace=a"].map(OsString::from)
+        );
+    }
+}

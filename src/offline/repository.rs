@@ -1,0 +1,265 @@
+//! What in directories is no manifest, but what helm or kustomize makes manifests of: the templates and values of
+//! charts, and the patches of kustomizations.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crate::manifest::document::values;
+use crate::manifest::error::Error;
+use crate::manifest::source::Source;
+use crate::offline::kustomization::{self, Kustomization, is_kustomization};
+use crate::offline::read::source;
+
+const CHART_FILE: &str = "Chart.yaml";
+const TEMPLATES: &str = "templates";
+/// Where it keeps what templates put into objects.
+const FILES: &str = "files";
+/// Where a chart keeps the charts that it is rendered with.
+const SUBCHARTS: &str = "charts";
+
+/// What renders a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tool {
+    /// A chart.
+    Helm,
+    /// A kustomization.
+    Kustomize,
+}
+
+/// The charts and kustomizations among the inputs, by their absolute paths.
+#[derive(Debug, Default)]
+pub struct Repository {
+    charts: BTreeMap<PathBuf, Chart>,
+    kustomizations: BTreeMap<PathBuf, Built>,
+    /// The overlays, and the kustomizations that they are built of.
+    reached: BTreeSet<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Chart {
+    /// As the user would write it.
+    shown: PathBuf,
+    /// Whether it only lends its templates to other charts.
+    is_library: bool,
+}
+
+#[derive(Debug)]
+struct Built {
+    shown: PathBuf,
+    is_component: bool,
+    /// Everything that it refers to, files and directories, by absolute paths.
+    resources: BTreeSet<PathBuf>,
+    inputs: BTreeSet<PathBuf>,
+    /// Whether another kustomization of the inputs refers to it.
+    is_used: bool,
+}
+
+/// The directory to which a file belongs that is no manifest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unit {
+    /// What renders it.
+    pub tool: Tool,
+    /// The directory as the user would write it.
+    pub directory: PathBuf,
+    /// Whether to render it on its own makes sense: no library, no Component, no base of an overlay.
+    pub is_whole: bool,
+    absolute: PathBuf,
+}
+
+/// Whether a path is that of a file that makes its directory a chart or a kustomization.
+#[must_use]
+pub fn is_marker(path: &Path) -> bool {
+    is_kustomization(path) || path.file_name().is_some_and(|name| name == CHART_FILE)
+}
+
+impl Repository {
+    /// Notes a file that makes its directory a chart or a kustomization. What is wrong with it goes to `errors`.
+    pub fn add(&mut self, file: &Path, max_bytes: usize, errors: &mut Vec<Error>) {
+        let shown = directory_of(file);
+        let directory = normal(&shown);
+        let source = match source(&file.to_string_lossy(), File::open(file), max_bytes) {
+            Ok(source) => source,
+            Err(error) => {
+                errors.push(error);
+                Source::new("", "")
+            }
+        };
+        if is_kustomization(file) {
+            let built = Built::new(shown, &directory, kustomization::parse(source, errors));
+            self.kustomizations.insert(directory, built);
+        } else {
+            // helm says what is wrong with a chart.
+            let documents = values(&Arc::new(source), &mut Vec::new());
+            let kind = documents.first().and_then(|document| document.value().get("type")?.as_str());
+            let is_library = kind == Some("library");
+            self.charts.insert(directory, Chart { shown, is_library });
+        }
+    }
+
+    /// Notes the chart of which a walk starts within the templates.
+    pub fn add_chart_around(&mut self, root: &Path, max_bytes: usize, errors: &mut Vec<Error>) {
+        for ancestor in root.ancestors().filter(|path| path.file_name().is_some_and(|name| name == TEMPLATES))
+        {
+            let chart = directory_of(ancestor).join(CHART_FILE);
+            if chart.is_file() {
+                self.add(&chart, max_bytes, errors);
+            }
+        }
+    }
+
+    /// Finds out which kustomizations are parts of others, once all are added.
+    pub fn link(&mut self) {
+        let used: BTreeSet<PathBuf> = self
+            .kustomizations
+            .values()
+            .flat_map(|built| built.resources.iter().chain(&built.inputs).cloned())
+            .collect();
+        let mut todo: Vec<PathBuf> = Vec::new();
+        for (directory, built) in &mut self.kustomizations {
+            built.is_used = used.contains(directory);
+            if !built.is_used && !built.is_component {
+                todo.push(directory.clone());
+            }
+        }
+        while let Some(next) = todo.pop() {
+            if let Some(built) = self.kustomizations.get(&next).filter(|_| self.reached.insert(next.clone()))
+            {
+                todo.extend(built.resources.iter().chain(&built.inputs).cloned());
+            }
+        }
+    }
+
+    /// What a file belongs to that is no manifest; nothing for a manifest. With `rendered`, what an overlay is built
+    /// of counts too, since its objects are among what kustomize prints.
+    #[must_use]
+    pub fn unit_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
+        if self.charts.is_empty() && self.kustomizations.is_empty() {
+            return None;
+        }
+        let file = normal(file);
+        self.chart_of(&file).or_else(|| self.kustomization_of(&file, rendered))
+    }
+
+    fn chart_of(&self, file: &Path) -> Option<Unit> {
+        let (directory, _) = file
+            .ancestors()
+            .skip(1)
+            .filter_map(|directory| self.charts.get_key_value(directory))
+            .find(|(directory, _)| file.strip_prefix(directory).is_ok_and(is_part_of_chart))?;
+        // helm renders a chart with the charts in it.
+        let mut whole = directory.as_path();
+        while let Some(parent) = whole
+            .parent()
+            .filter(|parent| parent.file_name().is_some_and(|name| name == SUBCHARTS))
+            .and_then(Path::parent)
+            .filter(|parent| self.charts.contains_key(*parent))
+        {
+            whole = parent;
+        }
+        let chart = self.charts.get(whole)?;
+        let (directory, is_whole) = (chart.shown.clone(), !chart.is_library);
+        Some(Unit { tool: Tool::Helm, directory, is_whole, absolute: whole.to_owned() })
+    }
+
+    fn kustomization_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
+        let takes = |(directory, built): &(&PathBuf, &Built)| {
+            (is_kustomization(file) && file.parent() == Some(directory))
+                || built.inputs.contains(file)
+                || rendered && built.resources.contains(file) && self.reached.contains(*directory)
+        };
+        let (directory, built) = self.kustomizations.iter().find(takes)?;
+        Some(Unit {
+            tool: Tool::Kustomize,
+            directory: built.shown.clone(),
+            is_whole: !built.is_used && !built.is_component,
+            absolute: directory.clone(),
+        })
+    }
+
+    /// Whether what a unit holds is rendered when all whole ones are.
+    #[must_use]
+    pub fn is_rendered(&self, unit: &Unit) -> bool {
+        match unit.tool {
+            Tool::Helm => true,
+            Tool::Kustomize => self.reached.contains(&unit.absolute),
+        }
+    }
+}
+
+impl Built {
+    fn new(shown: PathBuf, directory: &Path, read: Kustomization) -> Self {
+        let absolute =
+            |paths: Vec<String>| paths.into_iter().map(|path| normal(&directory.join(path))).collect();
+        Self {
+            shown,
+            is_component: read.is_component,
+            resources: absolute(read.resources),
+            inputs: absolute(read.inputs),
+            is_used: false,
+        }
+    }
+}
+
+/// Whether a file of a chart, by its path in it, is none that helm installs as it is.
+fn is_part_of_chart(relative: &Path) -> bool {
+    let mut parts = relative.components().filter_map(|part| part.as_os_str().to_str());
+    let (Some(first), rest) = (parts.next(), parts.next()) else { return false };
+    let stem = |name: &str| name.rsplit_once('.').map_or_else(String::new, |(stem, _)| stem.to_owned());
+    match rest {
+        None => first == CHART_FILE || is_values(&stem(first)),
+        Some(second) => [TEMPLATES, FILES].contains(&first) || first == "ci" && is_values(&stem(second)),
+    }
+}
+
+/// `values`, `values-prod`, `values.schema`, `prod-values`.
+fn is_values(stem: &str) -> bool {
+    stem.starts_with("values") || stem.ends_with("values")
+}
+
+/// The directory of a file; `.` for a plain name.
+fn directory_of(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or_else(|| Path::new(".")).to_owned()
+}
+
+/// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
+#[must_use]
+pub fn normal(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut normal = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_parts_of_a_chart() {
+        for (path, expected) in [
+            ("Chart.yaml", true),
+            ("values.yaml", true),
+            ("values-prod.yaml", true),
+            ("values.schema.json", true),
+            ("templates/a.yaml", true),
+            ("templates/sub/a.yaml", true),
+            ("ci/kind-values.yaml", true),
+            ("crds/a.yaml", false),
+            ("files/dashboard.json", true),
+            ("agent.yaml", false),
+        ] {
+            assert_eq!(is_part_of_chart(Path::new(path)), expected, "{path}");
+        }
+    }
+}

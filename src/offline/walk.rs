@@ -1,0 +1,219 @@
+//! What stands at paths: files, directories, globs and standard input. Of files only those are read that say what
+//! others are.
+//!
+//! A `.gitignore` has no effect: every manifest in a directory is found.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, Walk, WalkBuilder};
+
+use crate::manifest::error::Error;
+use crate::offline::exclude::Exclude;
+use crate::offline::repository::{Repository, is_marker};
+
+/// What stands at the paths, in their order.
+pub(super) enum Item {
+    Stdin,
+    /// A file that the user named.
+    Named(PathBuf),
+    /// A file of a directory or glob.
+    Found(PathBuf),
+    /// One that is not read, for this reason.
+    Unread(PathBuf, &'static str),
+    Error(Error),
+}
+
+/// Looks what there is, before anything is read: which files are no manifests may stand in a file that comes later.
+pub(super) struct Walked<'r> {
+    exclude: &'r Arc<Exclude>,
+    max_bytes: usize,
+    /// What there is to read, in the order of the paths.
+    pub(super) items: Vec<Item>,
+    /// The charts and kustomizations.
+    pub(super) repository: Repository,
+    /// The directories and globs in which no manifest was found.
+    pub(super) empty: Vec<String>,
+}
+
+impl<'r> Walked<'r> {
+    pub(super) fn new(inputs: &[String], exclude: &'r Arc<Exclude>, max_bytes: usize) -> Self {
+        let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
+        let mut walked = Self { exclude, max_bytes, items, repository, empty };
+        for input in inputs {
+            walked.input(input);
+        }
+        walked.repository.link();
+        walked
+    }
+
+    fn input(&mut self, input: &str) {
+        if input == "-" {
+            return self.items.push(Item::Stdin);
+        }
+        match fs::metadata(input) {
+            Ok(metadata) if metadata.is_dir() => {
+                let wanted = |path: &Path| is_manifest(path) || is_marker(path);
+                self.walk(input, Path::new(input), &wanted);
+            }
+            Ok(_) => self.items.push(Item::Named(PathBuf::from(input))),
+            Err(_) if is_glob(input) => self.glob(input),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.items.push(Item::Error(Error::Missing { path: input.to_owned() }));
+            }
+            Err(source) => self.items.push(Item::Error(Error::Read { path: input.to_owned(), source })),
+        }
+    }
+
+    fn glob(&mut self, input: &str) {
+        let glob = match GlobBuilder::new(input).literal_separator(true).build() {
+            Ok(glob) => glob.compile_matcher(),
+            Err(error) => {
+                let (glob, message) = (input.to_owned(), error.kind().to_string());
+                return self.items.push(Item::Error(Error::Glob { glob, message }));
+            }
+        };
+        // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
+        let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
+        let wanted = |path: &Path| matches(&glob, path) && (names_extension || is_manifest(path));
+        self.walk(input, &fixed_part(input), &wanted);
+    }
+
+    /// Finds the files below `root` that are wanted. Symbolic links to files are followed, since a
+    /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
+    fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
+        let mut errors = Vec::new();
+        self.repository.add_chart_around(root, self.max_bytes, &mut errors);
+        let mut found = false;
+        for entry in self.entries(root) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    found = true;
+                    errors.push(walk_error(error, input));
+                    continue;
+                }
+            };
+            let path = entry.path();
+            if is_marker(path) && path.is_file() {
+                self.repository.add(path, self.max_bytes, &mut errors);
+            }
+            match judge(&entry, wanted) {
+                Judged::Read => {
+                    found = true;
+                    self.items.push(Item::Found(path.to_owned()));
+                }
+                Judged::Unread(reason) => self.items.push(Item::Unread(path.to_owned(), reason)),
+                Judged::Other => {}
+            }
+        }
+        self.items.extend(errors.into_iter().map(Item::Error));
+        if !found {
+            self.empty.push(input.to_owned());
+        }
+    }
+
+    fn entries(&self, root: &Path) -> Walk {
+        let mut walk = WalkBuilder::new(root);
+        walk.standard_filters(false).sort_by_file_path(Path::cmp);
+        let (exclude, root) = (Arc::clone(self.exclude), root.to_owned());
+        walk.filter_entry(move |entry| {
+            let hidden = is_directory(entry) && is_hidden(entry.path());
+            entry.depth() == 0 || !hidden && !exclude.excludes(entry.path(), &root)
+        });
+        walk.build()
+    }
+}
+
+/// The error of a walk, with the path at which it stopped.
+fn walk_error(error: ignore::Error, input: &str) -> Error {
+    let mut path = input.to_owned();
+    let mut inner = &error;
+    while let ignore::Error::WithDepth { err, .. } | ignore::Error::WithPath { err, .. } = inner {
+        if let ignore::Error::WithPath { path: at, .. } = inner {
+            path = at.to_string_lossy().into_owned();
+        }
+        inner = err;
+    }
+    let source = error.into_io_error().unwrap_or_else(|| io::Error::other("cannot be listed"));
+    Error::Read { path, source }
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
+/// What a walk does with an entry.
+enum Judged {
+    Read,
+    /// It looks like a manifest, and is not read for this reason.
+    Unread(&'static str),
+    Other,
+}
+
+fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
+    let path = entry.path();
+    if is_directory(entry) {
+        return Judged::Other;
+    }
+    if !wanted(path) {
+        let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
+        let misnamed = wanted(&path.with_extension(extension));
+        return if misnamed { Judged::Unread("extension not in lower case") } else { Judged::Other };
+    }
+    let is_link = entry.path_is_symlink();
+    match fs::metadata(path) {
+        // The choices of the repository are no manifest, and nobody believes so.
+        _ if path.file_name().is_some_and(|name| name == ".memgate.yaml") => Judged::Other,
+        _ if is_hidden(path) => Judged::Unread("hidden"),
+        Ok(target) if target.is_file() => Judged::Read,
+        Err(_) if is_link => Judged::Unread("a link to nothing"),
+        Ok(_) | Err(_) => Judged::Other,
+    }
+}
+
+fn is_directory(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir())
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+fn is_glob(input: &str) -> bool {
+    input.contains(['*', '?', '[', '{'])
+}
+
+/// The directories of a glob before its first wildcard, from which the walk starts.
+fn fixed_part(glob: &str) -> PathBuf {
+    let parts = glob.split_inclusive('/').take_while(|part| !is_glob(part) && part.ends_with('/'));
+    let fixed: String = parts.collect();
+    PathBuf::from(if fixed.is_empty() { "." } else { &fixed })
+}
+
+/// A walk from `.` gives `./a.yaml` for the glob `*.yaml`.
+fn matches(glob: &GlobMatcher, path: &Path) -> bool {
+    glob.is_match(path) || path.strip_prefix(".").is_ok_and(|path| glob.is_match(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_directory_that_cannot_be_listed() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = ignore::Error::WithDepth {
+            depth: 1,
+            err: Box::new(ignore::Error::WithPath {
+                path: PathBuf::from("deploy/private"),
+                err: Box::new(ignore::Error::Io(denied)),
+            }),
+        };
+        assert_eq!(walk_error(error, "deploy").to_string(), "failed to read deploy/private");
+    }
+}
