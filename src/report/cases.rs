@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
 use crate::report::github::{self, Command, Kind, Place};
+use crate::report::input_error::InputError;
 use crate::report::junit::{Outcome, Suite, Test, write_suites};
 use crate::report::path::relative;
-use crate::report::{InputError, plain};
+use crate::report::plain;
 
 /// What came of one run.
 #[derive(Debug)]

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::model::decision::Untold;
 use crate::model::finding::Severity;
-use crate::report::{FileLocation, InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
+use crate::report::input_error::InputError;
+use crate::report::{FileLocation, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 
 /// The version of the form: it changes only when a field is no more what it was.
 pub(super) const SCHEMA_VERSION: u32 = 1;
