@@ -6,6 +6,8 @@
 //! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
 //! file or decides anything, and it uses `model` only.
 
+pub mod input_error;
+
 pub mod fingerprint;
 
 pub mod page;
@@ -48,6 +50,7 @@ use std::fmt::Write as _;
 use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
+use crate::report::input_error::InputError;
 
 /// What one run has found.
 #[derive(Debug, Default)]
@@ -115,25 +118,6 @@ pub struct PassedOver<'a> {
     pub why: &'static str,
     /// The same for people, behind "it".
     pub words: &'static str,
-}
-
-/// An input, or one document in it, that could not be used.
-#[derive(Debug, Default)]
-pub struct InputError<'a> {
-    /// What is wrong, in one line that names the file, and line and column where they are known.
-    pub line: String,
-    /// The file as the user named it; nothing when it is about none.
-    pub file: Option<&'a str>,
-    /// Line and column, from 1, as far as they are known.
-    pub position: Option<(usize, usize)>,
-    /// What is wrong, without the place.
-    pub message: String,
-    /// What to do, when the message does not say it already.
-    pub help: Option<String>,
-    /// The stretch of the text, to show the source.
-    pub location: Option<FileLocation<'a>>,
-    /// The second location, where two contradict each other.
-    pub related: Option<Related<'a>>,
 }
 
 /// A second location, and what is there.
@@ -225,23 +209,6 @@ impl Report<'_> {
             let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
-    }
-}
-
-impl InputError<'_> {
-    /// What programs know it by where findings have their code: whether the text is wrong, or could not be had.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        if self.position.is_some() { "syntax" } else { "unreadable" }
-    }
-
-    /// What is wrong and what to do, in one line.
-    #[must_use]
-    pub fn advice(&self) -> Cow<'_, str> {
-        match &self.help {
-            Some(help) => Cow::Owned(format!("{}; {help}", self.message)),
-            None => Cow::Borrowed(&self.message),
-        }
     }
 }
 

@@ -129,7 +129,11 @@ impl InputArgs {
         let base = read(paths, state_paths)?;
         let (paths, state_paths) = (base.paths(paths), base.state_paths(state_paths));
         let settings = self.settings(project)?;
-        let reading = self.reading.reading(project, &base.directory_of(&project.directory), settings.namespace.clone())?;
+        let reading = self.reading.reading(
+            project,
+            &base.directory_of(&project.directory),
+            settings.namespace.clone(),
+        )?;
         Ok(check(load_as(&paths, &state_paths, &reading, settings, &mut io::empty())?))
     }
 

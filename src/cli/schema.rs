@@ -51,7 +51,6 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
     match found.as_slice() {
         [only] => Ok(only),
         [] => {
-            let kinds = definitions.iter().map(|definition| definition.kind.as_str());
             let names = FILES.iter().map(|(name, _)| *name);
             let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
             let hint = did_you_mean(near);

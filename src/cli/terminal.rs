@@ -9,7 +9,8 @@ use terminal_size::{Width, terminal_size_of};
 
 use crate::cli::file::in_words;
 use crate::model::causes::with_causes;
-use crate::report::{DEFAULT_WIDTH, InputError, text};
+use crate::report::input_error::InputError;
+use crate::report::{DEFAULT_WIDTH, text};
 
 /// With fewer columns nothing of the source could be told.
 const MIN_WIDTH: usize = 40;

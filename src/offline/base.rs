@@ -144,8 +144,6 @@ pub fn read(
 }
 
 impl Base {
-    /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.
-    #[must_use]
     /// Where a directory of the work tree stands among the files of the base.
     #[must_use]
     pub fn directory_of(&self, directory: &Path) -> PathBuf {
@@ -154,7 +152,7 @@ impl Base {
         self.directory.join(below.unwrap_or(Path::new("")))
     }
 
-    /// The paths as the base has them.
+    /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.
     #[must_use]
     pub fn paths(&self, paths: &[String]) -> Vec<String> {
         paths.iter().filter_map(|path| self.path(path)).collect()

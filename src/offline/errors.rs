@@ -9,7 +9,8 @@ use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
-use crate::report::{FileLocation, InputError, Related};
+use crate::report::input_error::InputError;
+use crate::report::{FileLocation, Related};
 
 /// An error at one place of a document.
 #[must_use]

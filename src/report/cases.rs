@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
 use crate::report::github::{self, Command, Kind, Place};
+use crate::report::input_error::InputError;
 use crate::report::junit::{Outcome, Suite, Test, write_suites};
-use crate::report::{InputError, plain};
+use crate::report::path::relative;
+use crate::report::plain;
 
 /// What came of one run.
 #[derive(Debug)]
@@ -139,7 +141,7 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         _ => suites.push(Suite { name: file.to_owned(), tests: vec![test] }),
     };
     for error in &report.errors {
-        let file = error.file.unwrap_or("memgate");
+        let file = error.file.map_or("memgate", relative);
         let outcome = Outcome::Error { kind: error.code().to_owned(), message: error.line.clone() };
         add(file, Test { name: format!("{file} can be read"), outcome });
     }
@@ -152,7 +154,7 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
                 text: format!("{}:{}:\n{}\n", plain(case.file), case.line, case.failures.join("\n")),
             },
         };
-        add(case.file, Test { name: case.name.to_owned(), outcome });
+        add(relative(case.file), Test { name: case.name.to_owned(), outcome });
     }
     write_suites(&suites, out)
 }

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::model::decision::Untold;
 use crate::model::finding::Severity;
-use crate::report::{FileLocation, InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
+use crate::report::input_error::InputError;
+use crate::report::{FileLocation, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 
 /// The version of the form: it changes only when a field is no more what it was.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -31,6 +32,9 @@ pub(super) struct FindingEntry<'r> {
     code: &'static str,
     severity: &'static str,
     file: &'r str,
+    /// The template or other file that the text was rendered from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'r str>,
     line: usize,
     column: usize,
     end_line: usize,
@@ -126,6 +130,7 @@ pub(super) fn finding<'r>(located: &'r LocatedFinding<'_>) -> FindingEntry<'r> {
         code: finding.code.name,
         severity: finding.severity.name(),
         file: location.file,
+        source: located.source_file,
         line: location.line,
         column: location.column,
         end_line,

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::model::finding::Severity;
+use crate::report::input_error::InputError;
 use crate::report::path::relative;
-use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, plain};
+use crate::report::{FileLocation, LocatedFinding, Report, counted, plain};
 
 /// How many annotations of a kind GitHub shows of a step.
 const MAX_OF_KIND: usize = 10;

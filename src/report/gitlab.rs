@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::model::finding::Severity;
 use crate::report::fingerprint::{self, Counter};
+use crate::report::input_error::InputError;
 use crate::report::path::relative;
-use crate::report::{InputError, LocatedFinding, Report};
+use crate::report::{LocatedFinding, Report};
 
 #[derive(Serialize)]
 struct Issue<'r> {

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::model::finding::Severity;
+use crate::report::path::relative;
 use crate::report::xml::{Quoted, Text};
 use crate::report::{LocatedFinding, ObjectRef, Report, plain};
 
@@ -51,7 +52,7 @@ pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> 
     let mut suites = Suites::default();
     for error in &report.errors {
         let (kind, message) = (error.code().to_owned(), error.line.clone());
-        let name = format!("{} can be read", error.file.unwrap_or("the input"));
+        let name = format!("{} can be read", error.file.map_or("the input", relative));
         let test = Test { name, outcome: Outcome::Error { kind, message } };
         suites.add(error.file.unwrap_or("memgate"), [test]);
     }
@@ -84,6 +85,7 @@ struct Suites {
 impl Suites {
     /// Adds tests to the suite of a file, which is made if there is none.
     fn add(&mut self, file: &str, tests: impl IntoIterator<Item = Test>) {
+        let file = relative(file);
         let number = *self.numbers.entry(file.to_owned()).or_insert(self.all.len());
         if number == self.all.len() {
             self.all.push(Suite { name: file.to_owned(), tests: Vec::new() });

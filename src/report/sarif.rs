@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use crate::model::finding::{Code, Severity};
 use crate::report::fingerprint::{self, Counter};
+use crate::report::input_error::InputError;
 use crate::report::path::{relative, uri};
-use crate::report::{FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page};
+use crate::report::{FileLocation, LocatedFinding, ObjectRef, Related, Report, counted, page};
 
 /// The most results in a run: GitHub keeps no more.
 const MAX_RESULTS: usize = 5_000;

@@ -37,7 +37,7 @@ fn every_command_runs() {
         for line in text.lines().filter_map(command) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let output = scratch.run(&words);
-            let expected = if words[0] == "schema" { 0 } else { 1 };
+            let expected = i32::from(words[0] != "schema");
             let complaint = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(expected), "{line}: {complaint}");
             for file in words.iter().filter_map(|word| word.split_once('=')).map(|(_, file)| file) {

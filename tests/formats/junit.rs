@@ -41,7 +41,8 @@ pub(crate) fn expect_good(text: &str, report: &Value, fails_on_warnings: bool, n
         }
     }
     let count = |element: &str| root.descendants().filter(|node| node.has_tag_name(element)).count();
-    let number = |key: &str| report["summary"][key].as_u64().expect("a number") as usize;
+    let number =
+        |key: &str| usize::try_from(report["summary"][key].as_u64().expect("a number")).expect("fits");
     assert!(count("testcase") >= number("objects"), "{name}: what passes is visible");
     assert_eq!(count("error"), number("errors"), "{name}");
     let fails = number("deny") > 0 || fails_on_warnings && number("warn") > 0;

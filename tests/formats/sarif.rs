@@ -10,7 +10,13 @@ use crate::run::{BAD, Scratch, many};
 use crate::schema::expect_valid;
 
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let schema: Value = serde_json::from_str(include_str!("sarif/sarif-2.1.0.json")).expect("JSON");
+    let mut schema: Value = serde_json::from_str(include_str!("sarif/sarif-2.1.0.json")).expect("JSON");
+    // These have a bracket too many, so they are no regular expressions; nothing of ours has a language.
+    for holder in ["run", "toolComponent"] {
+        let language = schema.pointer_mut(&format!("/definitions/{holder}/properties/language"));
+        let language = language.and_then(Value::as_object_mut).expect("a schema");
+        language.remove("pattern").expect("a pattern");
+    }
     jsonschema::validator_for(&schema).expect("a schema")
 });
 
@@ -26,8 +32,8 @@ pub(crate) fn expect_good(log: &Value, report: &Value, name: &str) {
     let mut fingerprints = BTreeSet::new();
     for (result, entry) in results.iter().zip(entries) {
         assert_eq!(result["ruleId"], entry["code"], "{name}");
-        let rule =
-            &runs[0]["tool"]["driver"]["rules"][result["ruleIndex"].as_u64().expect("a number") as usize];
+        let number = usize::try_from(result["ruleIndex"].as_u64().expect("a number")).expect("fits");
+        let rule = &runs[0]["tool"]["driver"]["rules"][number];
         assert_eq!(rule["id"], result["ruleId"], "{name}");
         assert!(rule["helpUri"].as_str().is_some_and(|uri| uri.starts_with("https://")), "{name}");
         let place = &result["locations"][0]["physicalLocation"];
@@ -59,8 +65,9 @@ fn keeps_as_many_results_as_code_scanning_does() {
     expect_valid(&SCHEMA, &log, "many");
     assert_eq!(log["runs"][0]["results"].as_array().map(Vec::len), Some(5_000));
     let notification = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"];
-    // Each agent has 60, of which 50 are told; and there are two findings besides.
-    let more = 101 * 60 + 2 - 5_000;
+    let summary = scratch.json(&["check", "many.yaml", "-o", "json"])["summary"].take();
+    let all = ["deny", "warn", "note"].map(|severity| summary[severity].as_u64().expect("a number"));
+    let more = all.iter().sum::<u64>() - 5_000;
     assert!(
         notification.as_str().is_some_and(|text| text.starts_with(&format!("{more} findings more"))),
         "{notification}"

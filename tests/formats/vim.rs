@@ -19,10 +19,13 @@ fn vim_finds_each_place() {
     let output = scratch.run(&["check", "bad.yaml", "tab.yaml", "-o", "concise"]);
     // As :make has it: both streams in one file.
     fs::write(scratch.path().join("errors"), [output.stdout, output.stderr].concat()).expect("written");
-    let settings: String =
-        block.lines().filter(|line| line.contains("errorformat")).map(|line| format!("{line}\n")).collect();
+    let settings = block.lines().filter(|line| line.contains("errorformat"));
+    let settings = settings.collect::<Vec<_>>().join(
+        "
+",
+    );
     let script = format!(
-        "{settings}cgetfile errors\n\
+        "{settings}\ncgetfile errors\n\
          let lines = map(filter(getqflist(), 'v:val.valid'), \
          'bufname(v:val.bufnr).\":\".v:val.lnum.\":\".v:val.col.\":\".v:val.type.\":\".v:val.text')\n\
          call writefile(lines, 'found')\nqall!\n"
@@ -39,5 +42,5 @@ fn vim_finds_each_place() {
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("tab.yaml:2:1:e:[syntax] "), "{found:?}");
     assert!(found[1].starts_with("bad.yaml:5:12:d:[arkonis/backend-unknown] "), "{found:?}");
-    assert!(found[2].starts_with("bad.yaml:17:3:w:[arkonis/unknown-field] "), "{found:?}");
+    assert!(found[2].starts_with("bad.yaml:18:3:w:[arkonis/unknown-field] "), "{found:?}");
 }

@@ -154,11 +154,10 @@ impl Error {
             | Self::Read { path, .. }
             | Self::TooLarge { path, .. }
             | Self::Binary { path, .. }
-            | Self::Render { path, .. }
             | Self::Edit { path, .. }
             | Self::Rewrite { path } => (path, None),
             Self::Encoding { path, line, .. } => (path, Some(*line)),
-            Self::Glob { glob, .. } => (glob, None),
+            Self::Glob { glob: what, .. } | Self::Render { command: what, .. } => (what, None),
             Self::Syntax(error) => (error.source_text.name(), Some(error.span.line)),
         }
     }
