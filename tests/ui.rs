@@ -54,7 +54,7 @@ fn codes(folder: &Path) -> Vec<Trial> {
 fn run_example(code: &str, example: &str, expected: &Path) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("example.yaml"), example)?;
-    let output = execute("memgate check example.yaml", folder.path())?;
+    let output = execute("memgate check example.yaml", folder.path(), folder.path())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let place = text.split_once(&format!("[{code}]")).map(|(_, behind)| behind);
     if !place.is_some_and(|behind| behind.contains("--> example.yaml:")) {

@@ -149,7 +149,7 @@ impl Base {
     pub fn directory_of(&self, directory: &Path) -> PathBuf {
         let below = directory.canonicalize().ok();
         let below = below.as_deref().and_then(|directory| directory.strip_prefix(&self.root).ok());
-        self.directory.join(below.unwrap_or(Path::new("")))
+        self.directory.join(below.unwrap_or_else(|| Path::new("")))
     }
 
     /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.

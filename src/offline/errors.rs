@@ -10,7 +10,7 @@ use crate::model::causes::with_causes;
 use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
 use crate::report::input_error::InputError;
-use crate::report::{FileLocation, Related};
+use crate::report::{FileLocation, Related, plain};
 
 /// An error at one place of a document.
 #[must_use]
@@ -27,13 +27,15 @@ pub fn error_at(document: &Document, pointer: &Pointer, message: String) -> Erro
 /// An error of an input, with its source where the place is known.
 #[must_use]
 pub fn input_error(error: &Error) -> InputError<'_> {
-    let line = masked(&with_causes(error)).into_owned();
+    let text = masked(&with_causes(error)).into_owned();
+    // The name of a file may hold anything.
+    let line = plain(&text).into_owned();
     let Some(syntax) = error.syntax_error() else {
         let (path, number) = error.place();
         let message = [number.map(|number| format!("{path}:{number}: ")), Some(format!("{path}: "))];
-        let message = message.into_iter().flatten().find_map(|place| line.strip_prefix(&place));
+        let message = message.into_iter().flatten().find_map(|place| text.strip_prefix(&place));
         return InputError {
-            message: message.unwrap_or(&line).to_owned(),
+            message: message.unwrap_or(&text).to_owned(),
             line,
             file: Some(path),
             position: number.map(|number| (number, 1)),
