@@ -1,12 +1,10 @@
 //! Flags about findings that are known: those of the base of a branch, and those in a baseline.
 
-use std::fs::{self, Permissions};
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 
+use crate::cli::file::write_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
@@ -140,15 +138,5 @@ fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal)
         terminal.note(&format!("note: {shown} is not written, since not everything was checked"));
         return Ok(());
     }
-    let failed = || format!("failed to write {shown}");
-    // Where the file is a link, what it leads to is written.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory.unwrap_or_else(|| Path::new(".")))
-        .with_context(failed)?;
-    file.write_all(text.as_bytes()).with_context(failed)?;
-    file.persist(&target).map_err(|error| error.error).with_context(failed)?;
-    Ok(())
+    write_whole(Path::new(path), text.as_bytes())
 }
