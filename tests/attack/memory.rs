@@ -49,10 +49,10 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
     for caller in &mut callers {
         caller.send(&head("/mutate?timeout=30s", BODY_BYTES)).await;
     }
-    // 42 MiB are for large bodies, so that five have room; all others hear so before they send any.
+    // 35 MiB are for large bodies, so that four have room; all others hear so before they send any.
     victim
-        .until("59 should be refused", async |victim| {
-            victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await == 59
+        .until("60 should be refused", async |victim| {
+            victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await == 60
         })
         .await;
     let answers = callers.into_iter().enumerate().map(async |(uid, mut caller)| {
@@ -61,7 +61,7 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
         answer.status
     });
     let statuses = join_all(answers).await;
-    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 59);
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 60);
     // Also a machine that is too busy to read 56 MiB in time has answered some.
     assert!(statuses.contains(&200), "{statuses:?}");
     assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());

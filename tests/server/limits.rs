@@ -23,8 +23,8 @@ async fn announcing_large_bodies_does_not_keep_small_ones_out() {
         held.push(connection);
     }
     let in_flight = "memgate_admission_bytes_in_flight";
-    let full = || async { server.metric(in_flight).await.as_deref() == Some("41943040") };
-    until("five of 8 MiB should have found room", full).await;
+    let full = || async { server.metric(in_flight).await.as_deref() == Some("33554432") };
+    until("four of 8 MiB should have found room", full).await;
     assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
 }
 

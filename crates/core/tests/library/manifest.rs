@@ -185,7 +185,8 @@ fn takes_lists_apart_also_nested_and_typed_ones() {
     assert_eq!(texts_at(&parsed.documents[1], "/metadata/name").1, "\"b\"");
     assert_eq!(parsed.non_objects.len(), 1);
     assert_eq!((parsed.non_objects[0].reason, parsed.non_objects[0].span.line), ("is a single value", 5));
-    let empty = read("apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\n");
+    let empty =
+        read("apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: PodList\nitems: null\n");
     assert!(empty.documents.is_empty() && empty.non_objects.is_empty());
     assert_eq!(read("apiVersion: x/v1\nkind: AllowList\nspec: {}\n").documents.len(), 1);
 }
@@ -202,6 +203,8 @@ fn tells_what_is_no_kubernetes_object() {
         ("just words\n", "is plain text"),
         ("5\n", "is a single value"),
         ("apiVersion: v1\nkind: List\nitems: {}\n", "is a List whose items are no list"),
+        ("apiVersion: v1\nkind: List\n", "is a List without items"),
+        ("apiVersion: v1\nkind: ''\n", "has an empty kind"),
     ] {
         let parsed = read(text);
         assert!(parsed.documents.is_empty(), "{text}");
