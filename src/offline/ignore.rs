@@ -119,9 +119,10 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
     let comments = comments(source);
     let alone: BTreeSet<usize> =
         comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
+    let below = below(&alone);
     for comment in &comments {
         let Some(list) = list(source, comment, notices) else { continue };
-        let line = comment.is_alone.then(|| below(comment.span.line, &alone));
+        let line = below.get(&comment.span.line).filter(|_| comment.is_alone).copied();
         let Some(reason) = reason(list.rest) else {
             let message = "this comment ignores nothing, since it does not say why";
             let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
@@ -141,13 +142,15 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
     }
 }
 
-/// The first line below that is no comment.
-fn below(line: usize, alone: &BTreeSet<usize>) -> usize {
-    let mut line = line + 1;
-    while alone.contains(&line) {
-        line += 1;
+/// For each line that is a comment the first line below that is none. From the last line up, so that a stack of
+/// comments is walked once.
+fn below(alone: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
+    let mut below = BTreeMap::new();
+    for line in alone.iter().rev() {
+        let next = line + 1;
+        below.insert(*line, below.get(&next).copied().unwrap_or(next));
     }
-    line
+    below
 }
 
 /// What stands in the brackets, and behind them.

@@ -71,10 +71,12 @@ struct Comment<'t> {
 
 fn comments(text: &str) -> Vec<Comment<'_>> {
     let starts_line = |at: usize| at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
+    // Looked for once: from each comment on, it would be the square of the text.
+    let documents: Vec<usize> = text.match_indices("\n---").map(|(at, _)| at).collect();
     let comment = |start: usize| {
         let rest = text.get(start..)?;
         let file = rest.lines().next()?.strip_prefix(COMMENT)?.trim();
-        let next_document = || rest.find("\n---").map(|length| start + length + 1);
+        let next_document = || documents.get(documents.partition_point(|at| *at < start)).map(|at| at + 1);
         let end = file.contains(TEMPLATES).then(next_document).flatten().unwrap_or(text.len());
         (!file.is_empty()).then_some(Comment { file, start, end })
     };
