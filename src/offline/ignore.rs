@@ -57,23 +57,27 @@ pub fn apply(checked: &mut Checked) {
 
 /// Makes a note of each finding that is ignored.
 fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
-    let mut by_place: BTreeMap<(*const Source, usize), Vec<&mut Ignore>> = BTreeMap::new();
+    let mut by_place: BTreeMap<(*const Source, usize, &str), Vec<&mut Ignore>> = BTreeMap::new();
     for ignore in ignores.iter_mut() {
         if let Some(line) = ignore.line {
-            by_place.entry((Arc::as_ptr(&ignore.source), line)).or_default().push(ignore);
+            by_place.entry((Arc::as_ptr(&ignore.source), line, ignore.code.name)).or_default().push(ignore);
         }
     }
-    let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, _)| *source).collect();
+    let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, ..)| *source).collect();
     each(checked, |place, finding| {
         let source = Arc::as_ptr(place.source);
         if !sources.contains(&source) {
             return;
         }
-        let Some(ignores) = by_place.get_mut(&(source, place.span(finding).line)) else { return };
-        let code = finding.code;
-        for ignore in ignores.iter_mut().filter(|ignore| ignore.code == code) {
-            ignore.is_used = true;
-            make_note(finding, &format!("ignored here: {}", ignore.reason));
+        let key = (source, place.span(finding).line, finding.code.name);
+        let Some(ignores) = by_place.get_mut(&key) else { return };
+        let Some(first) = ignores.first() else { return };
+        make_note(finding, &format!("ignored here: {}", first.reason));
+        // All of them are marked with the first finding of the line.
+        if !first.is_used {
+            for ignore in ignores.iter_mut() {
+                ignore.is_used = true;
+            }
         }
     });
 }

@@ -75,8 +75,7 @@ impl<'t> TaskVariable<'t> {
         code: &'static Code,
         message: impl FnOnce() -> String,
     ) -> Finding {
-        let message = |at: &Pointer| with_field(at, &message());
-        Finding::warn_within(work, code, self.pointer(Some("name")), message)
+        warn_at(work, code, self.pointer(Some("name")), message)
     }
 
     fn warn_at_value(
@@ -85,9 +84,17 @@ impl<'t> TaskVariable<'t> {
         code: &'static Code,
         message: impl FnOnce() -> String,
     ) -> Finding {
-        let message = |at: &Pointer| with_field(at, &message());
-        Finding::warn_within(work, code, self.value_pointer(), message)
+        warn_at(work, code, self.value_pointer(), message)
     }
+}
+
+fn warn_at(
+    work: &Work<'_>,
+    code: &'static Code,
+    pointer: Pointer,
+    message: impl FnOnce() -> String,
+) -> Finding {
+    Finding::warn_within(work, code, pointer, |at| with_field(at, &message()))
 }
 
 /// All findings about the variables that do not depend on the Agent.
