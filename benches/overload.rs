@@ -258,10 +258,10 @@ async fn send(served: &Rc<Served>, rate: f64, time: Duration) -> Tally {
             let (served, tally) = (Rc::clone(served), Rc::clone(&tally));
             let due = start + Duration::from_secs_f64(number as f64 / rate);
             spawn_local(async move {
-                let before = served.open.get();
                 let answer = timeout(CALL_TIMEOUT, served.ask()).await;
                 if !matches!(answer, Ok(Some(_))) {
-                    served.open.set(served.open.get().saturating_sub(1).min(before));
+                    // Its connection is gone.
+                    served.open.set(served.open.get().saturating_sub(1));
                 }
                 let took = due.elapsed();
                 let millis = took.as_secs_f64() * 1_000.0;

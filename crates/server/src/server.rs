@@ -40,7 +40,7 @@
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
 //! | `fd_limit` | fits the limits to the file descriptors | `options` |
-//! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options` |
+//! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options`, `runtime_lag` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
 //! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `drain`, `handshake_limiter`, `metrics`, `options` |
@@ -412,7 +412,7 @@ fn serve_health(
     let context = ListenerContext {
         router: health::router(Arc::clone(health)),
         tls: None,
-        handshakes: HandshakeLimiter::new(&options.limits),
+        handshakes: HandshakeLimiter::new(&options.limits, Arc::new(LagMonitor::new())),
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
         concurrency: None,
@@ -481,7 +481,7 @@ fn spawn_listener(
     let context = ListenerContext {
         router,
         tls: Some(TlsAcceptor::from(Arc::new(config))),
-        handshakes: HandshakeLimiter::new(limits),
+        handshakes: HandshakeLimiter::new(limits, Arc::clone(&health.app.lag)),
         head: limits.head,
         timers: Arc::clone(timers),
         concurrency: Some(Arc::clone(&health.app.concurrency)),

@@ -110,6 +110,7 @@ async fn shake_hands(
         permit.give_back();
         return Err(HandshakeOutcome::Failed);
     }
+    slot.activity.handshake_begins();
     let accept = acceptor.accept_with(socket, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)));
     let accepted = accept.await;
     permit.end();

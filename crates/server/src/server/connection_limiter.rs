@@ -8,9 +8,11 @@
 //!    milliseconds, so this peer only occupies the connection, or sends a byte a second; or one whose peer has
 //!    not read its answer for a while;
 //! 2. one of an address that has more than half of all connections;
-//! 3. one without a review so far, the oldest first;
-//! 4. one that is idle, the longest idle first;
-//! 5. one in the middle of the head of a request.
+//! 3. one whose handshake has not begun, the oldest first;
+//! 4. one without a review so far, the oldest first: when more connect than there is time for, those go whose
+//!    handshake has cost nothing yet, or none would come to its end;
+//! 5. one that is idle, the longest idle first;
+//! 6. one in the middle of the head of a request.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -26,8 +28,12 @@ use tokio::time::Instant;
 /// answer for so long, is the first to be closed.
 const USELESS_AFTER: Duration = Duration::from_secs(1);
 
-/// For how many times that one connection has to be closed it is found out at once which.
-const USELESS_BATCH: usize = 64;
+/// To rank all connections takes as long as a handshake, and a crowd makes it necessary to close one thousands of
+/// times a second. So one ranking serves for several times: for as many as one in so many of all that may be open.
+const RANKING_SHARE: usize = 32;
+
+/// For how long a ranking serves.
+const RANKING_LIFE: Duration = Duration::from_millis(50);
 
 /// All connections of one listener.
 #[derive(Debug)]
@@ -44,13 +50,16 @@ struct OpenConnections {
     connections: BTreeMap<u64, (IpAddr, Arc<Activity>)>,
     /// How many connections each address has.
     per_peer: BTreeMap<IpAddr, usize>,
-    /// Some of those that are to be closed first, unless they have become useful since; the first one last.
-    useless: Vec<u64>,
+    /// Those that are to be closed first, unless they have become more useful since; the first one last.
+    ranking: Vec<Rank>,
+    /// When they were ranked.
+    ranked_at: Option<Instant>,
 }
 
 /// How early a connection is closed: whether it is useless, whether its peer has more than half of all, its class,
 /// since when it has been in that, its number.
-type Rank = (Reverse<bool>, Reverse<bool>, u8, Option<Instant>, u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(Reverse<bool>, Reverse<bool>, u8, Option<Instant>, u64);
 
 /// One of the connections that may be open; free again when dropped.
 #[derive(Debug)]
@@ -77,6 +86,8 @@ struct ActivityState {
     since: Instant,
     /// When the connection was accepted.
     opened: Instant,
+    /// Whether its handshake has begun: work was done for it.
+    shaking: bool,
     /// Whether a review of its was answered yet.
     reviewed: bool,
     /// Whether bytes have arrived while the last answer was being written.
@@ -158,25 +169,33 @@ impl OpenConnections {
     /// The connection that is to be closed first.
     fn least_useful(&mut self, capacity: usize) -> Option<u64> {
         let now = Instant::now();
-        while let Some(number) = self.useless.pop() {
-            let state = self.connections.get(&number).map(|(_, activity)| *activity.state());
-            if state.is_some_and(|state| state.is_useless(now) && state.rank(now).is_some()) {
-                return Some(number);
+        if self.ranked_at.is_none_or(|then| now.saturating_duration_since(then) > RANKING_LIFE) {
+            self.ranking.clear();
+        }
+        while let Some(rank) = self.ranking.pop() {
+            if self.is_still(rank, now) {
+                return Some(rank.number());
             }
         }
+        let count = (capacity / RANKING_SHARE).max(1);
         let mut ranks: Vec<_> = self.ranks(capacity, now).collect();
-        let (.., least) = *ranks.iter().min()?;
-        // Crowds make this necessary thousands of times a second, and all of it takes as long as a handshake. What
-        // is useless comes first of all and stays useless, so a few of those will do for the next times.
-        ranks.retain(|(useless, ..)| useless.0);
-        if ranks.len() > USELESS_BATCH {
-            ranks.select_nth_unstable(USELESS_BATCH);
-            ranks.truncate(USELESS_BATCH);
+        if ranks.len() > count {
+            ranks.select_nth_unstable(count);
+            ranks.truncate(count);
         }
-        ranks.sort_unstable();
-        self.useless = ranks.into_iter().rev().map(|(.., number)| number).collect();
-        self.useless.pop_if(|number| *number == least);
-        Some(least)
+        ranks.sort_unstable_by(|one, other| other.cmp(one));
+        (self.ranking, self.ranked_at) = (ranks, Some(now));
+        self.ranking.pop().map(Rank::number)
+    }
+
+    /// Whether a connection is no more useful than when it was ranked.
+    fn is_still(&self, rank: Rank, now: Instant) -> bool {
+        let Some((_, activity)) = self.connections.get(&rank.number()) else { return false };
+        let state = *activity.state();
+        let Rank(useless, _, class, since, _) = rank;
+        state.rank(now).is_some_and(|(now_class, now_since)| {
+            (Reverse(state.is_useless(now)), now_class, now_since) <= (useless, class, since)
+        })
     }
 
     /// The connections that may be closed. The key is the order of the module documentation; the lowest is closed
@@ -186,8 +205,14 @@ impl OpenConnections {
         self.connections.iter().filter_map(move |(number, (peer, activity))| {
             let state = *activity.state();
             let (class, since) = state.rank(now)?;
-            Some((Reverse(state.is_useless(now)), Reverse(Some(*peer) == crowd), class, since, *number))
+            Some(Rank(Reverse(state.is_useless(now)), Reverse(Some(*peer) == crowd), class, since, *number))
         })
+    }
+}
+
+impl Rank {
+    const fn number(self) -> u64 {
+        self.4
     }
 }
 
@@ -207,9 +232,9 @@ impl ActivityState {
             (ConnectionPhase::Writing, _) if !self.is_useless(now) => None,
             (ConnectionPhase::Writing, _) => Some((0, Some(self.since))),
             // No time: the number decides, so dripping bytes does not help.
-            (_, false) => Some((0, None)),
-            (ConnectionPhase::Idle, true) => Some((1, Some(self.since))),
-            (ConnectionPhase::Head, true) => Some((2, Some(self.since))),
+            (_, false) => Some((u8::from(self.shaking), None)),
+            (ConnectionPhase::Idle, true) => Some((2, Some(self.since))),
+            (ConnectionPhase::Head, true) => Some((3, Some(self.since))),
         }
     }
 }
@@ -227,6 +252,7 @@ impl Activity {
             phase: ConnectionPhase::Idle,
             since: now,
             opened: now,
+            shaking: false,
             reviewed: false,
             next_has_begun: false,
         };
@@ -237,6 +263,11 @@ impl Activity {
     pub(super) fn phase(&self) -> (ConnectionPhase, Instant) {
         let state = self.state();
         (state.phase, state.since)
+    }
+
+    /// Its handshake begins.
+    pub(super) fn handshake_begins(&self) {
+        self.state().shaking = true;
     }
 
     /// Bytes have arrived: on an idle connection they start a request.

@@ -15,6 +15,9 @@
 //! Of one address the newest goes first, since its caller will wait the longest. Those who find no token in a
 //! moment are closed before any cryptography. Handshakes that have begun and do not end are closed, the oldest
 //! first, when there are too many of them.
+//!
+//! While the runtime lags behind, both budgets are an eighth: those who are connected are answered then, if only
+//! with a 429, and do not give up and connect again, which would cost more than the answer.
 
 mod tier;
 
@@ -25,11 +28,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::server::connection_limiter::Activity;
-use crate::server::handshake_limiter::tier::{Begun, Tier};
+use crate::server::handshake_limiter::tier::{Pace, Tier};
 use crate::server::options::Limits;
+use crate::server::runtime_lag::LagMonitor;
 
 /// How long a handshake waits for a token: a caller whose own timeout is 2 s still gets its answer after that.
 const MAX_WAIT: Duration = Duration::from_millis(500);
@@ -50,9 +55,10 @@ const KNOWN_FACTOR: u32 = 2;
 #[derive(Debug)]
 pub(super) struct HandshakeLimiter {
     state: Mutex<State>,
+    lag: Arc<LagMonitor>,
     /// The most handshakes that have begun and not ended.
     max_unfinished: usize,
-    /// Notified when the first one has to wait.
+    /// Notified when one more waits.
     waiting: Notify,
 }
 
@@ -85,8 +91,8 @@ pub(super) struct HandshakePermit {
 }
 
 impl HandshakeLimiter {
-    /// A limiter with full budgets.
-    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+    /// A limiter with full budgets, for handshakes on the runtime that `lag` watches.
+    pub(super) fn new(limits: &Limits, lag: Arc<LagMonitor>) -> Arc<Self> {
         let now = Instant::now();
         let state = State {
             known: VecDeque::new(),
@@ -96,7 +102,7 @@ impl HandshakeLimiter {
             unfinished: BTreeMap::new(),
         };
         let max_unfinished = MAX_UNFINISHED.min(limits.connections.div_ceil(2));
-        Arc::new(Self { state: Mutex::new(state), max_unfinished, waiting: Notify::new() })
+        Arc::new(Self { state: Mutex::new(state), lag, max_unfinished, waiting: Notify::new() })
     }
 
     /// Whether more wait from this address than will get a token in time; then one more is not worth a task.
@@ -114,29 +120,25 @@ impl HandshakeLimiter {
         activity: &Arc<Activity>,
     ) -> Option<HandshakePermit> {
         let source = Source::of(peer);
-        let (known, begun) = {
+        let (known, turn) = {
             let mut state = self.state();
             let known = state.is_known(source);
-            (known, state.tier(known).begin(source, Instant::now()))
+            (known, state.tier(known).enqueue(source)?)
         };
-        match begun {
-            Begun::Now => {}
-            Begun::Waits(turn) => {
-                self.waiting.notify_one();
-                timeout(MAX_WAIT, turn).await.ok()?.ok()?;
-            }
-            Begun::Crowded => return None,
-        }
+        self.waiting.notify_one();
+        timeout(MAX_WAIT, turn).await.ok()?.ok()?;
         let (number, displaces) = self.register(activity);
         let limiter = Arc::clone(self);
         Some(HandshakePermit { limiter, source, known, number, displaces, earned: AtomicBool::new(false) })
     }
 
-    /// Gives tokens to those that wait, for as long as it is polled.
+    /// Gives tokens to those that wait, for as long as it is polled. Between two of them all tasks run that can, so
+    /// that a crowd that connects keeps those waiting who are connected for the time of one handshake and not of all.
     pub(super) async fn run(self: Arc<Self>) {
         loop {
-            let pause = self.state().serve(Instant::now());
+            let pause = self.state().serve(Instant::now(), self.pace());
             match pause {
+                Some(Duration::ZERO) => yield_now().await,
                 Some(pause) => sleep(pause).await,
                 None => self.waiting.notified().await,
             }
@@ -153,6 +155,10 @@ impl HandshakeLimiter {
         let full = state.unfinished.len() > self.max_unfinished;
         let oldest = if full { state.unfinished.pop_first() } else { None };
         (number, oldest.inspect(|(_, oldest)| oldest.evict()).is_some())
+    }
+
+    fn pace(&self) -> Pace {
+        if self.lag.is_behind() { Pace::Reduced } else { Pace::Full }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -210,9 +216,10 @@ impl State {
         if known { &mut self.acquaintances } else { &mut self.strangers }
     }
 
-    /// Gives what tokens there are to those that wait; how long until there is another one for somebody.
-    fn serve(&mut self, now: Instant) -> Option<Duration> {
-        [&mut self.strangers, &mut self.acquaintances].into_iter().filter_map(|tier| tier.serve(now)).min()
+    /// Gives a token of each budget to one that waits; how long until there is another one for somebody.
+    fn serve(&mut self, now: Instant, pace: Pace) -> Option<Duration> {
+        let tiers = [&mut self.strangers, &mut self.acquaintances];
+        tiers.into_iter().filter_map(|tier| tier.serve(now, pace)).min()
     }
 }
 

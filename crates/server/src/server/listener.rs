@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 
 use crate::server::connection::{ListenerContext, serve};
@@ -29,6 +29,9 @@ const ACCEPT_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 /// How many connections wait to be accepted: a tenth of a second of a flood of 10,000 a second. When there is no
 /// room the kernel is silent, and the caller tries again after a second; by itself the library asks for 128.
 const BACKLOG: i32 = 1_024;
+
+/// How many connections are accepted before all tasks run that can: half a millisecond.
+const MAX_ACCEPTED_IN_A_ROW: usize = 64;
 
 /// How much of an answer the kernel holds for a peer that does not read; it counts twice as much, for what it
 /// keeps beside the bytes. Left to itself it would hold 4 MiB of each connection. Nearly all answers are smaller.
@@ -67,10 +70,17 @@ pub(super) async fn run(
     let mut connections = JoinSet::new();
     connections.spawn(Arc::clone(&context.handshakes).run());
     let log_limiter = LogRateLimiter::new(ACCEPT_LOG_RATE);
+    let mut accepted_in_a_row = 0;
     loop {
+        // Those who are connected are served while others come.
+        if accepted_in_a_row >= MAX_ACCEPTED_IN_A_ROW {
+            accepted_in_a_row = 0;
+            yield_now().await;
+        }
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
+                    accepted_in_a_row += 1;
                     if let Some(slot) = slot_for(&context, &limiter, &stream, peer) {
                         connections.spawn(serve(Arc::clone(&context), stream, slot));
                     }

@@ -116,6 +116,35 @@ fn of_many_useless_ones_those_go_that_stay_useless() {
 }
 
 #[test]
+fn a_handshake_that_has_begun_goes_after_those_that_wait() {
+    let limiter = ConnectionLimiter::new(3);
+    let (shaking, _) = acquire(&limiter, 1);
+    shaking.activity.handshake_begins();
+    let (idle, _) = acquire(&limiter, 1);
+    respond(&idle, true);
+    let (waiting, _) = acquire(&limiter, 1);
+    let (newer, _) = acquire(&limiter, 1);
+    assert!(is_closed(&waiting) && !is_closed(&shaking), "nothing was done for it yet");
+    newer.activity.handshake_begins();
+    let (_second, _) = acquire(&limiter, 1);
+    assert!(is_closed(&shaking) && !is_closed(&idle), "the oldest of those without a review");
+}
+
+#[test]
+fn of_many_idle_ones_those_go_that_stay_idle() {
+    let limiter = ConnectionLimiter::new(100);
+    let slots: Vec<_> = (0..100).map(|_| acquire(&limiter, 1).0).collect();
+    slots.iter().for_each(|slot| respond(slot, true));
+    let _first = acquire(&limiter, 2);
+    assert!(is_closed(&slots[0]));
+    respond(&slots[1], true);
+    slots[2].activity.request_received();
+    let others: Vec<_> = (0..60).map(|_| acquire(&limiter, 2).0).collect();
+    others.iter().for_each(|slot| respond(slot, true));
+    assert!(!is_closed(&slots[1]) && !is_closed(&slots[2]), "one has asked again, one is being answered");
+}
+
+#[test]
 fn none_is_closed_while_it_is_answered() {
     let limiter = ConnectionLimiter::new(1);
     let (only, _) = acquire(&limiter, 1);

@@ -12,9 +12,8 @@ use super::Source;
 /// For how long handshakes may come at once that come in a second otherwise.
 const BURST: Duration = Duration::from_secs(1);
 
-/// The most that wait. With the burst of strangers this is as many as there may be requests: a new replica may get
-/// those of all apiservers at once.
-const MAX_WAITING: usize = 512;
+/// The most that wait: as many as there may be requests, since a new replica may get those of all apiservers at once.
+const MAX_WAITING: usize = 1_024;
 
 /// A budget that fills with time.
 #[derive(Debug)]
@@ -30,15 +29,23 @@ pub(super) struct Tier {
     last: Option<Source>,
 }
 
-/// What becomes of a handshake.
-#[derive(Debug)]
-pub(super) enum Begun {
-    /// It may begin.
-    Now,
-    /// It may begin when this says so; closed when others go first.
-    Waits(oneshot::Receiver<()>),
-    /// Too many wait already.
-    Crowded,
+/// How fast a budget fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As it was set.
+    Full,
+    /// As there is no time for so many.
+    Reduced,
+}
+
+impl Pace {
+    /// What the budget and its burst are divided by.
+    const fn divisor(self) -> u32 {
+        match self {
+            Self::Full => 1,
+            Self::Reduced => 8,
+        }
+    }
 }
 
 impl Tier {
@@ -53,17 +60,14 @@ impl Tier {
         self.waiting >= MAX_WAITING && self.longest().is_none_or(|(longest, _)| longest == source)
     }
 
-    /// Begins a handshake of this source.
-    pub(super) fn begin(&mut self, source: Source, now: Instant) -> Begun {
-        self.fill(now);
-        if self.waiting == 0 && self.take() {
-            return Begun::Now;
-        }
+    /// Queues up for a handshake of this source, which may begin when the receiver says so, and may not when it is
+    /// closed. `None` when too many wait already.
+    pub(super) fn enqueue(&mut self, source: Source) -> Option<oneshot::Receiver<()>> {
         if self.waiting >= MAX_WAITING {
             self.forget_gone();
         }
         if self.is_crowded(source) {
-            return Begun::Crowded;
+            return None;
         }
         if self.waiting >= MAX_WAITING
             && let Some((longest, _)) = self.longest()
@@ -73,21 +77,22 @@ impl Tier {
         let (turn, wait) = oneshot::channel();
         self.queues.entry(source).or_default().push_back(turn);
         self.waiting += 1;
-        Begun::Waits(wait)
+        Some(wait)
     }
 
-    /// Lets as many begin as there are tokens; how long until there is one for the next.
-    pub(super) fn serve(&mut self, now: Instant) -> Option<Duration> {
-        self.fill(now);
+    /// Lets the next one begin if there is a token; how long until there is one. `None` when nobody waits.
+    pub(super) fn serve(&mut self, now: Instant, pace: Pace) -> Option<Duration> {
+        self.fill(now, pace);
         while let Some(source) = self.next() {
             if !self.take() {
-                return Some(self.price.saturating_sub(self.saved));
+                return Some(self.price.saturating_sub(self.saved) * pace.divisor());
             }
             self.last = Some(source);
             let turn = self.pop(source, VecDeque::pop_back);
-            if turn.is_none_or(|turn| turn.send(()).is_err()) {
-                self.give_back();
+            if turn.is_some_and(|turn| turn.send(()).is_ok()) {
+                return Some(Duration::ZERO);
             }
+            self.give_back();
         }
         None
     }
@@ -97,8 +102,9 @@ impl Tier {
         self.saved = (self.saved + self.price).min(BURST);
     }
 
-    fn fill(&mut self, now: Instant) {
-        self.saved = (self.saved + now.saturating_duration_since(self.filled_at)).min(BURST);
+    fn fill(&mut self, now: Instant, pace: Pace) {
+        let earned = now.saturating_duration_since(self.filled_at) / pace.divisor();
+        self.saved = (self.saved + earned).min((BURST / pace.divisor()).max(self.price));
         self.filled_at = now;
     }
 
