@@ -88,10 +88,11 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
         Err(_) if is_manifest(document.value()) => {
             let file = document.source().name();
             let message = format!("this is a manifest, no case file; to check it, run: memgate check {file}");
-            return run.errors.push(error_at(document, &Pointer::root(), message));
+            return run.errors.push(error_at(document.place(), &Pointer::root(), message));
         }
         Err(faults) => {
-            let errors = faults.into_iter().map(|fault| error_at(document, &fault.pointer, fault.message));
+            let errors =
+                faults.into_iter().map(|fault| error_at(document.place(), &fault.pointer, fault.message));
             run.errors.extend(errors);
             return;
         }
@@ -105,7 +106,7 @@ fn run_document(document: &Document, filter: Option<&str>, run: &mut CaseRun) {
             Ok(outcome) => outcome,
             Err(error) => {
                 let message = format!("failed to run the case {}: {error}", case.name);
-                run.errors.push(error_at(document, &case.pointer, message));
+                run.errors.push(error_at(document.place(), &case.pointer, message));
                 continue;
             }
         };

@@ -80,7 +80,7 @@ pub fn check(inputs: Inputs) -> Checked {
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
         if object.is_exempt() {
-            passed_over.push(PassedOver::object(&object.document, object.object_ref, Why::SystemNamespace));
+            passed_over.push(PassedOver::object(&object.place, object.object_ref, Why::SystemNamespace));
             continue;
         }
         match decide(object, &snapshot) {
@@ -88,7 +88,7 @@ pub fn check(inputs: Inputs) -> Checked {
                 if !decided.is_judged() {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, object.request().is_pod());
-                    passed_over.push(PassedOver::object(&object.document, object.object_ref.clone(), why));
+                    passed_over.push(PassedOver::object(&object.place, object.object_ref.clone(), why));
                 }
                 if decided.is_judged() || decided.has_findings() {
                     all.push(decided);
@@ -116,36 +116,37 @@ impl InputOrder {
     }
 }
 
-fn decide(object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
+fn decide(mut object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
     let admitted = admit(&object.request(), snapshot);
     let mut admitted = admitted.map_err(|fault| fault_of(&object, &fault))?;
     for finding in &mut admitted.decision.findings {
         finding.message = finding.message_at(&object.in_document(&finding.pointer));
     }
-    let of_form = of_form(&object).map_err(|fault| fault_of(&object, &fault))?;
+    // Edits are made in the user's own text, so nothing needs the object as it would be stored, or as it was.
+    admitted.object = None;
+    let of_form = of_form(&object);
+    object.forget_texts();
     let mut decided = Decided { object, admitted, of_form, judged: true };
     decided.judged = !decided.admitted.decision.families.is_empty() || !decided.allowed();
     Ok(decided)
 }
 
 /// What is wrong with the form of a pod, and of the workload that makes it.
-fn of_form(object: &CheckedObject) -> serde_json::Result<Vec<Finding>> {
+fn of_form(object: &CheckedObject) -> Vec<Finding> {
     let in_document = |finding: Finding| {
         let pointer = object.in_document(&finding.pointer);
         Finding { message: finding.message_at(&pointer), pointer, ..finding }
     };
-    if !object.is_template() {
-        return Ok(form::findings(&object.request()));
-    }
-    let json = serde_json::to_string(object.document.value())?;
-    let of_workload = form::findings(&object.workload_request(&json));
+    let Some(workload) = object.workload_request() else {
+        return form::findings(&object.request());
+    };
     let of_pod = form::findings_of_template(&object.request()).into_iter().map(in_document);
-    Ok(of_workload.into_iter().chain(of_pod).collect())
+    form::findings(&workload).into_iter().chain(of_pod).collect()
 }
 
 fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
     let message = format!("{}: {fault}", object.object_ref.title());
-    error_at(&object.document, &object.template, message)
+    error_at(&object.place, &object.template, message)
 }
 
 #[cfg(test)]

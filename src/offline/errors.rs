@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::manifest::document::Document;
 use crate::manifest::error::{Error, SyntaxError};
 use crate::manifest::mask;
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::credential::masked;
@@ -14,10 +14,10 @@ use crate::report::{FileLocation, Related, plain};
 
 /// An error at one place of a document.
 #[must_use]
-pub fn error_at(document: &Document, pointer: &Pointer, message: String) -> Error {
+pub fn error_at(place: &DocumentPlace, pointer: &Pointer, message: String) -> Error {
     Error::Syntax(Box::new(SyntaxError {
-        source_text: Arc::clone(document.source()),
-        span: document.locate(pointer).caret,
+        source_text: Arc::clone(place.source()),
+        span: place.locate(pointer).caret,
         message,
         help: None,
         related: None,
@@ -57,8 +57,8 @@ pub fn input_error(error: &Error) -> InputError<'_> {
 }
 
 /// A stretch of a document's source as a report has it: its credentials masked.
-pub(super) fn location_in(document: &Document, span: Span) -> FileLocation<'_> {
-    file_location(document.source(), mask::shown_around(document), span)
+pub(super) fn location_in(place: &DocumentPlace, span: Span) -> FileLocation<'_> {
+    file_location(place.source(), mask::shown_around(place), span)
 }
 
 pub(super) fn location(source: &Arc<Source>, span: Span) -> FileLocation<'_> {

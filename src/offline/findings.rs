@@ -1,6 +1,6 @@
 //! Decisions as a report has them: with their place in the files.
 
-use crate::manifest::document::Document;
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::Span;
 use crate::model::decision::Untold;
 use crate::model::finding::Finding;
@@ -49,8 +49,8 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let notices =
         checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
     let objects = checked.decided.iter().map(|decided| {
-        let document = &decided.object.document;
-        (order.place(document.source(), document.span().start), findings(decided, &checked.origins))
+        let place = &decided.object.place;
+        (order.place(place.source(), place.span().start), findings(decided, &checked.origins))
     });
     let mut all: Vec<_> = objects.chain(notices).collect();
     all.sort_by_key(|(place, _)| *place);
@@ -64,15 +64,14 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
 }
 
 fn judged(decided: &Decided) -> JudgedObject<'_> {
-    let (object_ref, document) = (&decided.object.object_ref, &decided.object.document);
-    JudgedObject { object_ref, file: document.source().name(), line: document.span().line }
+    let (object_ref, place) = (&decided.object.object_ref, &decided.object.place);
+    JudgedObject { object_ref, file: place.source().name(), line: place.span().line }
 }
 
 /// The findings of one object, in the order in which they stand in the file.
 fn findings<'r>(decided: &'r Decided, origins: &'r Origins) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
-    let document = &object.document;
-    let source_file = origins.source_file(document.source(), || document.span().start);
+    let source_file = origins.source_file(object.place.source(), || object.place.span().start);
     let of_pod = decided.admitted.decision.findings.iter();
     let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
     let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
@@ -90,11 +89,10 @@ fn locate<'r>(
     pointer: Pointer,
     source_file: Option<&'r str>,
 ) -> LocatedFinding<'r> {
-    let document = &object.document;
-    let location = location_in(document, caret(document, &pointer, finding.at_key));
+    let location = location_in(&object.place, caret(&object.place, &pointer, finding.at_key));
     let related = finding.related.as_ref().and_then(|(pointer, label)| {
-        let place = document.locate(&object.in_document(pointer));
-        let location = location_in(document, place.caret);
+        let place = object.place.locate(&object.in_document(pointer));
+        let location = location_in(&object.place, place.caret);
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
     let (object_ref, fingerprint) = (&object.object_ref, String::new());
@@ -102,7 +100,7 @@ fn locate<'r>(
 }
 
 /// What a caret underlines for a finding about a place of a document, or about its key alone.
-pub(super) fn caret(document: &Document, pointer: &Pointer, at_key: bool) -> Span {
+pub(super) fn caret(document: &DocumentPlace, pointer: &Pointer, at_key: bool) -> Span {
     let place = document.locate(pointer);
     place.key.filter(|_| at_key && place.exact).unwrap_or(place.caret)
 }

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::manifest;
-use crate::manifest::document::{Document, fill_type_meta, parse, values};
+use crate::manifest::document::{Document, each_value, fill_type_meta, parse_parts};
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::Source;
 use crate::model::claim_volumes::{ClaimVolumes, add_to_pod};
 use crate::model::edit::Edit;
@@ -25,7 +26,7 @@ use crate::offline::classify::{Class, classify, has_required_annotation, object_
 use crate::offline::collect::{Reading, STDIN, Unread, collect_as};
 use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, Notices};
-use crate::offline::origin::Origins;
+use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::report::ObjectRef;
 use crate::state::{self, AddError};
@@ -66,19 +67,58 @@ pub struct Inputs {
 #[derive(Debug)]
 pub struct CheckedObject {
     /// Where it was read.
-    pub document: Document,
+    pub place: DocumentPlace,
     /// Where in the document it stands: empty, or the pod template of a workload.
     pub template: Pointer,
     /// The volumes that a pod of a StatefulSet has for its claims.
     claims: ClaimVolumes,
     /// How reports name it.
     pub object_ref: ObjectRef,
+    object: NamedText,
+    /// The workload of which this is the pod.
+    workload: Option<NamedText>,
+    /// The namespace that the manifest or the settings name; empty when neither does.
+    namespace: String,
+}
+
+/// The JSON of an object, and what a request says of it. The object itself would take ten times its text.
+#[derive(Debug)]
+struct NamedText {
     group: String,
     version: String,
     kind: String,
-    /// The namespace that the manifest or the settings name; empty when neither does.
-    namespace: String,
+    name: String,
     json: String,
+}
+
+impl NamedText {
+    fn of(document: &Document) -> serde_json::Result<Self> {
+        let [group, version, kind, name] =
+            [document.group(), document.version(), document.kind(), document.name()].map(str::to_owned);
+        Ok(Self { group, version, kind, name, json: serde_json::to_string(document.value())? })
+    }
+
+    /// A pod that a controller makes, which gives it its name.
+    fn of_pod(pod: &Value) -> serde_json::Result<Self> {
+        let [group, version, kind, name] = ["", "v1", "Pod", ""].map(str::to_owned);
+        Ok(Self { group, version, kind, name, json: serde_json::to_string(pod)? })
+    }
+
+    /// The request to create it.
+    fn request<'r>(&'r self, namespace: &'r str) -> Request<'r> {
+        Request {
+            operation: Operation::Create,
+            group: self.group.as_str().into(),
+            version: self.version.as_str().into(),
+            kind: self.kind.as_str().into(),
+            subresource: "".into(),
+            namespace: namespace.into(),
+            name: self.name.as_str().into(),
+            object: Some(&self.json),
+            old_object: None,
+            cancelled: None,
+        }
+    }
 }
 
 impl CheckedObject {
@@ -97,44 +137,32 @@ impl CheckedObject {
     /// The object of a document, or the pod that a workload makes. A workload without a template is judged as
     /// it is: an apiserver refuses it.
     fn of(document: Document, object_ref: ObjectRef, namespace: String) -> serde_json::Result<Self> {
-        let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
-        let template = match classify(&group, &kind) {
+        let whole = NamedText::of(&document)?;
+        let template = match classify(&whole.group, &whole.kind) {
             Class::Workload { template } => document.value().pointer(template).filter(|it| it.is_object()),
             Class::Object | Class::PassedOver => None,
         };
-        let Some((template, workload)) = template.zip(workload::find(&group, &kind)) else {
-            let json = serde_json::to_string(document.value())?;
-            let (template, claims) = (Pointer::root(), ClaimVolumes::default());
-            let version = document.version().to_owned();
+        let Some((template, kind)) = template.zip(workload::find(&whole.group, &whole.kind)) else {
+            let (template, claims, place) = (Pointer::root(), ClaimVolumes::default(), document.into_place());
             return Ok(Self {
-                document,
+                place,
                 template,
                 claims,
                 object_ref,
-                group,
-                version,
-                kind,
+                object: whole,
+                workload: None,
                 namespace,
-                json,
             });
         };
         let mut pod = pod(template);
         let mut claims = ClaimVolumes::default();
-        if workload.has_claims() {
+        if kind.has_claims() {
             let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
             claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
         }
-        Ok(Self {
-            template: Pointer::new(workload.template),
-            json: serde_json::to_string(&pod)?,
-            document,
-            claims,
-            object_ref,
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            namespace,
-        })
+        let (template, object) = (Pointer::new(kind.template), NamedText::of_pod(&pod)?);
+        let place = document.into_place();
+        Ok(Self { place, template, claims, object_ref, object, workload: Some(whole), namespace })
     }
 
     /// Whether this is the pod of a workload.
@@ -152,38 +180,19 @@ impl CheckedObject {
     /// The request to create the object. A controller gives its pods their names.
     #[must_use]
     pub fn request(&self) -> Request<'_> {
-        let name = if self.is_template() { "" } else { self.document.name() };
-        let (group, version, kind) = (self.group.as_str(), self.version.as_str(), self.kind.as_str());
-        self.create(group, version, kind, name, &self.json)
+        self.object.request(&self.namespace)
     }
 
-    /// The request to create the workload, whose text is `json`.
+    /// The request to create the workload of which this is the pod.
     #[must_use]
-    pub fn workload_request<'r>(&'r self, json: &'r str) -> Request<'r> {
-        let document = &self.document;
-        self.create(document.group(), document.version(), document.kind(), document.name(), json)
+    pub fn workload_request(&self) -> Option<Request<'_>> {
+        self.workload.as_ref().map(|workload| workload.request(&self.namespace))
     }
 
-    fn create<'r>(
-        &'r self,
-        group: &'r str,
-        version: &'r str,
-        kind: &'r str,
-        name: &'r str,
-        json: &'r str,
-    ) -> Request<'r> {
-        Request {
-            operation: Operation::Create,
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-            subresource: "".into(),
-            namespace: self.namespace.as_str().into(),
-            name: name.into(),
-            object: Some(json),
-            old_object: None,
-            cancelled: None,
-        }
+    /// Forgets what was only needed to decide.
+    pub(super) fn forget_texts(&mut self) {
+        self.object.json = String::new();
+        self.workload = None;
     }
 }
 
@@ -217,21 +226,24 @@ pub fn load_as(
     let mut notices = Notices::default();
     read_state(state_paths, reading, &mut inputs, &mut notices, stdin)?;
     for source in read(paths, reading, &mut inputs, stdin) {
-        let parsed = parse(&source);
-        inputs.errors.extend(parsed.errors);
         let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
-        for other in parsed.non_objects {
-            // In a directory many a file is no manifest, and is not meant to be one.
-            if is_named || other.is_likely_object {
-                notices.not_an_object(&source, &other);
+        let mut origins = SourceOrigins::new(&source);
+        for parsed in parse_parts(&source) {
+            inputs.errors.extend(parsed.errors);
+            for other in parsed.non_objects {
+                // In a directory many a file is no manifest, and is not meant to be one.
+                if is_named || other.is_likely_object {
+                    notices.not_an_object(&source, &other);
+                }
+                inputs.passed_over.push(PassedOver::non_object(&source, &other));
             }
-            inputs.passed_over.push(PassedOver::non_object(&source, &other));
+            for document in parsed.documents {
+                origins.add(&document);
+                add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
+                add_document(document, &mut inputs, &mut notices)?;
+            }
         }
-        inputs.origins.add(&source, &parsed.documents);
-        for document in parsed.documents {
-            add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
-            add_document(document, &mut inputs, &mut notices)?;
-        }
+        inputs.origins.add(origins);
         inputs.sources.push(source);
     }
     inputs.unread.unused_excludes = reading.exclude.unused();
@@ -273,8 +285,11 @@ fn read_state(
         let (mut is_used, errors) = (false, inputs.errors.len());
         let sources = read(std::slice::from_ref(path), reading, inputs, stdin);
         for source in &sources {
-            for document in values(source, &mut inputs.errors) {
-                is_used |= add_to_state(&document, document.value(), inputs, notices)?;
+            for document in each_value(source) {
+                match document {
+                    Ok(document) => is_used |= add_to_state(&document, document.value(), inputs, notices)?,
+                    Err(error) => inputs.errors.push(error),
+                }
             }
         }
         // Of what cannot be read nobody knows what it holds.
@@ -305,7 +320,7 @@ fn add_to_state(
             Ok(is_used) => Ok(is_used || is_definition),
             Err(AddError::Number(error)) => Err(Error::Object(error)),
             Err(error @ AddError::Definition(_)) => {
-                inputs.errors.push(error_at(document, &Pointer::root(), error.to_string()));
+                inputs.errors.push(error_at(document.place(), &Pointer::root(), error.to_string()));
                 Ok(true)
             }
         };
@@ -330,7 +345,7 @@ fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) 
         Class::Object | Class::Workload { .. } => None,
     };
     if let Some(why) = why {
-        inputs.passed_over.push(PassedOver::object(&document, object_ref, why));
+        inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
         return Ok(());
     }
     let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();

@@ -29,22 +29,44 @@ pub struct Origins {
     sources: Vec<Arc<Source>>,
 }
 
-impl Origins {
-    /// Reads what a source says of its documents.
-    pub(super) fn add(&mut self, source: &Arc<Source>, documents: &[Document]) {
-        let comments = comments(source.text());
+/// Reads what a source says of its documents, one after the other.
+pub(super) struct SourceOrigins<'s> {
+    source: &'s Arc<Source>,
+    comments: Vec<Comment<'s>>,
+    has_annotation: bool,
+    /// The byte at which each document starts, with its file.
+    files: Vec<(usize, Option<String>)>,
+}
+
+impl<'s> SourceOrigins<'s> {
+    /// Finds the comments of a source.
+    pub(super) fn new(source: &'s Arc<Source>) -> Self {
         let has_annotation = source.text().contains("config.kubernetes.io/origin");
-        if comments.is_empty() && !has_annotation {
+        Self { source, comments: comments(source.text()), has_annotation, files: Vec::new() }
+    }
+
+    /// Reads what is said of a document.
+    pub(super) fn add(&mut self, document: &Document) {
+        if self.comments.is_empty() && !self.has_annotation {
+            return;
+        }
+        let start = document.span().start;
+        let annotated = self.has_annotation.then(|| annotation(document)).flatten();
+        self.files.push((start, annotated.or_else(|| comment_before(&self.comments, start))));
+    }
+}
+
+impl Origins {
+    /// Adds what a source said of its documents.
+    pub(super) fn add(&mut self, read: SourceOrigins<'_>) {
+        let SourceOrigins { source, files, .. } = read;
+        if files.is_empty() {
             return;
         }
         let unit = self.rendered.get(source.name());
-        let mut files = Vec::with_capacity(documents.len());
-        for document in documents {
-            let start = document.span().start;
-            let annotated = has_annotation.then(|| annotation(document)).flatten();
-            let file = annotated.or_else(|| comment_before(&comments, start));
-            files.push((start, file.map(|file| in_directory(&file, unit))));
-        }
+        let in_directory =
+            |(start, file): (usize, Option<String>)| (start, file.map(|file| in_directory(&file, unit)));
+        let mut files: Vec<_> = files.into_iter().map(in_directory).collect();
         files.sort_by_key(|(start, _)| *start);
         self.files.insert(Arc::as_ptr(source), files);
         self.sources.push(Arc::clone(source));
@@ -141,8 +163,9 @@ mod tests {
     fn files(text: &str) -> Vec<Option<String>> {
         let source = Arc::new(Source::new("<stdin>", text));
         let documents = parse(&source).documents;
-        let mut origins = Origins::default();
-        origins.add(&source, &documents);
+        let (mut origins, mut read) = (Origins::default(), SourceOrigins::new(&source));
+        documents.iter().for_each(|document| read.add(document));
+        origins.add(read);
         let file = |document: &Document| origins.source_file(&source, || document.span().start);
         documents.iter().map(|document| file(document).map(str::to_owned)).collect()
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::document::{Document, NonObject};
+use crate::manifest::document::NonObject;
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::{Source, Span};
 use crate::model::reason::Reason;
 use crate::report::ObjectRef;
@@ -97,9 +98,9 @@ impl PassedOver {
 
     /// An object.
     #[must_use]
-    pub fn object(document: &Document, object_ref: ObjectRef, why: Why) -> Self {
-        let source = Arc::clone(document.source());
-        Self { source, span: document.span(), object_ref: Some(object_ref), why }
+    pub fn object(place: &DocumentPlace, object_ref: ObjectRef, why: Why) -> Self {
+        let source = Arc::clone(place.source());
+        Self { source, span: place.span(), object_ref: Some(object_ref), why }
     }
 
     /// What it is, to be counted: its kind, and why it is not checked where the kind does not say it.

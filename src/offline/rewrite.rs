@@ -17,11 +17,11 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Source, Rewritten)>, Error
 }
 
 fn rewrite_source(source: &Arc<Source>, checked: &Checked) -> Result<Rewritten, Error> {
-    let in_source = |decided: &&Decided| Arc::ptr_eq(decided.object.document.source(), source);
+    let in_source = |decided: &&Decided| Arc::ptr_eq(decided.object.place.source(), source);
     let allowed = checked.decided.iter().filter(in_source).filter(|decided| decided.allowed());
     let edits: Vec<_> = allowed
-        .map(|decided| (&decided.object.document, decided.object.edits_in_document(&decided.admitted.edits)))
+        .map(|decided| (&decided.object.place, decided.object.edits_in_document(&decided.admitted.edits)))
         .collect();
-    let edits: Vec<_> = edits.iter().map(|(document, edits)| (*document, edits.as_slice())).collect();
+    let edits: Vec<_> = edits.iter().map(|(place, edits)| (*place, edits.as_slice())).collect();
     rewrite(source, &edits)
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::document::Document;
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::{Source, Span};
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
@@ -69,7 +69,7 @@ pub(super) struct Place<'c> {
 }
 
 enum At<'c> {
-    Object(&'c Document),
+    Object(&'c DocumentPlace),
     File(Span),
 }
 
@@ -95,7 +95,7 @@ impl Place<'_> {
 /// Visits every finding that is told: those about objects first, then those about files.
 pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&Place<'_>, &mut Finding)) {
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
-        let (document, object_ref) = (&object.document, &object.object_ref);
+        let (document, object_ref) = (&object.place, &object.object_ref);
         let place =
             |pointer| Place { source: document.source(), object_ref, pointer, at: At::Object(document) };
         for finding in &mut admitted.decision.findings {

@@ -151,7 +151,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
         edits.push((index, decide(&request, &snapshot).edits));
     }
     let chosen: Vec<_> =
-        edits.iter().map(|(index, edits)| (&parsed.documents[*index], edits.as_slice())).collect();
+        edits.iter().map(|(index, edits)| (parsed.documents[*index].place(), edits.as_slice())).collect();
     let rewritten = rewrite(&source, &chosen).map_err(|error| error.to_string())?;
     if edits.iter().all(|(_, edits)| edits.is_empty()) && rewritten.text != text {
         return Err("a text without edits was changed".to_owned());

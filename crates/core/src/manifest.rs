@@ -2,7 +2,7 @@
 //! text back with edits made to it.
 //!
 //! ```text
-//! Source ──document::parse──▶ Document { value, locate }
+//! Source ──document::parse──▶ Document { value, place: locate }
 //!    └──rewrite (with edits)──▶ text + the origin of each new line
 //! ```
 //!
@@ -14,9 +14,9 @@
 //!
 //! ```text
 //! source ─ error ─ outline ─ scalar ─ value ─ locate        what a text is made of, and what it means
-//! json, yaml::explain ─ yaml                                texts to outlines
+//! json ─ parts ─ yaml::explain ─ yaml ─ outlines            texts to outlines, part by part
 //! comments: yaml                                            comments to memgate
-//! document                                                  outlines to objects
+//! place ─ read ─ document                                   outlines to objects and their places
 //! mask: unread                                              the text without its credentials
 //! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits to changes of the text
 //! ```
@@ -28,6 +28,10 @@ mod json;
 mod locate;
 pub mod mask;
 mod outline;
+mod outlines;
+mod parts;
+pub mod place;
+mod read;
 pub mod rewrite;
 mod scalar;
 pub mod source;

@@ -48,18 +48,18 @@ pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<Entry>, Error> {
         [document] => document,
         [] => return Err(Error::Encoding { path: source.name().to_owned(), line: 1, message: empty() }),
         [_, second, ..] => {
-            return Err(error_at(second, &Pointer::root(), "a baseline is one object".to_owned()));
+            return Err(error_at(second.place(), &Pointer::root(), "a baseline is one object".to_owned()));
         }
     };
     let version = document.value().get("schemaVersion").and_then(Value::as_u64);
     if version != Some(SCHEMA_VERSION) {
         let message =
             format!("this is no baseline that this memgate reads: schemaVersion is not {SCHEMA_VERSION}");
-        return Err(error_at(document, &Pointer::new("/schemaVersion"), message));
+        return Err(error_at(document.place(), &Pointer::new("/schemaVersion"), message));
     }
     let Some(findings) = document.value().get("findings").and_then(Value::as_array) else {
         let message = "findings of a baseline are a list".to_owned();
-        return Err(error_at(document, &Pointer::new("/findings"), message));
+        return Err(error_at(document.place(), &Pointer::new("/findings"), message));
     };
     let findings = findings.iter().enumerate();
     findings.map(|(index, value)| entry(document, value, &Pointer::new("/findings").index(index))).collect()
@@ -78,7 +78,7 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<Entry, Erro
         text(&["object", "namespace"])?,
         text(&["object", "name"])?,
     ];
-    let error = |key: &str, message: &str| error_at(document, &at.key(key), message.to_owned());
+    let error = |key: &str, message: &str| error_at(document.place(), &at.key(key), message.to_owned());
     let severities = [Severity::Deny, Severity::Warn];
     let severity = severities.into_iter().find(|severity| severity.name() == severity_name);
     let severity = severity.ok_or_else(|| error("severity", "the severity of an entry is deny or warn"))?;
@@ -108,7 +108,7 @@ fn text<'v>(document: &Document, value: &'v Value, at: &Pointer, path: &[&str]) 
     }
     let missing = || {
         let message = format!("an entry of a baseline has a text {}", path.join("."));
-        error_at(document, &place, message)
+        error_at(document.place(), &place, message)
     };
     here.and_then(Value::as_str).ok_or_else(missing)
 }

@@ -3,31 +3,20 @@
 //! In goes a [`Source`]; out come its objects, what in it is not an object, and its errors. Whether
 //! memgate has anything to say about an object is not asked here.
 
-use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::error::{Error, SyntaxError};
-use crate::manifest::json;
-use crate::manifest::locate::locate;
-use crate::manifest::outline::{NodeId, Outline, Syntax};
+use crate::manifest::error::Error;
+use crate::manifest::place::DocumentPlace;
+use crate::manifest::read::PartReader;
 use crate::manifest::source::{Location, Source, Span};
-use crate::manifest::value::ValueReader;
-use crate::manifest::yaml;
 use crate::model::pointer::Pointer;
 
 /// One Kubernetes object in a source.
 #[derive(Debug, Clone)]
 pub struct Document {
-    source: Arc<Source>,
-    outline: Arc<Outline>,
-    root: NodeId,
-    /// Which of the YAML documents of the source, from 0.
-    index: usize,
-    /// Where in that YAML document: empty, or `/items/3` inside a List.
-    prefix: Pointer,
+    place: DocumentPlace,
     value: Value,
 }
 
@@ -56,7 +45,7 @@ pub struct NonObject {
 impl NonObject {
     fn of(document: &Document, reason: &'static str) -> Self {
         let has = |field| document.value.get(field).is_some();
-        Self { span: document.span(), reason, is_likely_object: has("apiVersion") || has("kind") }
+        Self { span: document.place.span(), reason, is_likely_object: has("apiVersion") || has("kind") }
     }
 }
 
@@ -65,83 +54,45 @@ impl NonObject {
 #[must_use]
 pub fn parse(source: &Arc<Source>) -> Parsed {
     let mut parsed = Parsed::default();
-    for document in values(source, &mut parsed.errors) {
-        flatten(document, &mut parsed);
+    for part in parse_parts(source) {
+        parsed.documents.extend(part.documents);
+        parsed.non_objects.extend(part.non_objects);
+        parsed.errors.extend(part.errors);
     }
     parsed
+}
+
+/// The same, a document or a few at a time, for sources whose objects together would take too much memory.
+pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<> {
+    PartReader::new(source).map(|roots| {
+        let mut parsed = Parsed::default();
+        for root in roots {
+            match root {
+                Ok((place, value)) => flatten(Document { place, value }, &mut parsed),
+                Err(error) => parsed.errors.push(error),
+            }
+        }
+        parsed
+    })
 }
 
 /// The YAML or JSON documents of a source as they are, Kubernetes objects or not, Lists whole, empty
 /// ones left out. What is not well-formed goes to `errors`.
 #[must_use]
 pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
-    let (outline, roots) = read(source);
-    let mut documents = Vec::with_capacity(roots.len());
-    for (index, root) in roots.into_iter().enumerate() {
-        match root {
-            Ok((_, Value::Null)) => {}
-            Ok((root, value)) => {
-                let (source, outline) = (Arc::clone(source), Arc::clone(&outline));
-                documents.push(Document { source, outline, root, index, prefix: Pointer::root(), value });
-            }
-            Err(error) => errors.push(Error::Syntax(error)),
+    let mut documents = Vec::new();
+    for document in each_value(source) {
+        match document {
+            Ok(document) => documents.push(document),
+            Err(error) => errors.push(error),
         }
     }
     documents
 }
 
-/// A document of a source, or what is wrong with it.
-pub(super) type RootValue = Result<(NodeId, Value), Box<SyntaxError>>;
-
-/// The outline of a source, and the value of each of its documents, the empty ones included.
-pub(super) fn read(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
-    let syntax = syntax(source);
-    let mut reader = ValueReader::new(source, &syntax.outline);
-    let read = |root: Result<NodeId, SyntaxError>| {
-        let root = root.map_err(Box::new)?;
-        Ok((root, reader.read(root)?))
-    };
-    let roots = syntax.roots.into_iter().map(read).collect();
-    (Arc::new(syntax.outline), roots)
-}
-
-/// The outline of a source, before values are read.
-pub(super) fn syntax(source: &Arc<Source>) -> Syntax {
-    let mut syntax = take_apart(source);
-    syntax.outline.roots = syntax.roots.iter().map(|root| root.as_ref().ok().copied()).collect();
-    syntax
-}
-
-fn take_apart(source: &Arc<Source>) -> Syntax {
-    if let Some(error) = control_character(source) {
-        return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
-    }
-    let json_error = match json::looks_like(source).then(|| json::read(source)) {
-        None => return yaml::read(source),
-        Some(Ok(syntax)) => return syntax,
-        Some(Err(error)) => *error,
-    };
-    let mut syntax = yaml::read(source);
-    // Neither JSON nor YAML: the error of the reader that came further helps more.
-    if let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
-        && (json_error.span.start >= yaml_error.span.start
-            || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
-    {
-        *yaml_error = json_error;
-    }
-    syntax
-}
-
-/// Neither YAML nor JSON allows control characters; YAML parsers take NUL for the end of the text.
-fn control_character(source: &Arc<Source>) -> Option<SyntaxError> {
-    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
-    let at = source.text().bytes().position(control)?;
-    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
-    let message = format!("a control character (U+{code:04X}) cannot stand here");
-    Some(
-        SyntaxError::new(source, source.span(at, at + 1), message)
-            .help("remove it, or write it as an escape"),
-    )
+/// The same, one after the other.
+pub fn each_value(source: &Arc<Source>) -> impl Iterator<Item = Result<Document, Error>> + use<> {
+    PartReader::new(source).flatten().map(|root| root.map(|(place, value)| Document { place, value }))
 }
 
 /// Takes a document that is a List apart, and sorts out what is not an object. The recursion is
@@ -167,12 +118,10 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
 }
 
 fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
-    let below = list.prefix.key("items");
+    let below = list.place.prefix().key("items");
     for (index, mut value) in items.into_iter().enumerate() {
         fill_type_meta(&mut value, list.api_version(), list.kind());
-        let (source, outline) = (Arc::clone(&list.source), Arc::clone(&list.outline));
-        let prefix = below.index(index);
-        flatten(Document { source, outline, root: list.root, index: list.index, prefix, value }, parsed);
+        flatten(Document { place: list.place.within(below.index(index)), value }, parsed);
     }
 }
 
@@ -208,27 +157,34 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
 }
 
 impl Document {
+    /// Where it stands.
+    #[must_use]
+    pub fn place(&self) -> &DocumentPlace {
+        &self.place
+    }
+
     /// The source it stands in.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
-        &self.source
+        self.place.source()
     }
 
-    /// Which of the YAML documents of the source it stands in, from 0.
+    /// The whole object.
     #[must_use]
-    pub fn index(&self) -> usize {
-        self.index
+    pub fn span(&self) -> Span {
+        self.place.span()
     }
 
-    /// Where in that YAML document it stands: empty, or `/items/3` inside a List.
+    /// Where a pointer stands, as [`DocumentPlace::locate`] has it.
     #[must_use]
-    pub fn prefix(&self) -> &Pointer {
-        &self.prefix
+    pub fn locate(&self, pointer: &Pointer) -> Location {
+        self.place.locate(pointer)
     }
 
-    /// What the source is made of.
-    pub(super) fn outline(&self) -> &Outline {
-        &self.outline
+    /// Where it stands, without the object itself, which takes ten times its text.
+    #[must_use]
+    pub fn into_place(self) -> DocumentPlace {
+        self.place
     }
 
     /// The object as kubectl would send it.
@@ -273,21 +229,10 @@ impl Document {
         self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
     }
 
-    /// Where the pointer stands; when it names nothing, where the nearest thing stands that would
-    /// hold it. At the root of an object the caret is at its `kind`.
-    #[must_use]
-    pub fn locate(&self, pointer: &Pointer) -> Location {
-        let tokens = self.prefix.tokens().chain(pointer.tokens()).map(Cow::into_owned);
-        locate(&self.source, &self.outline, self.root, tokens)
-    }
-
-    /// The whole object.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.locate(&Pointer::root()).value
-    }
-
     fn text(&self, pointer: &str) -> Option<&str> {
         self.value.pointer(pointer)?.as_str()
     }
 }
+
+#[cfg(test)]
+mod tests;

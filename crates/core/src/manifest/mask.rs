@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::document::{Document, syntax};
 use crate::manifest::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
+use crate::manifest::outlines::syntax;
+use crate::manifest::parts::{Part, parts};
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::scalar::{Scalar, plain};
 use crate::manifest::source::Source;
 use crate::manifest::value::key_name;
@@ -24,14 +26,14 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
 #[must_use]
 pub fn shown(source: &Arc<Source>) -> &str {
-    source.masked(|| mask(source.text(), &syntax(source).outline))
+    source.masked(|| mask(source, |part| Arc::new(syntax(source, part).outline)))
 }
 
-/// The same for the source of a document, which need not be taken apart again.
+/// The same for the source of a document, which need not be read again if it is the only one in there.
 #[must_use]
-pub fn shown_around(document: &Document) -> &str {
-    let source = document.source();
-    source.masked(|| mask(source.text(), document.outline()))
+pub fn shown_around(place: &DocumentPlace) -> &str {
+    let source = place.source();
+    source.masked(|| mask(source, |part| place.outline(part)))
 }
 
 /// The value with each credential in it masked.
@@ -42,17 +44,23 @@ pub fn shown_value(value: &Value) -> Value {
     serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
 }
 
-fn mask(text: &str, outline: &Outline) -> String {
-    let mut masker = Masker { text, outline, seen: Vec::new(), spans: spans(text) };
-    masker.seen.resize(outline.nodes().count(), Seen::default());
-    for id in outline.nodes() {
-        masker.look_at(id);
-    }
-    let mut spans = masker.spans;
-    if outline.roots.iter().any(Option::is_none) {
+fn mask(source: &Source, outline_of: impl Fn(Part) -> Arc<Outline>) -> String {
+    let text = source.text();
+    let (mut spans, mut read, mut is_whole) = (spans(text), Vec::new(), true);
+    for part in parts(source) {
+        let outline = outline_of(part);
+        let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
+        masker.seen.resize(outline.nodes().count(), Seen::default());
+        for id in outline.nodes() {
+            masker.look_at(id);
+        }
+        spans = masker.spans;
+        is_whole &= outline.roots.iter().all(Option::is_some);
         let roots = outline.roots.iter().flatten().map(|root| outline.node(*root));
-        let read = roots.filter(|root| root.is_collection()).map(|root| root.start..root.end);
-        spans.extend(unread::spans(text, read));
+        read.extend(roots.filter(|root| root.is_collection()).map(|root| root.start..root.end));
+    }
+    if !is_whole {
+        spans.extend(unread::spans(text, read.into_iter()));
     }
     hide(text, spans)
 }

@@ -18,9 +18,10 @@ mod splice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::manifest::document::{Document, RootValue, read};
 use crate::manifest::error::Error;
 use crate::manifest::outline::NodeId;
+use crate::manifest::place::DocumentPlace;
+use crate::manifest::read::{RootValue, read};
 use crate::manifest::rewrite::block::{splices, whole_document};
 use crate::manifest::rewrite::edited::{EditedDocument, ParsedSource};
 use crate::manifest::rewrite::splice::Splice;
@@ -35,7 +36,7 @@ pub struct Rewritten {
     /// For each line that is new or changed, its number in the new text (from 1) and where it comes
     /// from; by line, several for a line that several edits touch.
     pub origins: Vec<(usize, Origin)>,
-    /// The documents, by [`Document::index`], that had to be written anew, without their comments
+    /// The documents, by [`DocumentPlace::index`], that had to be written anew, without their comments
     /// and their form, because of aliases or the like.
     pub reformatted: Vec<usize>,
 }
@@ -45,7 +46,7 @@ pub struct Rewritten {
 ///
 /// # Errors
 /// When an edit does not apply to its document.
-pub fn rewrite(source: &Arc<Source>, edits: &[(&Document, &[Edit])]) -> Result<Rewritten, Error> {
+pub fn rewrite(source: &Arc<Source>, edits: &[(&DocumentPlace, &[Edit])]) -> Result<Rewritten, Error> {
     let (outline, roots) = read(source);
     let parsed = ParsedSource { source, text: source.text(), outline: &outline };
     let mut origins = Vec::new();
@@ -82,7 +83,7 @@ fn edited_documents(
     source: &Source,
     parsed: ParsedSource<'_>,
     roots: &[RootValue],
-    edits: &[(&Document, &[Edit])],
+    edits: &[(&DocumentPlace, &[Edit])],
     origins: &mut Vec<Origin>,
 ) -> Result<EditedDocuments, Error> {
     let mut documents = EditedDocuments::new();

@@ -20,11 +20,12 @@ const MAX_ALIASED_BYTES: usize = 16 << 20;
 /// How many bytes a node repeated by an alias counts for, in addition to its text; about what it takes in memory.
 const ALIASED_NODE_BYTES: usize = 64;
 
-/// Reads values from an outline; one for a source, because the bound is on the whole source.
+/// Reads values from an outline.
 pub(super) struct ValueReader<'s> {
     source: &'s Arc<Source>,
     outline: &'s Outline,
-    repeated: usize,
+    /// How many bytes aliases have repeated so far, in all of the source.
+    pub(super) repeated: usize,
 }
 
 /// Whether a node stands in the text where it is occurrence, or an alias repeats it.
@@ -35,8 +36,9 @@ enum Occurrence {
 }
 
 impl<'s> ValueReader<'s> {
-    pub(super) fn new(source: &'s Arc<Source>, outline: &'s Outline) -> Self {
-        Self { source, outline, repeated: 0 }
+    /// A reader of an outline of a source in whose other parts aliases have repeated so many bytes.
+    pub(super) fn new(source: &'s Arc<Source>, outline: &'s Outline, repeated: usize) -> Self {
+        Self { source, outline, repeated }
     }
 
     /// The value of a document.

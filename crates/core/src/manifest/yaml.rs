@@ -14,22 +14,25 @@ use crate::manifest::error::SyntaxError;
 use crate::manifest::outline::{
     Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Syntax, Tag,
 };
+use crate::manifest::parts::Part;
 use crate::manifest::source::Source;
 pub(super) use crate::manifest::yaml::comments::comments;
 use crate::manifest::yaml::explain::{explain, with_tab_help};
 
 /// How many errors of one source are reported; a text with more is not a manifest.
-const MAX_ERRORS: usize = 20;
+pub(super) const MAX_ERRORS: usize = 20;
 
-/// Takes a source apart. An error ends its document; reading goes on behind the next `---`.
-pub(super) fn read(source: &Arc<Source>) -> Syntax {
-    let mut builder = OutlineBuilder::new(source);
+/// Takes a part of a source apart. An error ends its document; reading goes on behind the next `---`.
+pub(super) fn read(source: &Arc<Source>, part: Part) -> Syntax {
+    let mut builder = OutlineBuilder::new(source, part);
     builder.run();
     Syntax { outline: builder.outline, roots: builder.roots }
 }
 
 struct OutlineBuilder<'s> {
     source: &'s Arc<Source>,
+    /// What is read. The parser counts bytes from its start; all that is kept counts from the start of the source.
+    part: Part,
     outline: Outline,
     roots: Vec<Result<NodeId, SyntaxError>>,
     errors: usize,
@@ -50,28 +53,30 @@ struct OpenCollection {
 }
 
 impl<'s> OutlineBuilder<'s> {
-    fn new(source: &'s Arc<Source>) -> Self {
+    fn new(source: &'s Arc<Source>, part: Part) -> Self {
         Self {
             source,
+            part,
             outline: Outline::default(),
             roots: Vec::new(),
             errors: 0,
             open: Vec::new(),
             anchors: BTreeMap::new(),
-            cursor: 0,
+            cursor: part.start,
             last: None,
         }
     }
 
     fn run(&mut self) {
-        let mut parser = Parser::new_from_str_with_options(self.source.text(), parser_options());
+        let text = self.source.text().get(self.part.bytes()).unwrap_or_default();
+        let mut parser = Parser::new_from_str_with_options(text, parser_options());
         while let Some(event) = parser.next_event() {
             let error = match event {
                 Ok((event, range)) => match self.handle(event, range) {
                     Ok(()) => continue,
                     Err(error) => *error,
                 },
-                Err(error) => explain(self.source, self.cursor, &error),
+                Err(error) => explain(self.source, self.part, self.cursor, &error),
             };
             self.abandon(error);
             if self.errors >= MAX_ERRORS || !parser.proceed_next_document().unwrap_or(false) {
@@ -82,6 +87,7 @@ impl<'s> OutlineBuilder<'s> {
 
     fn handle(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<SyntaxError>> {
         let (start, end) = bytes(range);
+        let (start, end) = (self.part.start + start, self.part.start + end);
         match event {
             Event::DocumentStart(..) => {
                 self.open.clear();
@@ -122,7 +128,7 @@ impl<'s> OutlineBuilder<'s> {
     /// Adds a node where the document stands: as root, list element, key or value.
     fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<NodeId, Box<SyntaxError>> {
         if let Some(tag) = range.tag_start.and_then(|tag| tag.byte_offset()) {
-            node.start = node.start.min(tag);
+            node.start = node.start.min(self.part.start + tag);
         }
         let (start, end) = (node.start, node.end);
         let id = self.outline.push(node);

@@ -180,7 +180,7 @@ fn takes_lists_apart_also_nested_and_typed_ones() {
             7]}"#,
     );
     assert_eq!(names(&parsed), ["a", "b", "c"]);
-    assert_eq!(parsed.documents[1].prefix().as_str(), "/items/1/items/0");
+    assert_eq!(parsed.documents[1].place().prefix().as_str(), "/items/1/items/0");
     assert_eq!(parsed.documents[2].kind(), "Pod");
     assert_eq!(texts_at(&parsed.documents[1], "/metadata/name").1, "\"b\"");
     assert_eq!(parsed.non_objects.len(), 1);
@@ -319,7 +319,10 @@ fn a_broken_document_does_not_hide_the_others() {
     let parsed = read(text);
     assert_eq!(names(&parsed), ["one", "two", "three"]);
     assert_eq!(parsed.errors.len(), 2);
-    assert_eq!(parsed.documents.iter().map(Document::index).collect::<Vec<_>>(), [0, 2, 4]);
+    assert_eq!(
+        parsed.documents.iter().map(|document| document.place().index()).collect::<Vec<_>>(),
+        [0, 2, 4]
+    );
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn run(text: &str, edits: &[Edit]) -> Rewritten {
     let parsed = parse(&source);
     assert!(parsed.errors.is_empty(), "{:?}", parsed.errors);
     let last = parsed.documents.last().expect("a document");
-    rewrite(&source, &[(last, edits)]).expect("the edits apply")
+    rewrite(&source, &[(last.place(), edits)]).expect("the edits apply")
 }
 
 /// Edits the last object of a text; nothing may have to be written anew.
@@ -413,7 +413,7 @@ fn refuses_an_edit_that_does_not_apply() {
     let documents = parse(&source).documents;
     for pointer in ["/spec/a", "", "/kind/x"] {
         let edits = [add(pointer, Written::Integer(1))];
-        let error = rewrite(&source, &[(&documents[0], &edits)]).expect_err("no such place");
+        let error = rewrite(&source, &[(documents[0].place(), &edits)]).expect_err("no such place");
         assert!(matches!(error, Error::Edit { .. }), "{error}");
     }
     assert_eq!(rewrite(&source, &[]).expect("nothing to do").text, source.text());
@@ -640,7 +640,7 @@ proptest! {
         prop_assert_eq!(document.value(), &object, "{}", text);
         let mut expected = object.clone();
         let edits = choose(&mut expected, choices);
-        let rewritten = rewrite(&source, &[(document, &edits)]);
+        let rewritten = rewrite(&source, &[(document.place(), &edits)]);
         let rewritten = rewritten.map_err(|error| TestCaseError::fail(format!("{error}\n{text}\n{edits:?}")))?;
         let found = reread(&rewritten.text);
         prop_assert_eq!(found.last(), Some(&expected), "{}\n=>\n{}", text, rewritten.text);
@@ -679,7 +679,7 @@ proptest! {
             expected["spec"] = json!("x");
         }
         edits.extend(choose(&mut expected, choices));
-        let rewritten = rewrite(&source, &[(&parsed.documents[0], &edits)]);
+        let rewritten = rewrite(&source, &[(parsed.documents[0].place(), &edits)]);
         let rewritten = rewritten.map_err(|error| TestCaseError::fail(format!("{error}\n{text}\n{edits:?}")))?;
         let found = reread(&rewritten.text);
         prop_assert_eq!(&found[0], &expected, "{}\n=>\n{}", text, rewritten.text);

@@ -6,12 +6,18 @@ use granit_parser::{ErrorKind, ScanError};
 
 use crate::manifest::error::SyntaxError;
 use crate::manifest::outline::MAX_DEPTH;
+use crate::manifest::parts::Part;
 use crate::manifest::source::Source;
 
-/// The parser's error in words that help. `cursor` is the byte behind the last thing that was read.
-pub(super) fn explain(source: &Arc<Source>, cursor: usize, scan_error: &ScanError) -> SyntaxError {
+/// The parser's error about a part in words that help. `cursor` is the byte behind the last thing that was read.
+pub(super) fn explain(
+    source: &Arc<Source>,
+    part: Part,
+    cursor: usize,
+    scan_error: &ScanError,
+) -> SyntaxError {
     let text = source.text();
-    let at = (scan_error.marker().byte_offset().unwrap_or_default()).min(text.len());
+    let at = (part.start + scan_error.marker().byte_offset().unwrap_or_default()).min(text.len());
     let error = SyntaxError::new(source, source.span(at, at + 1), scan_error.info());
     match scan_error.kind() {
         ErrorKind::RecursionLimitExceeded => SyntaxError::too_deep(source, error.span, MAX_DEPTH),

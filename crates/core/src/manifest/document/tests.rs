@@ -1,0 +1,75 @@
+use super::*;
+use crate::manifest::read::{RootValue, read};
+use crate::manifest::yaml::MAX_ERRORS;
+
+/// What stands where: each value with the bytes that it takes, or each error with its place and words.
+type Found = Vec<Result<(Value, usize, usize), (usize, String)>>;
+
+fn part_by_part(source: &Arc<Source>) -> Found {
+    let found = |document: Result<Document, Error>| match document {
+        Ok(document) => Ok((document.value.clone(), document.span().start, document.span().end)),
+        Err(Error::Syntax(error)) => Err((error.span.start, error.message)),
+        Err(other) => Err((0, other.to_string())),
+    };
+    each_value(source).map(found).collect()
+}
+
+fn as_a_whole(source: &Arc<Source>) -> Found {
+    let (outline, roots) = read(source);
+    let found = |root: RootValue| match root {
+        Ok((root, value)) => {
+            let node = outline.node(root);
+            Ok((value, node.content, node.end))
+        }
+        Err(error) => Err((error.span.start, error.message)),
+    };
+    let is_something = |found: &Result<(Value, usize, usize), _>| !matches!(found, Ok((Value::Null, ..)));
+    roots.into_iter().map(found).filter(is_something).collect()
+}
+
+#[test]
+fn parts_are_read_as_the_whole_is() {
+    for text in [
+        "a: 1\n---\nb: 2\n",
+        "\u{feff}# x\n---\na: 1\n---\n---\n# none\n---\n- b\n...\n---\nc",
+        "--- {a: 1}\n--- !!str b\n--- &x\n- *x\n--- |\n  text\n\n---\n>+\n more\n\n--- 'q'\n",
+        "a: |\n  x\n\n\n---\nb: &a 1\nc: *a\n---\nd: *a\n",
+        "a: [\n---\nb: 1\n---\nc: \"x\n---\nd: 'y\n---\ne: 1\n\tf: 2\n---\ng: {\n---\n",
+        "a:\r\n  b:\r\n---\r\nc: \r\n---\r\n- \r\n- d\r\n",
+        "%YAML 1.2\n---\na: 1\n...\n%TAG ! x:\n---\nb: 1\n",
+        "a: 1\n... \nb: 2\n---\nc: 3\n",
+        "{\"a\": 1} {\"b\": 2}\n[3]",
+        "{\"a\": 1}\n---\n{\"b\": 2,}\n",
+        "a: 1\na: 2\n---\n? [b]\n: c\n---\n<<: 1\n---\nx: *y\n",
+    ] {
+        let source = Arc::new(Source::new("a.yaml", text));
+        assert_eq!(part_by_part(&source), as_a_whole(&source), "{text}");
+    }
+}
+
+#[test]
+fn places_are_found_after_other_parts_were_read() {
+    let text = "apiVersion: v1\nkind: A\nx: {z: 1}\n---\napiVersion: v1\nkind: B\nx: {z: 2}\n";
+    let source = Arc::new(Source::new("a.yaml", text));
+    let places: Vec<_> = parse(&source).documents.into_iter().map(Document::into_place).collect();
+    for (index, line) in [(0, 3), (1, 7), (0, 3)] {
+        let location = places[index].locate(&Pointer::new("/x/z"));
+        assert!(location.exact, "{location:?}");
+        assert_eq!((location.caret.line, location.caret.column), (line, 8));
+        assert_eq!(places[index].index(), index);
+    }
+}
+
+#[test]
+fn twenty_errors_end_a_source() {
+    let source = Arc::new(Source::new("a.yaml", "a: [\n---\n".repeat(30)));
+    assert_eq!(parse(&source).errors.len(), MAX_ERRORS);
+}
+
+#[test]
+fn aliases_are_bounded_over_all_parts() {
+    let document = format!("a: &a \"{}\"\nb: [{}]\n---\n", "x".repeat(1 << 20), "*a,".repeat(6));
+    let source = Arc::new(Source::new("a.yaml", document.repeat(4)));
+    let errors = parse(&source).errors;
+    assert_eq!(errors.len(), 2, "{errors:?}");
+}

@@ -1,0 +1,94 @@
+//! Texts to outlines, and the outline of a source that was asked for last.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::manifest::error::SyntaxError;
+use crate::manifest::outline::{NodeId, Outline, Syntax};
+use crate::manifest::parts::Part;
+use crate::manifest::source::Source;
+use crate::manifest::{json, yaml};
+
+/// The outlines of the parts of a source, of which only the last is kept: it takes ten times its text. Whoever asks for
+/// places asks for those of one part after those of another, so none is made more than twice.
+#[derive(Debug)]
+pub(super) struct Outlines {
+    source: Arc<Source>,
+    last: Mutex<Option<(Part, Arc<Outline>)>>,
+}
+
+impl Outlines {
+    /// Those of a source, none of them made yet.
+    pub(super) fn new(source: Arc<Source>) -> Self {
+        Self { source, last: Mutex::default() }
+    }
+
+    /// The source.
+    pub(super) const fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// Reads a part: its outline, and the root of each document or what is wrong with it.
+    pub(super) fn read(&self, part: Part) -> (Arc<Outline>, Vec<Result<NodeId, SyntaxError>>) {
+        let Syntax { outline, roots } = syntax(&self.source, part);
+        let outline = Arc::new(outline);
+        *self.last() = Some((part, Arc::clone(&outline)));
+        (outline, roots)
+    }
+
+    /// The outline of a part, which is read again if another one was since.
+    pub(super) fn outline(&self, part: Part) -> Arc<Outline> {
+        let kept =
+            self.last().as_ref().filter(|(last, _)| *last == part).map(|(_, outline)| Arc::clone(outline));
+        kept.unwrap_or_else(|| self.read(part).0)
+    }
+
+    /// Keeps none.
+    pub(super) fn forget(&self) {
+        *self.last() = None;
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<(Part, Arc<Outline>)>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outline of a part of a source, before values are read.
+pub(super) fn syntax(source: &Arc<Source>, part: Part) -> Syntax {
+    let mut syntax = take_apart(source, part);
+    syntax.outline.roots = syntax.roots.iter().map(|root| root.as_ref().ok().copied()).collect();
+    syntax
+}
+
+fn take_apart(source: &Arc<Source>, part: Part) -> Syntax {
+    if let Some(error) = control_character(source, part) {
+        return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
+    }
+    let json_error = match json::looks_like(source).then(|| json::read(source)) {
+        None => return yaml::read(source, part),
+        Some(Ok(syntax)) => return syntax,
+        Some(Err(error)) => *error,
+    };
+    let mut syntax = yaml::read(source, part);
+    // Neither JSON nor YAML: the error of the reader that came further helps more.
+    if let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
+        && (json_error.span.start >= yaml_error.span.start
+            || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
+    {
+        *yaml_error = json_error;
+    }
+    syntax
+}
+
+/// Neither YAML nor JSON allows control characters; YAML parsers take NUL for the end of the text.
+fn control_character(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
+    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let bytes = source.text().as_bytes().get(part.bytes())?;
+    let at = part.start + bytes.iter().copied().position(control)?;
+    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
+    let message = format!("a control character (U+{code:04X}) cannot stand here");
+    Some(
+        SyntaxError::new(source, source.span(at, at + 1), message)
+            .help("remove it, or write it as an escape"),
+    )
+}
