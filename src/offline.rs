@@ -24,6 +24,8 @@ pub mod origin;
 
 pub mod classify;
 
+pub mod checked_object;
+
 pub mod load;
 
 mod misspelt;

@@ -10,9 +10,10 @@ use crate::manifest::source::Source;
 use crate::model::family::Family;
 use crate::model::finding::{Finding, Severity};
 use crate::model::snapshot::Snapshot;
+use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
-use crate::offline::load::{CheckedObject, Inputs};
+use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
 use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
@@ -78,16 +79,18 @@ pub fn check(inputs: Inputs) -> Checked {
     let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins } = inputs;
     let families = snapshot.settings.families.clone();
     let mut all = Vec::with_capacity(objects.len());
-    for object in objects {
-        if object.is_exempt() {
-            passed_over.push(PassedOver::object(&object.place, object.object_ref, Why::SystemNamespace));
+    for undecided in objects {
+        if undecided.is_exempt() {
+            let CheckedObject { place, object_ref, .. } = undecided.object;
+            passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
             continue;
         }
-        match decide(object, &snapshot) {
+        let is_pod = undecided.request().is_pod();
+        match decide(undecided, &snapshot) {
             Ok(decided) => {
                 if !decided.is_judged() {
                     let Decided { object, admitted, .. } = &decided;
-                    let why = Why::of(admitted.decision.reason, object.request().is_pod());
+                    let why = Why::of(admitted.decision.reason, is_pod);
                     passed_over.push(PassedOver::object(&object.place, object.object_ref.clone(), why));
                 }
                 if decided.is_judged() || decided.has_findings() {
@@ -116,31 +119,31 @@ impl InputOrder {
     }
 }
 
-fn decide(mut object: CheckedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
-    let admitted = admit(&object.request(), snapshot);
-    let mut admitted = admitted.map_err(|fault| fault_of(&object, &fault))?;
+fn decide(undecided: UndecidedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
+    let object = &undecided.object;
+    let admitted = admit(&undecided.request(), snapshot);
+    let mut admitted = admitted.map_err(|fault| fault_of(object, &fault))?;
     for finding in &mut admitted.decision.findings {
         finding.message = finding.message_at(&object.in_document(&finding.pointer));
     }
-    // Edits are made in the user's own text, so nothing needs the object as it would be stored, or as it was.
+    // Edits are made in the user's own text, so nothing needs the object as it would be stored.
     admitted.object = None;
-    let of_form = of_form(&object);
-    object.forget_texts();
-    let mut decided = Decided { object, admitted, of_form, judged: true };
+    let of_form = of_form(&undecided);
+    let mut decided = Decided { object: undecided.object, admitted, of_form, judged: true };
     decided.judged = !decided.admitted.decision.families.is_empty() || !decided.allowed();
     Ok(decided)
 }
 
 /// What is wrong with the form of a pod, and of the workload that makes it.
-fn of_form(object: &CheckedObject) -> Vec<Finding> {
+fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     let in_document = |finding: Finding| {
-        let pointer = object.in_document(&finding.pointer);
+        let pointer = undecided.object.in_document(&finding.pointer);
         Finding { message: finding.message_at(&pointer), pointer, ..finding }
     };
-    let Some(workload) = object.workload_request() else {
-        return form::findings(&object.request());
+    let Some(workload) = undecided.workload_request() else {
+        return form::findings(&undecided.request());
     };
-    let of_pod = form::findings_of_template(&object.request()).into_iter().map(in_document);
+    let of_pod = form::findings_of_template(&undecided.request()).into_iter().map(in_document);
     form::findings(&workload).into_iter().chain(of_pod).collect()
 }
 

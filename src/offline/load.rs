@@ -1,34 +1,27 @@
 //! Paths to the objects that are checked, and to the state that they are checked against.
 //!
-//! Every object of the inputs is also state for all others. A workload stands for the pod that its
-//! controller would create, that of a StatefulSet with its claims.
+//! Every object of the inputs is also state for all others.
 
 use std::io::Read;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::manifest;
 use crate::manifest::document::{Document, each_value, fill_type_meta, parse_parts};
-use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::Source;
-use crate::model::claim_volumes::{ClaimVolumes, add_to_pod};
-use crate::model::edit::Edit;
-use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::pointer::Pointer;
-use crate::model::request::{Operation, Request};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::model::workload;
+use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
 use crate::offline::collect::{Reading, STDIN, Unread, collect_as};
 use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
-use crate::report::ObjectRef;
 use crate::state::{self, AddError};
 
 /// Why nothing was loaded at all.
@@ -48,7 +41,7 @@ pub struct Inputs {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
     /// What is to be checked, in document order.
-    pub objects: Vec<CheckedObject>,
+    pub objects: Vec<UndecidedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
     /// What is not checked, in document order.
@@ -61,139 +54,6 @@ pub struct Inputs {
     pub unread: Unread,
     /// Of what was rendered, the files that it comes from.
     pub origins: Origins,
-}
-
-/// One object to decide about.
-#[derive(Debug)]
-pub struct CheckedObject {
-    /// Where it was read.
-    pub place: DocumentPlace,
-    /// Where in the document it stands: empty, or the pod template of a workload.
-    pub template: Pointer,
-    /// The volumes that a pod of a StatefulSet has for its claims.
-    claims: ClaimVolumes,
-    /// How reports name it.
-    pub object_ref: ObjectRef,
-    object: NamedText,
-    /// The workload of which this is the pod.
-    workload: Option<NamedText>,
-    /// The namespace that the manifest or the settings name; empty when neither does.
-    namespace: String,
-}
-
-/// The JSON of an object, and what a request says of it. The object itself would take ten times its text.
-#[derive(Debug)]
-struct NamedText {
-    group: String,
-    version: String,
-    kind: String,
-    name: String,
-    json: String,
-}
-
-impl NamedText {
-    fn of(document: &Document) -> serde_json::Result<Self> {
-        let [group, version, kind, name] =
-            [document.group(), document.version(), document.kind(), document.name()].map(str::to_owned);
-        Ok(Self { group, version, kind, name, json: serde_json::to_string(document.value())? })
-    }
-
-    /// A pod that a controller makes, which gives it its name.
-    fn of_pod(pod: &Value) -> serde_json::Result<Self> {
-        let [group, version, kind, name] = ["", "v1", "Pod", ""].map(str::to_owned);
-        Ok(Self { group, version, kind, name, json: serde_json::to_string(pod)? })
-    }
-
-    /// The request to create it.
-    fn request<'r>(&'r self, namespace: &'r str) -> Request<'r> {
-        Request {
-            operation: Operation::Create,
-            group: self.group.as_str().into(),
-            version: self.version.as_str().into(),
-            kind: self.kind.as_str().into(),
-            subresource: "".into(),
-            namespace: namespace.into(),
-            name: self.name.as_str().into(),
-            object: Some(&self.json),
-            old_object: None,
-            cancelled: None,
-        }
-    }
-}
-
-impl CheckedObject {
-    /// Where a place of the object that is decided about stands in the document.
-    #[must_use]
-    pub fn in_document(&self, place: &Pointer) -> Pointer {
-        self.claims.in_workload(&self.template, place)
-    }
-
-    /// Edits of the object that is decided about as edits of the document.
-    #[must_use]
-    pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
-        self.claims.edits_in_workload(&self.template, edits)
-    }
-
-    /// The object of a document, or the pod that a workload makes. A workload without a template is judged as
-    /// it is: an apiserver refuses it.
-    fn of(document: Document, object_ref: ObjectRef, namespace: String) -> serde_json::Result<Self> {
-        let whole = NamedText::of(&document)?;
-        let template = match classify(&whole.group, &whole.kind) {
-            Class::Workload { template } => document.value().pointer(template).filter(|it| it.is_object()),
-            Class::Object | Class::PassedOver => None,
-        };
-        let Some((template, kind)) = template.zip(workload::find(&whole.group, &whole.kind)) else {
-            let (template, claims, place) = (Pointer::root(), ClaimVolumes::default(), document.into_place());
-            return Ok(Self {
-                place,
-                template,
-                claims,
-                object_ref,
-                object: whole,
-                workload: None,
-                namespace,
-            });
-        };
-        let mut pod = pod(template);
-        let mut claims = ClaimVolumes::default();
-        if kind.has_claims() {
-            let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
-            claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
-        }
-        let (template, object) = (Pointer::new(kind.template), NamedText::of_pod(&pod)?);
-        let place = document.into_place();
-        Ok(Self { place, template, claims, object_ref, object, workload: Some(whole), namespace })
-    }
-
-    /// Whether this is the pod of a workload.
-    #[must_use]
-    pub fn is_template(&self) -> bool {
-        !self.template.as_str().is_empty()
-    }
-
-    /// Whether this is a pod for which the installed webhooks are not called.
-    #[must_use]
-    pub fn is_exempt(&self) -> bool {
-        self.request().is_pod() && SYSTEM_NAMESPACES.contains(&self.namespace.as_str())
-    }
-
-    /// The request to create the object. A controller gives its pods their names.
-    #[must_use]
-    pub fn request(&self) -> Request<'_> {
-        self.object.request(&self.namespace)
-    }
-
-    /// The request to create the workload of which this is the pod.
-    #[must_use]
-    pub fn workload_request(&self) -> Option<Request<'_>> {
-        self.workload.as_ref().map(|workload| workload.request(&self.namespace))
-    }
-
-    /// Forgets what was only needed to decide.
-    pub(super) fn forget_texts(&mut self) {
-        self.object.json = String::new();
-        self.workload = None;
-    }
 }
 
 /// Reads the objects at `paths` to check them, and those at `state_paths` as state only.
@@ -349,19 +209,6 @@ fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) 
         return Ok(());
     }
     let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
-    inputs.objects.push(CheckedObject::of(document, object_ref, namespace).map_err(Error::Object)?);
+    inputs.objects.push(UndecidedObject::of(document, object_ref, namespace).map_err(Error::Object)?);
     Ok(())
-}
-
-/// The pod that a controller would create from a template.
-fn pod(template: &Value) -> Value {
-    let mut pod = Map::new();
-    pod.insert("apiVersion".to_owned(), "v1".into());
-    pod.insert("kind".to_owned(), "Pod".into());
-    for key in ["metadata", "spec"] {
-        if let Some(value) = template.get(key) {
-            pod.insert(key.to_owned(), value.clone());
-        }
-    }
-    Value::Object(pod)
 }

@@ -39,7 +39,8 @@ impl Object {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(kind: &Kind, deserializer: D) -> Result<Option<Self>, D::Error> {
-        let tree = Tree::read(deserializer, &kind.schema)?;
+        let mut tree = Tree::read(deserializer, &kind.schema)?;
+        tree.shrink_to_fit();
         let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
         let namespace_given = !namespace.is_empty();

@@ -94,6 +94,22 @@ impl Tree {
         TreeSeed { schema, work: None, path: Path::Root }.deserialize(deserializer)
     }
 
+    /// Gives back what was taken to grow into, for a tree that is kept. No deeper than its schema.
+    pub fn shrink_to_fit(&mut self) {
+        match self {
+            Self::List(elements) => {
+                elements.shrink_to_fit();
+                elements.iter_mut().for_each(Self::shrink_to_fit);
+            }
+            Self::Map(map) => {
+                map.known.shrink_to_fit();
+                map.known.iter_mut().for_each(|(.., tree)| tree.shrink_to_fit());
+            }
+            Self::Texts(texts, _) => texts.shrink_to_fit(),
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) | Self::Text(_) => {}
+        }
+    }
+
     /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
