@@ -164,7 +164,9 @@ mod tests {
         let source = Arc::new(Source::new("<stdin>", text));
         let documents = parse(&source).documents;
         let (mut origins, mut read) = (Origins::default(), SourceOrigins::new(&source));
-        documents.iter().for_each(|document| read.add(document));
+        for document in &documents {
+            read.add(document);
+        }
         origins.add(read);
         let file = |document: &Document| origins.source_file(&source, || document.span().start);
         documents.iter().map(|document| file(document).map(str::to_owned)).collect()
