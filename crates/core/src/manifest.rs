@@ -16,7 +16,7 @@
 //! source ─ error ─ outline ─ scalar ─ value ─ locate        what a text is made of, and what it means
 //! json, yaml::explain ─ yaml                                texts to outlines
 //! comments: yaml                                            comments to memgate
-//! document                                                  outlines to objects
+//! place ─ document                                          outlines to objects and their places
 //! mask: unread                                              the text without its credentials
 //! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits to changes of the text
 //! ```
@@ -28,6 +28,7 @@ mod json;
 mod locate;
 pub mod mask;
 mod outline;
+pub mod place;
 pub mod rewrite;
 mod scalar;
 pub mod source;

@@ -13,6 +13,7 @@ use crate::manifest::error::{Error, SyntaxError};
 use crate::manifest::json;
 use crate::manifest::locate::locate;
 use crate::manifest::outline::{NodeId, Outline, Syntax};
+use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::{Location, Source, Span};
 use crate::manifest::value::ValueReader;
 use crate::manifest::yaml;
@@ -208,6 +209,13 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
 }
 
 impl Document {
+    /// Where it stands.
+    #[must_use]
+    pub fn place(&self) -> DocumentPlace {
+        let (source, outline) = (Arc::clone(&self.source), Arc::clone(&self.outline));
+        DocumentPlace { source, outline, root: self.root, prefix: self.prefix.clone() }
+    }
+
     /// The source it stands in.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
