@@ -27,6 +27,7 @@ use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
+use crate::offline::places::Places;
 use crate::report::ObjectRef;
 use crate::state::{self, AddError};
 
@@ -60,6 +61,8 @@ pub struct Inputs {
     pub unread: Unread,
     /// Of what was rendered, the files that it comes from.
     pub origins: Origins,
+    /// Where the objects stand that decisions look at.
+    pub places: Places,
 }
 
 /// One object to decide about.
@@ -230,6 +233,7 @@ pub fn load_as(
         inputs.origins.add(&source, &parsed.documents);
         for document in parsed.documents {
             add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
+            inputs.places.add(&document, &inputs.snapshot.settings);
             add_document(document, &mut inputs, &mut notices)?;
         }
         inputs.sources.push(source);
@@ -275,6 +279,7 @@ fn read_state(
         for source in &sources {
             for document in values(source, &mut inputs.errors) {
                 is_used |= add_to_state(&document, document.value(), inputs, notices)?;
+                inputs.places.add(&document, &inputs.snapshot.settings);
             }
         }
         // Of what cannot be read nobody knows what it holds.
