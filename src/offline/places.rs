@@ -122,3 +122,57 @@ impl<'r> Wanted<'r> {
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::document::{parse, values};
+    use crate::manifest::source::Source;
+
+    const TEXT: &str = "\
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: a}}
+  - {apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: b, namespace: team-b}}
+  - apiVersion: arkonis.dev/v1alpha1
+    kind: ArkMemoryList
+    items:
+      - metadata: {name: c}
+---
+{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: b, namespace: team-b}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: d, namespace: none}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: e}}
+---
+{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory}
+";
+
+    #[test]
+    fn knows_objects_as_the_state_does() {
+        let source = Arc::new(Source::new("x", TEXT));
+        let settings = Settings::default();
+        for documents in [parse(&source).documents, values(&source, &mut Vec::new())] {
+            let mut places = Places::default();
+            for document in &documents {
+                places.add(document, &settings);
+            }
+            let lines: Vec<_> = places
+                .0
+                .iter()
+                .map(|(object, place)| {
+                    let line = place.document.locate(&place.within).caret.line;
+                    (object.kind.kind, object.namespace.as_str(), object.name.as_str(), line)
+                })
+                .collect();
+            let expected = [
+                ("ArkMemory", "default", "a", 4),
+                ("ArkMemory", "default", "c", 9),
+                ("ArkMemory", "team-b", "b", 11),
+                ("Namespace", "", "d", 13),
+            ];
+            assert_eq!(lines, expected);
+        }
+    }
+}
