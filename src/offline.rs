@@ -22,6 +22,8 @@ mod walk;
 
 pub mod origin;
 
+pub mod places;
+
 pub mod classify;
 
 pub mod checked_object;

@@ -86,8 +86,9 @@ pub struct LocatedFinding<'a> {
     pub location: FileLocation<'a>,
     /// The file that the object was made of, when the text was rendered; its line is not known.
     pub source_file: Option<&'a str>,
-    /// The second location, where two contradict each other.
-    pub related: Option<Related<'a>>,
+    /// The other locations that it is about, the nearest first: where two contradict each other, of which other
+    /// objects it speaks, and where the value of an alias stands.
+    pub related: Vec<Related<'a>>,
     /// What tells it from all others of the report, the same in every run: see [`fingerprint`].
     pub fingerprint: String,
 }
@@ -120,7 +121,7 @@ pub struct PassedOver<'a> {
     pub words: &'static str,
 }
 
-/// A second location, and what is there.
+/// Another location, and what is there.
 #[derive(Debug)]
 pub struct Related<'a> {
     /// Where in the file.

@@ -17,6 +17,7 @@ use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
 use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
+use crate::offline::places::Places;
 
 /// The inputs with what was decided about their objects.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub struct Checked {
     pub families: Vec<&'static Family>,
     /// Of what was rendered, the files that it comes from.
     pub origins: Origins,
+    /// Where the objects stand that decisions looked at.
+    pub places: Places,
 }
 
 /// An object with what was decided about it.
@@ -67,6 +70,11 @@ impl Decided {
         self.judged
     }
 
+    /// Everything that was found and is told.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.admitted.decision.findings.iter().chain(&self.of_form)
+    }
+
     fn has_findings(&self) -> bool {
         !self.admitted.decision.findings.is_empty() || !self.of_form.is_empty()
     }
@@ -76,7 +84,8 @@ impl Decided {
 /// no enabled family judges is passed over.
 #[must_use]
 pub fn check(inputs: Inputs) -> Checked {
-    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins } = inputs;
+    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins, places } =
+        inputs;
     let families = snapshot.settings.families.clone();
     let mut all = Vec::with_capacity(objects.len());
     for undecided in objects {
@@ -102,7 +111,7 @@ pub fn check(inputs: Inputs) -> Checked {
     }
     let order = InputOrder::of(&sources);
     passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked { sources, decided: all, passed_over, notices, errors, unread, origins, families }
+    Checked { sources, decided: all, passed_over, notices, errors, unread, origins, places, families }
 }
 
 /// Where things stand among all inputs.

@@ -1,5 +1,7 @@
 //! Decisions as a report has them: with their place in the files.
 
+use std::collections::BTreeMap;
+
 use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::Span;
 use crate::model::decision::Untold;
@@ -43,14 +45,20 @@ pub fn report(checked: &Checked) -> Report<'_> {
     }
 }
 
+/// What findings say of other objects.
+type ElsewhereByFinding<'r> = BTreeMap<*const Finding, Vec<Related<'r>>>;
+
 /// All findings: those of one object together, and between objects those about the files.
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let order = InputOrder::of(&checked.sources);
     let notices =
         checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
+    let all = checked.decided.iter().flat_map(Decided::findings);
+    let mut elsewhere = checked.places.elsewhere(all);
     let objects = checked.decided.iter().map(|decided| {
         let place = &decided.object.place;
-        (order.place(place.source(), place.span().start), findings(decided, &checked.origins))
+        let findings = findings(decided, &checked.origins, &mut elsewhere);
+        (order.place(place.source(), place.span().start), findings)
     });
     let mut all: Vec<_> = objects.chain(notices).collect();
     all.sort_by_key(|(place, _)| *place);
@@ -69,7 +77,11 @@ fn judged(decided: &Decided) -> JudgedObject<'_> {
 }
 
 /// The findings of one object, in the order in which they stand in the file.
-fn findings<'r>(decided: &'r Decided, origins: &'r Origins) -> Vec<LocatedFinding<'r>> {
+fn findings<'r>(
+    decided: &'r Decided,
+    origins: &'r Origins,
+    elsewhere: &mut ElsewhereByFinding<'r>,
+) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
     let source_file = origins.source_file(object.place.source(), || object.place.span().start);
     let of_pod = decided.admitted.decision.findings.iter();
@@ -77,7 +89,10 @@ fn findings<'r>(decided: &'r Decided, origins: &'r Origins) -> Vec<LocatedFindin
     let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
     let mut located: Vec<_> = of_pod
         .chain(of_form)
-        .map(|(finding, pointer)| locate(object, finding, pointer, source_file))
+        .map(|(finding, pointer)| {
+            let others = elsewhere.remove(&std::ptr::from_ref(finding)).unwrap_or_default();
+            locate(object, finding, pointer, source_file, others)
+        })
         .collect();
     located.sort_by_key(|located| located.location.start);
     located
@@ -88,21 +103,28 @@ fn locate<'r>(
     finding: &'r Finding,
     pointer: Pointer,
     source_file: Option<&'r str>,
+    others: Vec<Related<'r>>,
 ) -> LocatedFinding<'r> {
-    let location = location_in(&object.place, caret(&object.place, &pointer, finding.at_key));
-    let related = finding.related.as_ref().and_then(|(pointer, label)| {
-        let place = object.place.locate(&object.in_document(pointer));
-        let location = location_in(&object.place, place.caret);
+    let document = &object.place;
+    let (caret, anchor) = document.locate(&pointer).carets(finding.at_key);
+    let location = location_in(document, caret);
+    let own = finding.related.as_ref().and_then(|(pointer, label)| {
+        let place = document.locate(&object.in_document(pointer));
+        let location = location_in(document, place.caret);
         place.exact.then(|| Related { location, label: (*label).to_owned() })
     });
+    let anchor = anchor.map(|anchor| Related {
+        location: location_in(document, anchor),
+        label: "the value stands here".to_owned(),
+    });
+    let related = own.into_iter().chain(others).chain(anchor).collect();
     let (object_ref, fingerprint) = (&object.object_ref, String::new());
     LocatedFinding { finding, pointer, object_ref, location, source_file, related, fingerprint }
 }
 
 /// What a caret underlines for a finding about a place of a document, or about its key alone.
 pub(super) fn caret(document: &DocumentPlace, pointer: &Pointer, at_key: bool) -> Span {
-    let place = document.locate(pointer);
-    place.key.filter(|_| at_key && place.exact).unwrap_or(place.caret)
+    document.locate(pointer).carets(at_key).0
 }
 
 fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
@@ -116,7 +138,7 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         object_ref: &notice.object_ref,
         location: location(&notice.source, notice.span),
         source_file: checked.origins.source_file(&notice.source, || notice.span.start),
-        related,
+        related: related.into_iter().collect(),
         fingerprint: String::new(),
     }
 }

@@ -233,3 +233,45 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
 fn notice(source: &Arc<Source>, span: Span, finding: Finding) -> Notice {
     Notice { finding, object_ref: ObjectRef::default(), source: Arc::clone(source), span, related: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::finding::Severity;
+    use crate::model::settings::Settings;
+    use crate::offline::check::{Decided, check};
+    use crate::offline::load::load;
+
+    /// What a search from each comment through all others would take minutes for.
+    const VERY_MANY: usize = 10_000;
+
+    fn applied(text: &str) -> Checked {
+        let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut text.as_bytes()).expect("loads");
+        let mut checked = check(inputs);
+        apply(&mut checked);
+        checked
+    }
+
+    #[test]
+    fn reads_very_many_comments_above_one_finding() {
+        let comment = "# memgate: ignore[arkonis/redis-required] known\n";
+        let text = format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a}}\n{}spec: {{backend: redis}}\n",
+            comment.repeat(VERY_MANY)
+        );
+        let checked = applied(&text);
+        let findings: Vec<&Finding> = checked.decided.iter().flat_map(Decided::findings).collect();
+        assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Note]);
+        assert_eq!(checked.notices.len(), 0);
+    }
+
+    #[test]
+    fn reads_very_many_comments_above_nothing() {
+        let entry = |number| format!("  # memgate: ignore[arkonis/redis-required] known\n  a{number}: b\n");
+        let entries: String = (0..VERY_MANY).map(entry).collect();
+        let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{entries}");
+        let notices = applied(&text).notices;
+        assert!(notices.iter().all(|notice| *notice.finding.code == common::IGNORE_UNUSED));
+        assert_eq!(notices.len(), VERY_MANY);
+    }
+}

@@ -22,6 +22,7 @@ use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
+use crate::offline::places::Places;
 use crate::state::{self, AddError};
 
 /// Why nothing was loaded at all.
@@ -54,6 +55,8 @@ pub struct Inputs {
     pub unread: Unread,
     /// Of what was rendered, the files that it comes from.
     pub origins: Origins,
+    /// Where the objects stand that decisions look at.
+    pub places: Places,
 }
 
 /// Reads the objects at `paths` to check them, and those at `state_paths` as state only.
@@ -100,6 +103,7 @@ pub fn load_as(
             for document in parsed.documents {
                 origins.add(&document);
                 add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
+                inputs.places.add(&document, &inputs.snapshot.settings);
                 add_document(document, &mut inputs, &mut notices)?;
             }
         }
@@ -147,7 +151,10 @@ fn read_state(
         for source in &sources {
             for document in each_value(source) {
                 match document {
-                    Ok(document) => is_used |= add_to_state(&document, document.value(), inputs, notices)?,
+                    Ok(document) => {
+                        is_used |= add_to_state(&document, document.value(), inputs, notices)?;
+                        inputs.places.add(&document, &inputs.snapshot.settings);
+                    }
                     Err(error) => inputs.errors.push(error),
                 }
             }

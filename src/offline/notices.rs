@@ -82,7 +82,7 @@ impl Notices {
         let (group, kind) = (document.group(), document.kind());
         if let Some((pointer, message)) = misspelt(document.api_version(), kind, has_items) {
             let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
-            let span = document.locate(&finding.pointer).caret;
+            let (span, _) = document.locate(&finding.pointer).carets(false);
             let (source, object_ref) = (Arc::clone(document.source()), object_ref.clone());
             let notice = Notice { finding, object_ref, source, span, related: None };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
@@ -123,5 +123,5 @@ impl Notices {
 }
 
 fn name_of(document: &Document) -> Span {
-    document.locate(&Pointer::new("/metadata/name")).caret
+    document.locate(&Pointer::new("/metadata/name")).carets(false).0
 }

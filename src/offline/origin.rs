@@ -185,6 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn reads_very_many_comments() {
+        /// What a search from each comment through all others would take minutes for.
+        const VERY_MANY: usize = 10_000;
+        let comment = |number| format!("---\n# Source: c/templates/{number}.yaml\n");
+        let object = "apiVersion: v1\nkind: X\n";
+        let comments: String = (0..VERY_MANY).map(comment).collect();
+        let objects: String = (0..VERY_MANY).map(|number| comment(number) + object).collect();
+        let files = files(&format!("{comments}{objects}"));
+        assert_eq!(files.len(), VERY_MANY);
+        for (number, file) in files.into_iter().enumerate() {
+            assert_eq!(file, Some(format!("c/templates/{number}.yaml")));
+        }
+    }
+
+    #[test]
     fn reads_the_annotation_of_kustomize() {
         let object = |origin: &str| {
             let annotations = format!("{{config.kubernetes.io/origin: \"{origin}\"}}");

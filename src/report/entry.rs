@@ -46,9 +46,12 @@ pub(super) struct FindingEntry<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'r str>,
     object: ObjectEntry<'r>,
-    /// The second place, where two contradict each other.
+    /// The second place that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     related: Option<RelatedEntry<'r>>,
+    /// The places besides that one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_related: Vec<RelatedEntry<'r>>,
     url: String,
     fingerprint: &'r str,
 }
@@ -141,7 +144,8 @@ pub(super) fn finding<'r>(located: &'r LocatedFinding<'_>) -> FindingEntry<'r> {
         message: &finding.message,
         help: finding.help.as_deref(),
         object: object(object_ref),
-        related: located.related.as_ref().map(related),
+        related: located.related.first().map(related),
+        also_related: located.related.iter().skip(1).map(related).collect(),
         url: page::url(finding.code),
         fingerprint: &located.fingerprint,
     }

@@ -33,8 +33,8 @@ struct SarifResult<'r> {
     level: &'static str,
     message: Value,
     locations: Vec<Location>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    related_locations: Option<[Value; 1]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related_locations: Vec<Value>,
     partial_fingerprints: Value,
 }
 
@@ -173,7 +173,7 @@ fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules) -> SarifResult
             physical_location: physical(&located.location),
             logical_locations: is_object.then(|| [logical(object_ref, located.pointer.as_str())]),
         }],
-        related_locations: located.related.as_ref().map(|related| [second(related)]),
+        related_locations: numbered(&located.related),
         partial_fingerprints: json!({FINGERPRINT: located.fingerprint}),
     }
 }
@@ -195,13 +195,15 @@ fn of_error<'r>(error: &'r InputError<'_>, rules: &Rules, counter: &mut Counter)
         level: "error",
         message: json!({"text": error.advice()}),
         locations: place.into_iter().map(location).collect(),
-        related_locations: error.related.as_ref().map(|related| [second(related)]),
+        related_locations: numbered(error.related.as_slice()),
         partial_fingerprints: json!({FINGERPRINT: counter.number(fingerprint::of_error(error))}),
     }
 }
 
-fn second(related: &Related<'_>) -> Value {
-    json!({"id": 1, "message": {"text": related.label}, "physicalLocation": physical(&related.location)})
+fn numbered(related: &[Related<'_>]) -> Vec<Value> {
+    let numbered = related.iter().zip(1..);
+    let value = |(related, id): (&Related<'_>, u32)| json!({"id": id, "message": {"text": related.label}, "physicalLocation": physical(&related.location)});
+    numbered.map(value).collect()
 }
 
 fn physical(location: &FileLocation<'_>) -> Value {

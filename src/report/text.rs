@@ -13,10 +13,10 @@ use crate::report::excerpt::Excerpt;
 use crate::report::input_error::InputError;
 use crate::report::{FileLocation, LocatedFinding, Related, Report, plain};
 
-/// What the renderer gets as name of the first and of the second file. It counts columns in the text that it gets,
+/// What the renderer gets as name of the first file and of each other one. It counts columns in the text that it gets,
 /// which may be a part of a line, so the true place is written afterwards; see [`with_places`]. The renderer lets
-/// control characters through in names of files only.
-const FILES: [&str; 2] = ["\u{1}", "\u{2}"];
+/// control characters through in names of files only. No finding has more places.
+const FILES: [&str; 6] = ["\u{1}", "\u{2}", "\u{3}", "\u{4}", "\u{5}", "\u{6}"];
 
 /// Writes the findings with their source, at most `width` columns of it, then how to learn more about them.
 ///
@@ -27,7 +27,7 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
     for located in &report.findings {
         let group = group(located, width);
         let text = renderer.render(&[group]);
-        writeln!(out, "{}\n", with_places(&text, &located.location, located.related.as_ref()))?;
+        writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
     }
     match report.findings.first() {
         Some(first) => writeln!(out, "To learn more, run: memgate explain {}", first.finding.code.name),
@@ -44,7 +44,7 @@ pub fn write_error(error: &InputError<'_>, width: usize, out: &mut impl Write) -
         let group = Group::with_title(Level::ERROR.primary_title(error.line.as_str()));
         return writeln!(out, "{}", renderer(width).render(&[group]));
     };
-    let related = error.related.as_ref();
+    let related = error.related.as_slice();
     let mut group =
         Level::ERROR.primary_title(error.message.as_str()).elements(snippets(location, related, width));
     if let Some(help) = &error.help {
@@ -66,7 +66,7 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
     };
     let mut group = level.primary_title(finding.message.as_str()).id(finding.code.name).elements(snippets(
         &located.location,
-        located.related.as_ref(),
+        &located.related,
         width,
     ));
     // What is said of a file is about no object.
@@ -83,31 +83,31 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
     group
 }
 
-/// The source with its carets: one snippet, or two when the second location is in another file or far away.
+/// The source with its carets: one snippet, and more for locations that are in another file or far away.
 fn snippets<'r>(
     location: &FileLocation<'_>,
-    related: Option<&Related<'_>>,
+    related: &[Related<'_>],
     width: usize,
 ) -> Vec<Snippet<'r, Annotation<'r>>> {
-    let last = related.map_or(location.line, |related| location.line.max(related.location.line));
+    let last = related.iter().map(|related| related.location.line).fold(location.line, usize::max);
     let columns = width.saturating_sub(gutter(last));
     let snippet = |excerpt: Excerpt, file, about: &[Option<&Related<'_>>]| {
         let annotations =
             excerpt.spans.into_iter().zip(about).map(|(span, related)| annotation(span, *related));
         Snippet::source(excerpt.text).line_start(excerpt.line).path(file).annotations(annotations)
     };
-    let [first, second] = FILES;
-    let Some(other) = related.map(|related| &related.location) else {
-        return vec![snippet(Excerpt::of(location, columns), first, &[None])];
-    };
-    let near = location.file == other.file;
-    match near.then(|| Excerpt::of_both(location, other, columns)).flatten() {
-        Some(both) => vec![snippet(both, first, &[None, related])],
-        None => vec![
-            snippet(Excerpt::of(location, columns), first, &[None]),
-            snippet(Excerpt::of(other, columns), second, &[related]),
-        ],
-    }
+    let [first, others @ ..] = FILES;
+    let near = related.first().filter(|other| other.location.file == location.file);
+    let both = near.and_then(|other| Excerpt::of_both(location, &other.location, columns));
+    let apart = related.iter().zip(others).skip(usize::from(both.is_some()));
+    let mut snippets = vec![match both {
+        Some(both) => snippet(both, first, &[None, near]),
+        None => snippet(Excerpt::of(location, columns), first, &[None]),
+    }];
+    snippets.extend(
+        apart.map(|(other, file)| snippet(Excerpt::of(&other.location, columns), file, &[Some(other)])),
+    );
+    snippets
 }
 
 /// The columns before the source: the number of the line, and what stands around it.
@@ -123,11 +123,11 @@ fn annotation<'r>(span: Range<usize>, related: Option<&Related<'_>>) -> Annotati
 }
 
 /// What was rendered, with each place as `file:line:column` where the renderer wrote what it knows of it.
-fn with_places(rendered: &str, location: &FileLocation<'_>, related: Option<&Related<'_>>) -> String {
+fn with_places(rendered: &str, location: &FileLocation<'_>, related: &[Related<'_>]) -> String {
     let mut text = String::with_capacity(rendered.len());
     let mut rest = rendered;
-    let places = [Some(location), related.map(|related| &related.location)];
-    for (name, place) in FILES.into_iter().zip(places.into_iter().flatten()) {
+    let places = std::iter::once(location).chain(related.iter().map(|related| &related.location));
+    for (name, place) in FILES.into_iter().zip(places) {
         if let Some((before, behind)) = rest.split_once(name) {
             let _ = write!(text, "{before}{}:{}:{}", plain(place.file), place.line, place.column);
             rest = behind.trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
@@ -155,7 +155,7 @@ mod tests {
 
     const WIDTH: usize = 40;
 
-    fn render(location: FileLocation<'_>, related: Option<Related<'_>>) -> String {
+    fn render<'a>(location: FileLocation<'a>, related: impl IntoIterator<Item = Related<'a>>) -> String {
         let finding = Finding::deny(&CODE, Pointer::new("/b"), "b is wrong").help("write 2");
         let object_ref = ObjectRef { kind: "Thing".into(), name: "one".into(), ..ObjectRef::default() };
         let pointer = finding.pointer.clone();
@@ -165,7 +165,7 @@ mod tests {
             object_ref: &object_ref,
             location,
             source_file: None,
-            related,
+            related: related.into_iter().collect(),
             fingerprint: String::new(),
         };
         let report = Report { findings: vec![located], ..Report::default() };

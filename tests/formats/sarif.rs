@@ -44,7 +44,14 @@ pub(crate) fn expect_good(log: &Value, report: &Value, name: &str) {
         let uri = place["artifactLocation"]["uri"].as_str().expect("a file");
         assert!(!uri.starts_with('/') && !uri.contains([' ', ':', '<']), "{name}: {uri}");
         assert!(fingerprints.insert(result["partialFingerprints"].to_string()), "{name}: {result}");
-        assert_eq!(result["relatedLocations"].is_array(), entry["related"].is_object(), "{name}");
+        let also = entry["alsoRelated"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let related: Vec<&Value> = entry.get("related").into_iter().chain(also).collect();
+        let located = result["relatedLocations"].as_array().map(Vec::as_slice).unwrap_or_default();
+        assert_eq!(located.len(), related.len(), "{name}");
+        for (located, related) in located.iter().zip(related) {
+            assert_eq!(located["physicalLocation"]["region"]["startLine"], related["line"], "{name}");
+            assert_eq!(located["message"]["text"], related["label"], "{name}");
+        }
     }
     let succeeded = &runs[0]["invocations"][0]["executionSuccessful"];
     assert_eq!(*succeeded, list("inputErrors").is_empty(), "{name}");

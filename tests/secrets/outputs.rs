@@ -77,12 +77,31 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
             expect_shown(field, style, &out)?;
         }
     }
+    if style.name == "block" {
+        expect_masked_apart(field, &directory)?;
+    }
     // It is not written where not everything can be checked.
     let baseline = fs::read_to_string(directory.path().join("known.json")).unwrap_or_default();
     expect_no_marker("the baseline", &baseline)?;
     for (index, object) in objects(&field.text()).iter().enumerate() {
         review(field, object, style, &directory)?;
         failed_case(object, &objects(&field.text()), &directory, &format!("case-{index}.yaml"))?;
+    }
+    Ok(())
+}
+
+/// Runs over the objects in files of their own, each in one line: what is shown of another object stands in another
+/// file, and with it all that the object holds.
+fn expect_masked_apart(field: &Field, directory: &TempDir) -> Result<(), Failed> {
+    fs::create_dir(directory.path().join("apart"))?;
+    for (number, object) in objects(&field.text()).iter().enumerate() {
+        fs::write(directory.path().join(format!("apart/{number}.json")), object.to_string())?;
+    }
+    for format in ["text", "json", "jsonl", "sarif"] {
+        let line = format!("check -o {format} apart");
+        let (out, err) = memgate(&line, "", directory, None)?;
+        expect_no_marker(&line, &out)?;
+        expect_no_marker(&line, &err)?;
     }
     Ok(())
 }

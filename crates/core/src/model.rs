@@ -23,6 +23,7 @@ pub mod decision;
 pub mod digest;
 pub mod duration;
 pub mod edit;
+pub mod elsewhere;
 pub mod event;
 pub mod family;
 pub mod finding;

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::crd;
 use crate::family;
 use crate::model::crd::Crds;
-use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object};
+use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 
@@ -70,6 +70,20 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(true)
+}
+
+/// The name under which [`add`] keeps an object of this group and kind; `None` for one that it leaves out.
+#[must_use]
+pub fn reference(settings: &Settings, group: &str, kind: &str, value: &Value) -> Option<Reference> {
+    let kind = family::state_kind(&settings.families, group, kind)?;
+    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (mut namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    if !kind.namespaced {
+        namespace.clear();
+    } else if namespace.is_empty() {
+        namespace = settings.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+    }
+    (!name.is_empty()).then_some(Reference { kind, namespace, name })
 }
 
 fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {

@@ -11,12 +11,13 @@ use std::sync::atomic::AtomicBool;
 use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
 use crate::family::{self, common};
 use crate::model::decision::{Decision, FamilyShare};
+use crate::model::elsewhere::Elsewhere;
 use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::family::Family;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::injection::Injection;
 use crate::model::kind::NAMESPACE;
-use crate::model::object::Lookup;
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -203,7 +204,9 @@ fn join(
         if let InjectMode::Other(value) = inject_mode(pod) {
             joined.findings.push(label_unknown(family, value));
         }
-        let unknown = namespace_label.map(|value| namespace_label_unknown(family, namespace, value));
+        let object = || state.peek(&NAMESPACE, "", namespace);
+        let unknown =
+            namespace_label.map(|value| namespace_label_unknown(family, namespace, value, object()));
         joined.findings.extend(unknown);
         joined.edits.extend(injection.edits);
         joined.missing.extend(injection.missing);
@@ -274,13 +277,20 @@ fn label_unknown(family: &'static Family, value: &str) -> Finding {
     Finding::warn(family.inject_label_unknown, label_pointer(INJECT_LABEL), message)
 }
 
-fn namespace_label_unknown(family: &'static Family, namespace: &str, value: &str) -> Finding {
+fn namespace_label_unknown(
+    family: &'static Family,
+    namespace: &str,
+    value: &str,
+    object: Option<&Object>,
+) -> Finding {
     let message = format!(
         "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
         quoted(namespace),
         quoted(value)
     );
+    let at = label_pointer(INJECT_LABEL);
     Finding::warn(family.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
+        .and_elsewhere(|| Some(Elsewhere::of(object?, at, "this label")))
 }
 
 fn not_recognised() -> Decision {

@@ -16,6 +16,7 @@
 //! so edits inside a list element come before inserts into that list.
 
 pub mod containers;
+pub mod elsewhere;
 pub mod env;
 pub mod marker;
 pub mod parts;

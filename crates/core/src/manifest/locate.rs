@@ -12,6 +12,8 @@ pub(super) struct Member {
     pub(super) key: Option<NodeId>,
     /// The value or element.
     pub(super) value: NodeId,
+    /// The first alias on the way to it from the mapping or list in which it was looked for.
+    alias: Option<NodeId>,
 }
 
 /// Where the tokens lead from `root`; if they lead nowhere, the last place on the way.
@@ -21,13 +23,14 @@ pub(super) fn locate(
     root: NodeId,
     tokens: impl Iterator<Item = String>,
 ) -> Location {
-    let mut here = Member { key: None, value: root };
-    let mut exact = true;
+    let mut here = Member { key: None, value: root, alias: None };
+    let (mut exact, mut alias) = (true, None);
     for token in tokens {
         let Some(below) = member(source.text(), outline, here.value, &token) else {
             exact = false;
             break;
         };
+        alias = alias.or(below.alias);
         here = below;
     }
     let value = outline.node(here.value);
@@ -38,7 +41,8 @@ pub(super) fn locate(
         None if value.is_collection() => kind_entry(source, outline, here.value, span),
         _ => first_line(source, span),
     };
-    Location { key, value: span, caret, exact }
+    let alias = alias.map(|alias| outline.node(alias)).map(|alias| source.span(alias.content, alias.end));
+    Location { key, value: span, caret, exact, alias, anchor: anchor(source, outline, here.value) }
 }
 
 /// The entry or element that `token` names, through aliases and merge keys.
@@ -46,13 +50,22 @@ pub(super) fn locate(
 /// The recursion ends: a mapping that merges itself, or merges too deep or too often, was refused when
 /// its value was read.
 pub(super) fn member(text: &str, outline: &Outline, from: NodeId, token: &str) -> Option<Member> {
-    match &outline.node(outline.resolve(from)).kind {
+    let found = match &outline.node(outline.resolve(from)).kind {
         NodeKind::Map(_, entries) => map_member(text, outline, entries, token),
         NodeKind::List(_, items) => {
             let value = *items.get(token.parse::<usize>().ok()?)?;
-            Some(Member { key: None, value })
+            Some(Member { key: None, value, alias: None })
         }
         _ => None,
+    };
+    found.map(|found| found.through(outline, from))
+}
+
+impl Member {
+    /// The same, looked for in a node that may be an alias.
+    fn through(self, outline: &Outline, from: NodeId) -> Self {
+        let is_alias = matches!(outline.node(from).kind, NodeKind::Alias(_));
+        Self { alias: is_alias.then_some(from).or(self.alias), ..self }
     }
 }
 
@@ -64,17 +77,30 @@ fn map_member(text: &str, outline: &Outline, entries: &[(NodeId, NodeId)], name:
                 NodeKind::Map(_, entries) => map_member(text, outline, entries, name),
                 NodeKind::List(_, items) => items.iter().find_map(|item| member(text, outline, *item, name)),
                 _ => None,
-            };
+            }
+            .map(|found| found.through(outline, *value));
         }
         let found = key_name(outline, *key, text).as_deref() == Some(name);
-        found.then_some(Member { key: Some(*key), value: *value })
+        found.then_some(Member { key: Some(*key), value: *value, alias: None })
     })
+}
+
+/// Of an alias, the anchor of the collection that it stands for, or the first line of the scalar.
+fn anchor(source: &Source, outline: &Outline, id: NodeId) -> Option<Span> {
+    let target = outline.resolve(id);
+    let node = outline.node(target);
+    let span = if node.is_collection() {
+        source.span(node.start, node.content)
+    } else {
+        source.span(node.content, node.end)
+    };
+    (target != id).then(|| first_line(source, span))
 }
 
 /// For an object without a key of its own, the `kind` that names it, else its first line.
 fn kind_entry(source: &Source, outline: &Outline, id: NodeId, span: Span) -> Span {
     match member(source.text(), outline, id, "kind") {
-        Some(Member { key: Some(key), value }) => {
+        Some(Member { key: Some(key), value, .. }) => {
             let (key, value) = (outline.node(key), outline.node(value));
             first_line(source, source.span(key.content, value.end.max(key.end)))
         }
@@ -85,4 +111,58 @@ fn kind_entry(source: &Source, outline: &Outline, id: NodeId, span: Span) -> Spa
 fn first_line(source: &Source, span: Span) -> Span {
     let line = source.slice(span).lines().next().unwrap_or_default();
     Span { end: span.start + line.trim_end().len(), ..span }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::manifest::document::values;
+    use crate::manifest::source::Source;
+    use crate::model::pointer::Pointer;
+
+    /// What stands below `a`, as others have it.
+    const TEXT: &str = "\
+a: &a
+  one: &one 1
+  two: {three: *one}
+b: *a
+c: {<<: *a, four: 4}
+d: {<<: [{five: 5}, *a]}
+e: [*a, *one]
+f: &f {six: *a}
+g: *f
+";
+
+    #[test]
+    fn shows_the_alias_and_what_stands_behind_it() {
+        let source = Arc::new(Source::new("x", TEXT));
+        let documents = values(&source, &mut Vec::new());
+        let document = documents.first().expect("one");
+        for (pointer, at_key, line, caret, anchor) in [
+            ("/a/one", false, 2, "1", None),
+            ("/a/two/three", false, 3, "*one", Some((2, "1"))),
+            ("/a/two/three", true, 3, "three", None),
+            ("/b", false, 4, "*a", Some((1, "&a"))),
+            ("/b", true, 4, "b", None),
+            ("/b/none", false, 4, "b", Some((1, "&a"))),
+            ("/b/one", false, 4, "*a", Some((2, "1"))),
+            ("/b/one", true, 4, "*a", Some((2, "one"))),
+            ("/b/two", false, 4, "*a", Some((3, "two"))),
+            ("/b/two/three", false, 4, "*a", Some((2, "1"))),
+            ("/b/two/none", false, 4, "*a", Some((3, "two"))),
+            ("/c/four", false, 5, "4", None),
+            ("/c/one", false, 5, "*a", Some((2, "1"))),
+            ("/c/none", false, 5, "c", None),
+            ("/d/five", false, 6, "5", None),
+            ("/d/one", false, 6, "*a", Some((2, "1"))),
+            ("/e/0/one", false, 7, "*a", Some((2, "1"))),
+            ("/e/1", false, 7, "*one", Some((2, "1"))),
+            ("/g/six/one", false, 9, "*f", Some((2, "1"))),
+        ] {
+            let (here, there) = document.locate(&Pointer::new(pointer)).carets(at_key);
+            let there = there.map(|there| (there.line, source.slice(there)));
+            assert_eq!((here.line, source.slice(here), there), (line, caret, anchor), "{pointer}");
+        }
+    }
 }

@@ -44,6 +44,10 @@ pub struct Location {
     pub caret: Span,
     /// Whether this is what the pointer names, rather than the nearest thing that would hold it.
     pub exact: bool,
+    /// The alias in the object through which it is reached: the places above stand at its anchor.
+    pub alias: Option<Span>,
+    /// Where the value stands, when it is an alias itself.
+    pub anchor: Option<Span>,
 }
 
 impl Location {
@@ -51,6 +55,19 @@ impl Location {
     #[must_use]
     pub fn whole(&self) -> Span {
         self.key.map_or(self.value, |key| Span { end: self.value.end.max(key.end), ..key })
+    }
+
+    /// What a caret should underline for something to say about the value, or about its key alone: a place in the
+    /// object itself, and behind an alias also the one where the text stands.
+    #[must_use]
+    pub fn carets(&self, at_key: bool) -> (Span, Option<Span>) {
+        let key = self.key.filter(|_| at_key && self.exact);
+        let here = key.unwrap_or(self.caret);
+        let anchor = self.anchor.filter(|_| key.is_none());
+        match self.alias {
+            Some(alias) => (alias, Some(anchor.unwrap_or(here))),
+            None => (here, anchor),
+        }
     }
 }
 

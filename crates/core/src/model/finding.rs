@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use crate::model::credential;
+use crate::model::elsewhere::Elsewhere;
+use crate::model::object::Object;
 use crate::model::pointer::Pointer;
 use crate::model::work::Work;
 
@@ -115,6 +117,8 @@ pub struct Finding {
     pub fingerprint_path: Option<String>,
     /// The other place in the same object that the finding is about, and what it is.
     pub related: Option<(Pointer, &'static str)>,
+    /// The places in other objects that the finding is about. No answer has them.
+    pub elsewhere: Vec<Elsewhere>,
     /// Whether the key itself is wrong, rather than what stands behind it.
     pub at_key: bool,
     /// Whether this is about what the change does once it is allowed: left out where it is refused.
@@ -139,6 +143,7 @@ impl Finding {
             fingerprint_value: String::new(),
             fingerprint_path: None,
             related: None,
+            elsewhere: Vec::new(),
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
@@ -210,6 +215,21 @@ impl Finding {
     #[must_use]
     pub fn related(self, pointer: Pointer, label: &'static str) -> Self {
         Self { related: Some((pointer, label)), ..self }
+    }
+
+    /// The same finding with a place in another object; nobody reads that of a finding without words.
+    #[must_use]
+    pub fn elsewhere(self, object: &Object, pointer: Pointer, label: &'static str) -> Self {
+        self.and_elsewhere(|| Some(Elsewhere::of(object, pointer, label)))
+    }
+
+    /// The same, where it is to be found out first whether there is one.
+    #[must_use]
+    pub fn and_elsewhere(mut self, place: impl FnOnce() -> Option<Elsewhere>) -> Self {
+        if !self.is_wordless() {
+            self.elsewhere.extend(place());
+        }
+        self
     }
 
     /// The same finding, pointing at the key.

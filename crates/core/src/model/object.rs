@@ -14,11 +14,14 @@ use self::index::{Index, Indexes};
 use crate::model::kind::Kind;
 use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;
+use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
 /// One object of the state, pruned to what its kind's schema names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
+    /// The kind, as it is kept under in the state.
+    pub kind: &'static Kind,
     /// The namespace; empty for cluster-wide kinds.
     pub namespace: String,
     /// The name.
@@ -28,7 +31,7 @@ pub struct Object {
     /// The whole object, as far as it is read.
     pub tree: Tree,
     /// What [`Object::defect`] found when it was called first; it never changes.
-    defect: OnceLock<Option<String>>,
+    defect: OnceLock<Option<Defect>>,
     /// What [`Object::has_data_key`] looks keys up in.
     data_keys: OnceLock<Members<String>>,
 }
@@ -38,13 +41,17 @@ impl Object {
     ///
     /// # Errors
     /// Those of the deserializer.
-    pub fn read<'de, D: Deserializer<'de>>(kind: &Kind, deserializer: D) -> Result<Option<Self>, D::Error> {
+    pub fn read<'de, D: Deserializer<'de>>(
+        kind: &'static Kind,
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
         let mut tree = Tree::read(deserializer, &kind.schema)?;
         tree.shrink_to_fit();
         let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
         let namespace_given = !namespace.is_empty();
         Ok((!name.is_empty()).then_some(Self {
+            kind,
             namespace,
             name,
             namespace_given,
@@ -62,8 +69,8 @@ impl Object {
 
     /// What makes the object unfit for use. `find` is called once and its result kept: many pods use one
     /// memory, and neither it nor its rules change in between.
-    pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<String>) -> Option<&str> {
-        self.defect.get_or_init(|| find(&self.tree)).as_deref()
+    pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<Defect>) -> Option<&Defect> {
+        self.defect.get_or_init(|| find(&self.tree)).as_ref()
     }
 
     /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
@@ -88,6 +95,15 @@ impl Object {
     pub fn label(&self, key: &str) -> Option<&str> {
         self.tree.at(&["metadata", "labels"])?.entry(key)
     }
+}
+
+/// What makes an object unfit for use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defect {
+    /// Where; may point at what is missing.
+    pub pointer: Pointer,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
 }
 
 /// Whether an object has a deletion timestamp.

@@ -52,6 +52,22 @@ impl Pointer {
         &self.0
     }
 
+    /// The pointer to a field as [`Pointer::field`] writes it.
+    #[must_use]
+    pub fn of_field(field: &str) -> Self {
+        let (mut pointer, mut rest) = (Self::root(), field);
+        while !rest.is_empty() {
+            let bracketed = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+            let (token, behind) = bracketed.unwrap_or_else(|| {
+                let end = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '['));
+                rest.split_at(end.map_or(rest.len(), |(at, _)| at))
+            });
+            pointer = pointer.key(token);
+            rest = behind.strip_prefix('.').unwrap_or(behind);
+        }
+        pointer
+    }
+
     /// The pointer to what holds this one; `None` at the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
@@ -205,6 +221,7 @@ mod tests {
             ("/metadata/labels/memgate.dev~1inject", "metadata.labels[memgate.dev/inject]"),
         ] {
             assert_eq!(Pointer::new(pointer).field(), field);
+            assert_eq!(Pointer::of_field(field).as_str(), pointer);
         }
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         assert!(store.stale().is_empty());
     }
 
-    fn object(kind: &Kind, name: &str) -> Object {
+    fn object(kind: &'static Kind, name: &str) -> Object {
         let value = serde_json::json!({"metadata": {"name": name, "namespace": "team"}});
         Object::read(kind, value).unwrap().unwrap()
     }

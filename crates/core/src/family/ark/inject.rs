@@ -9,10 +9,12 @@ mod want;
 
 use std::sync::Arc;
 
+use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::{
     Conflict, Wanted, WantedInContainer, annotation_pointer, controller_of, merge, references,
 };
+use crate::model::elsewhere::Elsewhere;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
@@ -141,7 +143,9 @@ fn find<'s>(
                 let (home, namespace) = (quoted(home), quoted(namespace));
                 let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");
                 let pointer = annotation_pointer(MEMORY_ANNOTATION);
-                injection.warnings.push(Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message));
+                let finding = Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message);
+                let at = Pointer::new("/metadata/namespace");
+                injection.warnings.push(finding.elsewhere(memory, at, "it is in this namespace"));
             }
             Some(Found { memory, namespace: home.to_owned(), cross_namespace })
         }
@@ -189,6 +193,10 @@ fn variables(
             injection.missing = found.missing_service(state);
         }
         add_unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
+        if let Some(finding) = injection.unmet.last_mut() {
+            let at = Pointer::new("/spec/address");
+            finding.elsewhere.push(Elsewhere::of(found.memory, at, "this address"));
+        }
         return Vec::new();
     };
     let (headers, skipped) = found.headers();
@@ -196,7 +204,11 @@ fn variables(
         let at = annotation_pointer(MEMORY_ANNOTATION);
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
             let message = |_: &Pointer| format!("header {} {}", skipped.name, skipped.reason);
-            Finding::warn_within(work, &POD_HEADER_SKIPPED, at.clone(), message)
+            let place = || {
+                let header = Pointer::new("/spec/headers").index(skipped.index);
+                Some(Elsewhere::of(found.memory, header, "this header"))
+            };
+            Finding::warn_within(work, &POD_HEADER_SKIPPED, at.clone(), message).and_elsewhere(place)
         }));
         if target.least_patch_bytes(&headers) > MAX_PATCH_BYTES {
             work.over_limit(Pointer::root, Limit::Patch);
@@ -259,9 +271,15 @@ fn merge_variables(
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     let wanted = Wanted { memory, containers, warnings, ..Wanted::default() };
     merge(wanted, work, |conflict: &Conflict<'_>| {
-        Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), |_| {
+        let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), |_| {
             let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
             format!("container {container} already sets {variable}; left as is")
+        });
+        let origin = &conflict.variable.origin;
+        finding.and_elsewhere(|| {
+            let is_of_memory = !origin.resource.is_empty();
+            let at = || Pointer::of_field(&origin.field);
+            is_of_memory.then(|| Elsewhere::of(found.memory, at(), NOT_INJECTED))
         })
     })
 }

@@ -6,6 +6,7 @@ mod find;
 mod recognise;
 mod want;
 
+use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
@@ -59,6 +60,9 @@ fn try_inject(
     let memory = found.memory_title();
     Ok(merge(wanted, state.work(), |conflict: &Conflict<'_>| {
         let message = format!("{} is already set and differs from {memory}", conflict.variable.name);
+        let origin = &conflict.variable.origin;
+        let kinds = [&found.dialect.memory];
         Finding::warn(&POD_ENV_CONFLICT, conflict.entry.clone(), message)
+            .and_elsewhere(|| origin_place(origin, &kinds))
     }))
 }

@@ -13,6 +13,7 @@ use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
+use crate::model::object::Defect;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
@@ -49,15 +50,16 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
-/// The message of the first denial of a memory resource, in document order. A stored resource with a denial
+/// The first denial of a memory resource, in document order. A stored resource with a denial
 /// is not usable.
 #[must_use]
-pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<String> {
+pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<Defect> {
     let mut findings = schema_rules(dialect, memory, &Work::wordy(None));
     findings.extend(memory::conditional_rules(dialect, memory));
     let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
-    denials.min_by_key(|finding| memory.document_position(&finding.pointer)).map(|finding| finding.message)
+    let first = denials.min_by_key(|finding| memory.document_position(&finding.pointer));
+    first.map(|Finding { pointer, message, .. }| Defect { pointer, message })
 }
 
 /// Whether the CRD's schema would refuse a memory resource.

@@ -7,10 +7,12 @@ mod find;
 mod recognise;
 mod want;
 
+use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
+use crate::model::kind::NAMESPACE;
 use crate::model::pod::Pod;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
@@ -18,7 +20,7 @@ use crate::model::work::Work;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
-use super::api::{LABEL_PREFIX, STATE_TASK, TASK_LABEL};
+use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK, TASK_LABEL};
 use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT};
 
 /// What to add to the pod; `None` if it is not an AI worker.
@@ -49,7 +51,9 @@ fn merge_settings(
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
     let mut injection = merge(wanted, work, |conflict: &Conflict<'_>| {
         let message = format!("{} is already set in the pod; annotation ignored", conflict.variable.name);
+        let (origin, kinds) = (&conflict.variable.origin, [&STATE_TASK, &STATE_AGENT, &NAMESPACE]);
         Finding::warn(&POD_ENV_CONFLICT, conflict.entry.clone(), message)
+            .and_elsewhere(|| origin_place(origin, &kinds))
     });
     injection.warnings.extend(warnings);
     injection

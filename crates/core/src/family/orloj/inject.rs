@@ -8,6 +8,7 @@ mod find;
 mod recognise;
 mod want;
 
+use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env, merge, unmet};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
@@ -19,7 +20,7 @@ use crate::model::state_reader::StateReader;
 
 use self::find::Finder;
 use self::recognise::Identity;
-use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL};
+use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
@@ -39,7 +40,9 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
     let (wanted, omitted) = want::want((index, container), &found, namespace, state);
     let mut injection = merge(wanted, state.work(), |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
+        let origin = &conflict.variable.origin;
         Finding::warn(&POD_ENV_KEPT, conflict.list.clone(), message)
+            .and_elsewhere(|| origin_place(origin, &[&AGENT, &MEMORY, &MODEL_ENDPOINT]))
     });
     injection.warnings.extend(omitted);
     Ok(injection)

@@ -13,6 +13,7 @@ mod want;
 
 use serde_json::{Value, json};
 
+use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::parts::{ExistingMounts, ExistingParts};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, no_memory, unmet};
 use crate::family::message::fit_names;
@@ -29,8 +30,8 @@ use self::find::find;
 use self::recognise::{instance_label, recognise};
 use self::want::PodContext;
 use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL,
-    RUN_LABEL,
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, ENSEMBLE,
+    INSTANCE_LABEL, RUN_LABEL,
 };
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
@@ -103,6 +104,7 @@ fn try_inject<'p>(
             format!("{} is already set and differs from {kind} {}", variable.name, quoted(name))
         });
         Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
+            .and_elsewhere(|| origin_place(&variable.origin, &[&AGENT, &ENSEMBLE, &AGENT_RUN]))
     });
     Ok(Injection { missing, ..injection })
 }

@@ -49,7 +49,7 @@ pub(in crate::server) type PartialList = Option<KindState>;
 /// The change that an event makes, if any. `partial` keeps the list that is being received between calls;
 /// `log_limiter` limits the log lines about unreadable objects.
 pub(in crate::server) fn apply_event(
-    kind: &Kind,
+    kind: &'static Kind,
     log_limiter: &LogRateLimiter,
     partial: &mut PartialList,
     event: Event<RawObject>,
@@ -73,7 +73,7 @@ pub(in crate::server) fn apply_event(
 
 /// An object that cannot be read is removed rather than kept as it was: then its state is unknown, and a
 /// lookup finds out.
-fn insert_or_remove(kind: &Kind, log_limiter: &LogRateLimiter, raw: &RawObject) -> StoreChange {
+fn insert_or_remove(kind: &'static Kind, log_limiter: &LogRateLimiter, raw: &RawObject) -> StoreChange {
     match raw.read(kind) {
         Ok(Some(object)) => StoreChange::Insert(object),
         Ok(None) => removal(raw),
@@ -96,7 +96,7 @@ fn removal(raw: &RawObject) -> StoreChange {
 }
 
 impl RawObject {
-    fn read(&self, kind: &Kind) -> serde_json::Result<Option<Object>> {
+    fn read(&self, kind: &'static Kind) -> serde_json::Result<Option<Object>> {
         Object::read(kind, &mut serde_json::Deserializer::from_str(self.text.get()))
     }
 }

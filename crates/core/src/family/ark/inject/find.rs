@@ -65,7 +65,7 @@ pub(super) struct SkippedHeader<'s> {
     pub(super) name: &'s str,
     /// Why, to be read behind the name.
     pub(super) reason: &'static str,
-    index: usize,
+    pub(super) index: usize,
 }
 
 impl<'s> Found<'s> {

@@ -59,7 +59,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
     let namespace = memory.get("namespace").and_then(Tree::text).filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(subject.namespace);
     let found = state.get_if_known(&MEMORY, namespace, name);
-    let mut findings = Vec::new();
+    let (mut findings, home) = (Vec::new(), Pointer::new("/metadata/namespace"));
     let namespace_given =
         state.namespace_given() && !matches!(found, Lookup::Found(memory) if !memory.namespace_given);
     if namespace_given && namespace != subject.namespace {
@@ -67,7 +67,11 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
             "spec.memory points to namespace {}; like-named queries share messages there",
             quoted(namespace)
         );
-        findings.push(Finding::warn(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), message));
+        let finding = Finding::warn(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), message);
+        findings.push(match found {
+            Lookup::Found(memory) => finding.elsewhere(memory, home, "it is in this namespace"),
+            Lookup::Absent | Lookup::Unknown => finding,
+        });
     }
     match found {
         Lookup::Found(memory) => findings.extend(not_ready(memory, namespace, pointer)),
@@ -84,14 +88,16 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
     let status = status(&memory.tree)?;
     let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
-    let message = if status.get("phase").and_then(Tree::text) == Some("error") {
-        format!("Memory \"{home}\" is in phase error")
+    let (message, field, label) = if status.get("phase").and_then(Tree::text) == Some("error") {
+        (format!("Memory \"{home}\" is in phase error"), "/status/phase", "the phase of the Memory")
     } else if resolved_address(&memory.tree).is_none() {
-        format!("Memory \"{home}\" has no resolved address yet")
+        let message = format!("Memory \"{home}\" has no resolved address yet");
+        (message, "/status", "lacks lastResolvedAddress")
     } else {
         return None;
     };
-    Some(Finding::warn(&QUERY_MEMORY_NOT_READY, pointer, message))
+    let finding = Finding::warn(&QUERY_MEMORY_NOT_READY, pointer, message);
+    Some(finding.elsewhere(memory, Pointer::new(field), label))
 }
 
 /// Without a Memory the platform silently drops the conversation.

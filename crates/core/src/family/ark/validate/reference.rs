@@ -115,11 +115,12 @@ fn missing(
         })),
         Lookup::Found(object) => {
             let key = source.text("key").filter(|key| !object.has_data_key(key))?;
-            Some(Finding::warn_within(work, codes.key_missing, location.field("key"), |_| {
+            let finding = Finding::warn_within(work, codes.key_missing, location.field("key"), |_| {
                 let (name, key) = (without_quotes(name), without_quotes(key));
                 let namespace = without_quotes(location.namespace);
                 format!("key '{key}' not found in {title} '{name}' in namespace '{namespace}'")
-            }))
+            });
+            Some(finding.elsewhere(object, Pointer::new("/data"), "has no such key"))
         }
     }
 }
@@ -135,7 +136,14 @@ pub(super) fn config_map_value(
     let value = map.tree.get("data")?.entry(key)?;
     let clean = value.trim() == value && Address::parse(value).is_some();
     let message = "configMap value is not a clean URL; ARK does not trim it";
-    (!clean).then(|| Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.path.pointer(), message))
+    let finding = || {
+        Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.path.pointer(), message).elsewhere(
+            map,
+            Pointer::new("/data").key(key),
+            "this value",
+        )
+    };
+    (!clean).then(finding)
 }
 
 /// A name from user input for a message that has its own quotes: sanitized and shortened as `quoted` does.

@@ -15,6 +15,9 @@ use super::super::value::ValueSource;
 use super::denial;
 use super::reference::{ReferenceLocation, without_quotes};
 
+/// The ports of a Service.
+const PORTS: &str = "/spec/ports";
+
 /// Findings about a `serviceRef` that the platform uses.
 pub(super) fn findings(
     source: &ValueSource<'_>,
@@ -30,7 +33,14 @@ pub(super) fn findings(
             "serviceRef points to namespace \"{namespace}\"; in a shared store like-named queries mix"
         );
         let pointer = location.field("namespace");
-        findings.push(Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message));
+        let finding = Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message);
+        findings.push(match found {
+            Lookup::Found(service) => {
+                let home = Pointer::new("/metadata/namespace");
+                finding.elsewhere(service, home, "it is in this namespace")
+            }
+            Lookup::Absent | Lookup::Unknown => finding,
+        });
     }
     match found {
         Lookup::Found(service) => findings.extend(port(&reference, service, location)),
@@ -61,12 +71,14 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
     match (reference.port, ports.as_slice()) {
         (None, []) => {
             let message = format!("service {home} has no ports");
-            Some(Finding::warn(&MEMORY_SERVICE_NO_PORTS, location.path.pointer(), message))
+            let finding = Finding::warn(&MEMORY_SERVICE_NO_PORTS, location.path.pointer(), message);
+            Some(finding.elsewhere(service, Pointer::new("/spec"), "lacks ports"))
         }
         (None, [_]) => None,
         (None, several) => {
             let message = format!("service {home} has {} ports; ARK uses the first", several.len());
-            Some(Finding::warn(&MEMORY_PORT_AMBIGUOUS, location.path.pointer(), message))
+            let finding = Finding::warn(&MEMORY_PORT_AMBIGUOUS, location.path.pointer(), message);
+            Some(finding.elsewhere(service, Pointer::new(PORTS), "its ports"))
         }
         (Some(port), ports) => {
             let name = port.text().filter(|name| port_by_name(ports, name).is_none())?;
@@ -76,7 +88,8 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
                 without_quotes(name),
                 hint.unwrap_or_default()
             );
-            Some(Finding::warn(&MEMORY_PORT_UNKNOWN, location.field("port"), message))
+            let finding = Finding::warn(&MEMORY_PORT_UNKNOWN, location.field("port"), message);
+            Some(finding.elsewhere(service, Pointer::new(PORTS), "its ports"))
         }
     }
 }
@@ -129,5 +142,9 @@ fn port_rewritten(
     };
     let message = format!("serviceRef.port is a port name; {number} {became}");
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
-    Finding::warn(&MEMORY_PORT_INTEGER, pointer, message).on_rewrite()
+    let finding = Finding::warn(&MEMORY_PORT_INTEGER, pointer, message).on_rewrite();
+    match service {
+        Lookup::Found(service) => finding.elsewhere(service, Pointer::new(PORTS), "its ports"),
+        Lookup::Absent | Lookup::Unknown => finding,
+    }
 }

@@ -1,9 +1,11 @@
 //! Finds the memory of a pod: its agent's.
 
+use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::model::finding::{Code, quoted};
 use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
+use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
@@ -39,13 +41,16 @@ pub(super) fn find<'s>(
     let Some(name) = memory_name(dialect, &agent.tree) else {
         let path = dialect.memory_ref.join(".");
         let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(agent_label.agent));
-        return Err(no_memory(&AGENT_WITHOUT_MEMORY, pointer(), message));
+        let unmet = no_memory(&AGENT_WITHOUT_MEMORY, pointer(), message);
+        return Err(unmet_by(unmet, agent, Pointer::root(), "claims no memory"));
     };
     let memory = match state.get(&dialect.memory, namespace, name) {
         Lookup::Found(memory) => memory,
         Lookup::Absent => {
             let kinds = [&dialect.memory];
-            return Err(not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label));
+            let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label);
+            let at = dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
+            return Err(unmet_by(unmet, agent, at.key("name"), "claimed here"));
         }
         Lookup::Unknown => return Err(lookup_failed(&dialect.memory, name, agent_label)),
     };
@@ -53,8 +58,9 @@ pub(super) fn find<'s>(
     match memory.defect(|tree| first_denial(dialect, tree)) {
         None => Ok(found),
         Some(first) => {
-            let message = format!("{} is invalid: {first}", found.memory_title());
-            Err(unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer(), message))
+            let message = format!("{} is invalid: {}", found.memory_title(), first.message);
+            let unmet = unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer(), message);
+            Err(unmet_by(unmet, memory, first.pointer.clone(), "invalid"))
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::object::Lookup;
 use crate::model::pod::Container;
+use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
@@ -81,6 +82,10 @@ pub(super) fn want<'s, 'p>(
     Ok(Wanted { memory, containers, warnings, conflict, ..Wanted::default() })
 }
 
+fn backend_pointer() -> Pointer {
+    Pointer::new("/spec/backend")
+}
+
 /// The pod sets another backend on purpose.
 fn backend_conflict(
     container: usize,
@@ -95,7 +100,11 @@ fn backend_conflict(
     };
     let message =
         format!("{BACKEND} is already set {set}; {} wants {}", found.memory_title(), quoted(backend));
-    let warning = Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message);
+    let warning = Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message).elsewhere(
+        found.memory,
+        backend_pointer(),
+        "the backend of the memory",
+    );
     Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
 }
 
@@ -128,7 +137,11 @@ fn unwanted(
     let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
     let warning = |(entry, name)| {
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
-        Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message)
+        Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message).elsewhere(
+            found.memory,
+            backend_pointer(),
+            "the backend of the memory",
+        )
     };
     there.map(warning).collect()
 }

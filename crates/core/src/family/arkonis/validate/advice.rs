@@ -63,7 +63,8 @@ pub(super) fn secret(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opti
             let has_key = |field| secret.tree.get(field).is_some_and(|keys| keys.has_key(key));
             let message = format!("Secret {} has no key \"{key}\"", quoted(name));
             let missing = !has_key("data") && !has_key("stringData");
-            missing.then(|| Finding::warn(&SECRET_KEY_MISSING, pointer, message))
+            let finding = || Finding::warn(&SECRET_KEY_MISSING, pointer, message);
+            missing.then(|| finding().elsewhere(secret, Pointer::new("/data"), "has no such key"))
         }
     }
 }

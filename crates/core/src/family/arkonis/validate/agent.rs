@@ -2,6 +2,7 @@
 
 use crate::family::schema_check;
 use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::elsewhere::Elsewhere;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::name::is_dns_subdomain;
@@ -82,7 +83,8 @@ fn not_found(
     pointer: Pointer,
     state: &mut StateReader<'_>,
 ) -> Finding {
-    let hint = match state.elsewhere(&dialect.memory, namespace, name) {
+    let home = state.elsewhere(&dialect.memory, namespace, name);
+    let hint = match home {
         Some(home) => format!(" (exists in {}; references are same-namespace)", quoted(home)),
         None => {
             let names = state.list(&dialect.memory, namespace).map(|memory| memory.name.as_str());
@@ -95,13 +97,17 @@ fn not_found(
         quoted(name),
         quoted(namespace)
     );
-    Finding::warn(&MEMORY_NOT_FOUND, pointer, message)
+    Finding::warn(&MEMORY_NOT_FOUND, pointer, message).and_elsewhere(|| {
+        let (memory, at) = (state.peek(&dialect.memory, home?, name)?, Pointer::new("/metadata/namespace"));
+        Some(Elsewhere::of(memory, at, "it is in this namespace"))
+    })
 }
 
 fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Finding> {
     let first = memory.defect(|tree| first_denial(dialect, tree))?;
-    let message = format!("{} {} is invalid: {first}", dialect.memory.kind, quoted(&memory.name));
-    Some(Finding::warn(&MEMORY_INVALID, pointer, message))
+    let message = format!("{} {} is invalid: {}", dialect.memory.kind, quoted(&memory.name), first.message);
+    let finding = Finding::warn(&MEMORY_INVALID, pointer, message);
+    Some(finding.elsewhere(memory, first.pointer.clone(), "invalid"))
 }
 
 /// The settings that apply to an agent: the pointer to their name, the object and its backend.
@@ -110,6 +116,11 @@ struct EffectiveSettings<'s> {
     kind: &'static str,
     object: &'s Object,
     backend: &'s str,
+}
+
+/// The backend in settings.
+fn memory_backend_pointer() -> Pointer {
+    Pointer::new("/spec/memoryBackend")
 }
 
 /// The last existing settings.
@@ -142,7 +153,9 @@ fn without_memory(dialect: &Dialect, settings: EffectiveSettings<'_>) -> Option<
         quoted(settings.backend),
         reference_pointer(dialect).field()
     );
-    durable.then(|| Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message))
+    let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message);
+    let at = memory_backend_pointer();
+    durable.then(|| finding().elsewhere(settings.object, at, "set here"))
 }
 
 fn conflict(dialect: &Dialect, settings: &EffectiveSettings<'_>, memory: &Object) -> Option<Finding> {
@@ -156,5 +169,10 @@ fn conflict(dialect: &Dialect, settings: &EffectiveSettings<'_>, memory: &Object
         dialect.memory.kind,
         quoted(&memory.name)
     );
-    differs.then(|| Finding::warn(&SETTINGS_CONFLICT, settings.pointer.clone(), message))
+    let finding = || {
+        Finding::warn(&SETTINGS_CONFLICT, settings.pointer.clone(), message)
+            .elsewhere(settings.object, memory_backend_pointer(), "overridden")
+            .elsewhere(memory, Pointer::new("/spec/backend"), "this one counts")
+    };
+    differs.then(finding)
 }

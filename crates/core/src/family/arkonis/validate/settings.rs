@@ -9,7 +9,7 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{Backend, Dialect, settings_names};
+use super::super::api::{Backend, Dialect, settings_names, settings_pointer};
 use super::super::codes::{DURABLE_BACKEND, MEMORY_BACKEND_UNKNOWN};
 use super::SCHEMA_CODES;
 
@@ -31,19 +31,19 @@ pub(super) fn findings(
     findings
 }
 
-/// Whether these settings apply to an agent: they are the last existing ones that it names.
-fn is_effective_for(
+/// Where an agent names these settings, if they apply to it: they are the last existing ones that it names.
+fn effective_for(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     agent: &Object,
     state: &mut StateReader<'_>,
-) -> bool {
-    let mut names = settings_names(dialect, &agent.tree).rev().map(|(_, name)| name);
-    let exists = |name: &&str| {
+) -> Option<Pointer> {
+    let exists = |(_, name): &(Option<usize>, &str)| {
         *name == subject.name
             || matches!(state.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))
     };
-    names.find(exists) == Some(subject.name)
+    let last = settings_names(dialect, &agent.tree).rev().find(exists);
+    last.filter(|(_, name)| *name == subject.name).map(|(index, _)| settings_pointer(index))
 }
 
 fn unknown(name: &str) -> Finding {
@@ -64,9 +64,10 @@ fn unconnected_backend(
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let mut agents = state.list(&dialect.agent, subject.namespace);
-    let user = agents.find(|agent| {
+    let (user, named) = agents.find_map(|agent| {
         let without_memory = !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none();
-        without_memory && is_effective_for(dialect, subject, agent, state)
+        let named = without_memory.then(|| effective_for(dialect, subject, agent, state));
+        Some((agent, named??))
     })?;
     let message = format!(
         "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",
@@ -77,5 +78,6 @@ fn unconnected_backend(
         if dialect.successor { "a" } else { "an" },
         dialect.memory.kind
     );
-    Some(Finding::warn(&DURABLE_BACKEND, Pointer::new("/spec/memoryBackend"), message))
+    let finding = Finding::warn(&DURABLE_BACKEND, Pointer::new("/spec/memoryBackend"), message);
+    Some(finding.elsewhere(user, named, "used here"))
 }

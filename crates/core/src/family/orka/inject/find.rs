@@ -1,9 +1,11 @@
 //! Finds the objects whose annotations apply to a worker, and resolves the settings in them.
 
-use crate::family::inject::label_pointer;
+use crate::family::inject::{annotation_pointer, label_pointer};
+use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Finding, quoted};
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::object::{Lookup, Object};
+use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
 use super::super::api::{
@@ -34,7 +36,6 @@ pub(super) struct UnknownObject {
 /// An object with annotations.
 #[derive(Clone, Copy)]
 pub(super) struct AnnotatedObject<'s> {
-    kind: &'static str,
     object: &'s Object,
 }
 
@@ -46,16 +47,16 @@ pub(super) struct ResolvedSetting<'s> {
 
 impl AnnotatedObject<'_> {
     /// Its name in messages and diffs.
-    pub(super) fn title(&self) -> String {
-        format!("{} {}", self.kind, self.namespaced_name())
+    pub(super) fn title(self) -> String {
+        format!("{} {}", self.object.kind.kind, self.namespaced_name())
     }
 
     /// Its name in the marker annotation.
-    pub(super) fn path(&self) -> String {
-        format!("{}/{}", self.kind, self.namespaced_name())
+    pub(super) fn path(self) -> String {
+        format!("{}/{}", self.object.kind.kind, self.namespaced_name())
     }
 
-    fn namespaced_name(&self) -> String {
+    fn namespaced_name(self) -> String {
         let Object { namespace, name, .. } = self.object;
         if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
     }
@@ -72,7 +73,7 @@ impl<'s> SettingSources<'s> {
         state: &mut StateReader<'s>,
     ) -> Result<Self, UnknownObject> {
         let pod_namespace = match state.get(&NAMESPACE, "", namespace) {
-            Lookup::Found(object) => Some(AnnotatedObject { kind: NAMESPACE.kind, object }),
+            Lookup::Found(object) => Some(AnnotatedObject { object }),
             Lookup::Absent | Lookup::Unknown => None,
         };
         let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
@@ -86,7 +87,11 @@ impl<'s> SettingSources<'s> {
             sources.agent = get(&STATE_AGENT, agent_namespace, name, state)?;
             if sources.agent.is_none() {
                 let message = format!("Agent {} not found", quoted(&format!("{agent_namespace}/{name}")));
-                sources.warnings.push(Finding::warn(&AGENT_MISSING, label_pointer(TASK_LABEL), message));
+                let finding = Finding::warn(&AGENT_MISSING, label_pointer(TASK_LABEL), message);
+                sources.warnings.push(finding.and_elsewhere(|| {
+                    let (task, at) = (task?, Pointer::new("/spec/agentRef/name"));
+                    Some(Elsewhere::of(task.object, at, "named here"))
+                }));
             }
         }
         Ok(sources)
@@ -122,11 +127,9 @@ impl<'s> SettingSources<'s> {
             Ok(value) => Some(ResolvedSetting { value, source }),
             Err(message) => {
                 let message = format!("{} metadata.annotations[{key}]: {message}", source.title());
-                self.warnings.push(Finding::warn(
-                    setting.annotation_code(),
-                    label_pointer(TASK_LABEL),
-                    message,
-                ));
+                let finding = Finding::warn(setting.annotation_code(), label_pointer(TASK_LABEL), message);
+                let at = annotation_pointer(key);
+                self.warnings.push(finding.elsewhere(source.object, at, "invalid"));
                 None
             }
         }
@@ -141,7 +144,7 @@ fn get<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<Option<AnnotatedObject<'s>>, UnknownObject> {
     match state.get(kind, namespace, name) {
-        Lookup::Found(object) => Ok(Some(AnnotatedObject { kind: kind.kind, object })),
+        Lookup::Found(object) => Ok(Some(AnnotatedObject { object })),
         Lookup::Absent => Ok(None),
         Lookup::Unknown => Err(UnknownObject { kind: kind.kind, name: format!("{namespace}/{name}") }),
     }

@@ -1,5 +1,6 @@
 //! Validates a Task.
 
+use crate::model::elsewhere::Elsewhere;
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding, Severity, quoted};
 use crate::model::object::Lookup;
@@ -37,19 +38,28 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReader<'_>) -> Vec<Finding> {
     let Some((namespace, name)) = agent_ref(subject.object) else { return Vec::new() };
     let home = namespace.unwrap_or(subject.namespace);
-    let mut findings = Vec::new();
+    let (mut findings, mut in_state) = (Vec::new(), None);
     match state.get(&STATE_AGENT, home, name) {
         Lookup::Found(agent) => {
             for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, &agent.tree)) {
-                findings.extend(opt_out.turned_on_by_env(subject.object, env, name));
-                findings.extend(opt_out.turned_on_by_annotation(subject.object, name));
+                let at = annotations::pointer(opt_out.setting.annotation());
+                let of_task = [
+                    opt_out.turned_on_by_env(subject.object, env, name),
+                    opt_out.turned_on_by_annotation(subject.object, name),
+                ];
+                let found = of_task.into_iter().flatten();
+                findings.extend(found.map(|it| it.elsewhere(agent, at.clone(), "opted out of here")));
             }
+            in_state = Some(agent);
         }
         Lookup::Unknown => {}
         Lookup::Absent => findings.push(agent_missing(home, name)),
     }
     if home != subject.namespace {
-        findings.push(agent_in_other_namespace(subject.namespace, home));
+        findings.push(agent_in_other_namespace(subject.namespace, home).and_elsewhere(|| {
+            let at = Pointer::new("/metadata/namespace");
+            Some(Elsewhere::of(in_state?, at, "it is in this namespace"))
+        }));
     }
     findings
 }

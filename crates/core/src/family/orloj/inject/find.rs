@@ -1,7 +1,9 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
+use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::family::naming::first_of;
+use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::kind::Kind;
@@ -11,7 +13,9 @@ use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use super::super::api::{AGENT, AGENT_LABEL, MEMORY, OPERATIONS, allow, claimed_memory, operation};
+use super::super::api::{
+    AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,
+};
 use super::super::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
     POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
@@ -52,7 +56,9 @@ impl Finder<'_> {
         let agent = self.find_agent(state)?;
         let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
-        let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state)?;
+        let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
+        let memory = memory
+            .map_err(|unmet| unmet_by(unmet, agent, Pointer::new("/spec/memory/ref"), "claimed here"))?;
         self.check_namespace(pod_namespace, state)?;
         Ok(Found { agent, operations, memory })
     }
@@ -84,21 +90,19 @@ impl Finder<'_> {
         let home = self.identity.namespace.as_ref();
         let settings = &state.settings().orloj;
         let agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &namespaced(home, sanitized));
-        let agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
-        let mut names = agents.map(|agent| agent.name.as_str());
-        let Some(first) = names.next() else { return Ok(None) };
-        match names.find(|name| *name != first) {
-            None => Ok(Some(first)),
-            Some(_) => {
+        let mut agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
+        let Some(first) = agents.next() else { return Ok(None) };
+        match agents.find(|agent| agent.name != first.name) {
+            None => Ok(Some(&first.name)),
+            Some(second) => {
                 let message = fit_names([sanitized], |[label]| {
                     format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
                 });
-                Err(unmet(
-                    Reason::ReferenceInvalid,
-                    &POD_AGENT_AMBIGUOUS,
-                    label_pointer(AGENT_LABEL),
-                    message,
-                ))
+                let at = label_pointer(AGENT_LABEL);
+                let unmet = unmet(Reason::ReferenceInvalid, &POD_AGENT_AMBIGUOUS, at, message);
+                let both = [first, second].into_iter();
+                let name = || Pointer::new("/metadata/name");
+                Err(both.fold(unmet, |unmet, agent| unmet_by(unmet, agent, name(), "matches")))
             }
         }
     }
@@ -107,13 +111,15 @@ impl Finder<'_> {
     /// the Agent.
     fn operations(&self, agent: &Object) -> Result<Vec<&'static str>, Unmet> {
         let mut operations = Vec::with_capacity(OPERATIONS.len());
-        for entry in allow(&agent.tree) {
+        for (index, entry) in allow(&agent.tree).iter().enumerate() {
             let Some(operation) = operation(entry) else {
                 let message = self.message_about(&agent.name, |agent| {
                     format!("Agent {agent} has an invalid spec.memory.allow")
                 });
                 let pointer = self.pointer.clone();
-                return Err(unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, pointer, message));
+                let unmet = unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, pointer, message);
+                let at = Pointer::new("/spec/memory/allow").index(index);
+                return Err(unmet_by(unmet, agent, at, "invalid"));
             };
             if !operations.contains(&operation) {
                 operations.push(operation);
@@ -159,7 +165,8 @@ impl Finder<'_> {
 
     fn no_memory(&self, agent: &Object) -> Unmet {
         let message = self.message_about(&agent.name, |agent| format!("Agent {agent} uses no memory"));
-        no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message)
+        let unmet = no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message);
+        unmet_by(unmet, agent, Pointer::new("/spec/memory"), "grants no operation of a memory")
     }
 
     fn not_found(&self, code: &'static Code, kind: &'static Kind, name: &str) -> Unmet {
@@ -212,6 +219,8 @@ pub(super) fn ambiguous(
 ) -> Finding {
     /// How many namespaces the message names.
     const MAX_NAMES: usize = 5;
+    /// Of how many the object is shown.
+    const MAX_SHOWN: usize = 2;
     let message = fit_message(|limit| {
         let [home, name] = [home, name].map(|text| truncate(text, limit));
         let namespaces = claims.iter().take(MAX_NAMES).map(|object| truncate(&object.namespace, limit));
@@ -219,6 +228,12 @@ pub(super) fn ambiguous(
         let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
         format!("{kind} {name} is claimed by several namespaces ({})", first_of(&namespaces, claims.len()))
     });
-    Finding::warn(&POD_AMBIGUOUS, pointer, message)
-        .help("create it in the namespace of that very name, or see --orloj-source-namespace")
+    let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
+        .help("create it in the namespace of that very name, or see --orloj-source-namespace");
+    let shown = claims.iter().take(MAX_SHOWN);
+    finding.elsewhere.extend(shown.map(|object| {
+        let at = Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE);
+        Elsewhere::of(object, at, "claims the name")
+    }));
+    finding
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
 use crate::family::inject::{Wanted, WantedInContainer, field_origin, resource_name};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
+use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::kind::Kind;
 use crate::model::object::Object;
@@ -104,8 +106,9 @@ impl<'p> MemoryVariables<'p> {
         self.add(name, EnvSource::Value(escape_references(text)), field);
     }
 
-    fn omit(&mut self, code: &'static Code, message: String) {
-        self.omitted.push(Finding::warn(code, self.pointer.clone(), message));
+    fn omit(&mut self, code: &'static Code, message: String, because_of: Elsewhere) {
+        let finding = Finding::warn(code, self.pointer.clone(), message);
+        self.omitted.push(finding.and_elsewhere(|| Some(because_of)));
     }
 
     /// Rows 1 to 5: which memory, and what may be done with it.
@@ -149,7 +152,8 @@ impl<'p> MemoryVariables<'p> {
                 let memory = quoted(&format!("{namespace}/{name}"));
                 format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
             });
-            self.omit(&POD_ENDPOINT_WITHHELD, message);
+            let at = Pointer::new("/spec/endpoint");
+            self.omit(&POD_ENDPOINT_WITHHELD, message, Elsewhere::of(object, at, NOT_INJECTED));
             return;
         }
         match endpoint::password_position(text).filter(|_| pgvector && has_credential) {
@@ -212,19 +216,21 @@ impl<'p> MemoryVariables<'p> {
         if !reference.is_valid_key_ref() {
             return false;
         }
+        let named_here = Elsewhere::of(object, Pointer::of_field(field), "the Secret is named here");
         if secret.namespace != self.pod_namespace {
             let names = [secret.namespace, secret.name, self.pod_namespace];
             let message = fit_names(names, |[namespace, name, pod]| {
                 let secret = quoted(&format!("{namespace}/{name}"));
                 format!("Secret {secret} is not in the pod's namespace {}", quoted(pod))
             });
-            self.omit(&POD_SECRET_NAMESPACE, message);
+            self.omit(&POD_SECRET_NAMESPACE, message, named_here);
             return false;
         }
         if !may_hand_out(secret, &object.namespace, self.settings) {
             if !self.kept.contains(&name) {
                 let resource = [kind.kind, &object.namespace, &object.name];
-                self.unmet.push(not_shared(secret, resource, self.pointer.clone(), self.settings));
+                let finding = not_shared(secret, resource, self.pointer.clone(), self.settings);
+                self.unmet.push(finding.and_elsewhere(|| Some(named_here)));
             }
             return false;
         }

@@ -216,7 +216,8 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
         format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
     });
-    Some(warn(&SHARED_TABLE, ENDPOINT, message))
+    let finding = warn(&SHARED_TABLE, ENDPOINT, message);
+    Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))
 }
 
 /// Orloj resolves the ModelEndpoint whatever the provider, and a Memory without it fails.
@@ -235,31 +236,33 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader
             Some(warn(&EMBEDDING_MISSING, EMBEDDING_MODEL, message).help(help))
         }
         Lookup::Found(endpoint) => {
-            let reason = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;
+            let (field, reason) = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;
             let message = fit_names([text], |[text]| {
                 format!(
                     "spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}",
                     quoted(text)
                 )
             });
-            Some(warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message))
+            let finding = warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message);
+            Some(finding.elsewhere(endpoint, Pointer::new(field), "because of this"))
         }
     }
 }
 
-/// Why a ModelEndpoint cannot make embeddings.
-fn no_embeddings(endpoint: &ModelEndpoint<'_>) -> Option<String> {
+/// Why a ModelEndpoint cannot make embeddings, with the field.
+fn no_embeddings(endpoint: &ModelEndpoint<'_>) -> Option<(&'static str, String)> {
+    const PROVIDER: &str = "/spec/provider";
     if endpoint.default_model.is_none() {
-        return Some("default_model is empty".to_owned());
+        return Some(("/spec/default_model", "default_model is empty".to_owned()));
     }
     let provider = endpoint.provider.as_str();
-    let url = match (endpoint.base_url, provider) {
-        (Some(url), _) => url,
+    let (field, url) = match (endpoint.base_url, provider) {
+        (Some(url), _) => ("/spec/base_url", url),
         (None, "anthropic" | "bedrock") => {
-            return Some(format!("provider \"{provider}\" has no embeddings API"));
+            return Some((PROVIDER, format!("provider \"{provider}\" has no embeddings API")));
         }
-        (None, "ollama") => OLLAMA_URL,
+        (None, "ollama") => (PROVIDER, OLLAMA_URL),
         (None, _) => return None,
     };
-    endpoint::is_loopback(url).then(|| "base_url is a loopback address".to_owned())
+    endpoint::is_loopback(url).then(|| (field, "base_url is a loopback address".to_owned()))
 }

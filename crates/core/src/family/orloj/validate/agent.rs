@@ -92,7 +92,8 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
             let phase = text(&memory.tree, &["status", "phase"]);
             let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
             let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
-            Some(Finding::warn(&AGENT_MEMORY_FAILING, pointer, message))
+            let finding = Finding::warn(&AGENT_MEMORY_FAILING, pointer, message);
+            Some(finding.elsewhere(memory, Pointer::new("/status/phase"), "the phase of the Memory"))
         }
     }
 }

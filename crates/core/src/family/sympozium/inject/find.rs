@@ -1,5 +1,6 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
+use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, references, unmet};
 use crate::family::message::fit_names;
 use crate::model::finding::{Finding, quoted};
@@ -15,7 +16,7 @@ use super::super::api::agent::{
     agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
 };
 use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
-use super::super::api::{AGENT_RUN, RUN_LABEL};
+use super::super::api::{AGENT_RUN, ENSEMBLE_LABEL, RUN_LABEL};
 use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
 use super::super::lookup;
 use super::recognise::instance_label;
@@ -105,7 +106,8 @@ fn find_run<'s>(
                 let (instance, run, agent) = (quoted(instance), quoted(run), quoted(agent));
                 format!("instance label {instance} does not match AgentRun {run} of agent {agent}")
             });
-            Err(unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message))
+            let unmet = unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message);
+            Err(unmet_by(unmet, run, Pointer::new("/spec/agentRef"), "another agent"))
         }
         _ => Ok(Some(run)),
     }
@@ -136,7 +138,9 @@ fn find_ensemble<'s>(
         }
         Lookup::Absent => {
             let message = fit_names([name], |[name]| format!("Ensemble {} not found", quoted(name)));
-            found.unmet.push(Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message));
+            let finding = Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message);
+            let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
+            found.unmet.push(finding.elsewhere(agent, at, "named here"));
             found.missing = references(lookup::ENSEMBLES, namespace, name);
         }
         Lookup::Unknown => {

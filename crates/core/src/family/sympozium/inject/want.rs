@@ -192,7 +192,9 @@ impl<'p, 's> WantedBuilder<'p, 's> {
                 let agent = quoted(agent);
                 format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")
             });
-            self.warnings.push(Finding::warn(&CONFIG_UNKNOWN, instance_label(), message));
+            let finding = Finding::warn(&CONFIG_UNKNOWN, instance_label(), message);
+            let rules = Pointer::new("/spec/sharedMemory/accessRules");
+            self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
         }
         self.shared_service(ensemble);
     }

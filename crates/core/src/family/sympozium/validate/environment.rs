@@ -59,7 +59,12 @@ pub(super) fn findings(object: &Tree, path: &[&str], membership: Option<&Members
                 let (name, ensemble) = (quoted(name), quoted(ensemble));
                 format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")
             });
-            Finding::warn(&RESERVED_ENV, at.key(name), message)
+            let shared = Pointer::new("/spec/sharedMemory");
+            Finding::warn(&RESERVED_ENV, at.key(name), message).elsewhere(
+                ensemble,
+                shared,
+                "sets the variable",
+            )
         }));
     }
     findings

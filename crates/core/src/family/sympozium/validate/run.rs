@@ -83,7 +83,9 @@ fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
         let (own, agent, ensemble) = (quoted(own), quoted(agent), quoted(ensemble));
         format!("label {ENSEMBLE_LABEL} is {own}, but Agent {agent} belongs to Ensemble {ensemble}")
     });
-    (own != agents).then(|| Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message))
+    let of_agent = at.clone();
+    let finding = || Finding::warn(&ENSEMBLE_LABEL_DIFFERS, at, message);
+    (own != agents).then(|| finding().elsewhere(agent, of_agent, "the label of the Agent counts"))
 }
 
 /// Upstream's router refuses what the run asks it to spawn.
@@ -92,7 +94,9 @@ fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
         format!("the circuit breaker of Ensemble {} is open: this run cannot spawn others", quoted(name))
     });
     let is_open = is_true(&ensemble.tree, &["status", "circuitBreakerOpen"]);
-    is_open.then(|| Finding::warn(&CIRCUIT_OPEN, agent_ref_pointer(subject.object), message))
+    let finding = || Finding::warn(&CIRCUIT_OPEN, agent_ref_pointer(subject.object), message);
+    let at = Pointer::new("/status/circuitBreakerOpen");
+    is_open.then(|| finding().elsewhere(ensemble, at, "open"))
 }
 
 /// Upstream fails such a run, in these words.
@@ -106,5 +110,7 @@ fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
         format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name))
     });
     let spent = action == BUDGET_ACTIONS[0] && used >= limit;
-    spent.then(|| Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message))
+    let finding = || Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message);
+    let at = Pointer::new("/spec/sharedMemory/membrane/tokenBudget/maxTokens");
+    spent.then(|| finding().elsewhere(ensemble, at, "the limit"))
 }

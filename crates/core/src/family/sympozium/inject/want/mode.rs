@@ -1,6 +1,7 @@
 //! Decides where the private memory runs: the pod's content first, then annotations, then settings.
 
 use crate::family::url::Endpoint;
+use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
 use crate::model::platform_settings::MemoryMode;
@@ -106,7 +107,10 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
         )
     });
     let at = if of_pod { annotation_pointer(MODE_ANNOTATION) } else { instance_label() };
-    let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message);
+    let agent = builder.found.agent.filter(|_| !of_pod);
+    let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message).and_elsewhere(|| {
+        Some(Elsewhere::of(agent?, annotation_pointer(MODE_ANNOTATION), "the annotation of the Agent"))
+    });
     builder.warnings.push(warning);
     None
 }

@@ -11,7 +11,7 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
 use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
-use super::super::super::api::ensemble::find_config;
+use super::super::super::api::ensemble::{configs_field, find_config};
 use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use super::super::super::codes::{
     CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT, SEEDS_TOO_LARGE,
@@ -133,7 +133,8 @@ impl<'s> WantedBuilder<'_, 's> {
     /// The first memories of the agent, as the value of a variable. The kubelet takes `$(NAME)` and `$$` in it
     /// for its own, so every `$` is doubled.
     fn seeds(&mut self) -> Option<String> {
-        let config = find_config(&self.found.ensemble?.tree, self.found.config?);
+        let ensemble = self.found.ensemble?;
+        let config = find_config(&ensemble.tree, self.found.config?);
         let config = config.filter(|config| !config.memory_disabled())?;
         let seeds: Vec<&str> = config.seeds().collect();
         if seeds.is_empty() {
@@ -146,7 +147,9 @@ impl<'s> WantedBuilder<'_, 's> {
         let message = fit_names([&self.found.instance], |[agent]| {
             format!("the seeds of {} are more than 100 KiB: the memory starts without them", quoted(agent))
         });
-        self.warnings.push(Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message));
+        let configs = Pointer::new("/spec").key(configs_field(&ensemble.tree)).index(config.index);
+        let finding = Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message);
+        self.warnings.push(finding.elsewhere(ensemble, configs.key("memory").key("seeds"), "these seeds"));
         None
     }
 

@@ -1,0 +1,26 @@
+//! Places in other objects than the one under review. A decision knows them by name; only who has files knows
+//! where they stand.
+
+use crate::model::object::{Object, Reference};
+use crate::model::pointer::Pointer;
+
+/// A place in another object that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The object.
+    pub object: Reference,
+    /// Where in it; may point at what is missing.
+    pub pointer: Pointer,
+    /// What is there, in a few words.
+    pub label: &'static str,
+}
+
+impl Elsewhere {
+    /// A place in an object of the state.
+    #[must_use]
+    pub fn of(object: &Object, pointer: Pointer, label: &'static str) -> Self {
+        let Object { kind, namespace, name, .. } = object;
+        let object = Reference { kind, namespace: namespace.clone(), name: name.clone() };
+        Self { object, pointer, label }
+    }
+}
