@@ -87,7 +87,7 @@ pub fn check(inputs: Inputs) -> Checked {
     let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins, places } =
         inputs;
     let families = snapshot.settings.families.clone();
-    let mut all = Vec::with_capacity(objects.len());
+    let mut all = Vec::new();
     for undecided in objects {
         if undecided.is_exempt() {
             let CheckedObject { place, object_ref, .. } = undecided.object;
@@ -95,7 +95,7 @@ pub fn check(inputs: Inputs) -> Checked {
             continue;
         }
         let is_pod = undecided.request().is_pod();
-        match decide(undecided, &snapshot) {
+        match decide(*undecided, &snapshot) {
             Ok(decided) => {
                 if !decided.is_judged() {
                     let Decided { object, admitted, .. } = &decided;

@@ -41,8 +41,8 @@ pub enum Error {
 pub struct Inputs {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
-    /// What is to be checked, in document order.
-    pub objects: Vec<UndecidedObject>,
+    /// What is to be checked, in document order. Boxed, so that each goes when it was decided about.
+    pub objects: Vec<Box<UndecidedObject>>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
     /// What is not checked, in document order.
@@ -216,6 +216,7 @@ fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) 
         return Ok(());
     }
     let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
-    inputs.objects.push(UndecidedObject::of(document, object_ref, namespace).map_err(Error::Object)?);
+    let object = UndecidedObject::of(document, object_ref, namespace).map_err(Error::Object)?;
+    inputs.objects.push(Box::new(object));
     Ok(())
 }
