@@ -134,13 +134,17 @@ fn a_handshake_that_has_begun_goes_after_those_that_wait() {
 fn of_many_idle_ones_those_go_that_stay_idle() {
     let limiter = ConnectionLimiter::new(100);
     let slots: Vec<_> = (0..100).map(|_| acquire(&limiter, 1).0).collect();
-    slots.iter().for_each(|slot| respond(slot, true));
+    for slot in &slots {
+        respond(slot, true);
+    }
     let _first = acquire(&limiter, 2);
     assert!(is_closed(&slots[0]));
     respond(&slots[1], true);
     slots[2].activity.request_received();
     let others: Vec<_> = (0..60).map(|_| acquire(&limiter, 2).0).collect();
-    others.iter().for_each(|slot| respond(slot, true));
+    for slot in &others {
+        respond(slot, true);
+    }
     assert!(!is_closed(&slots[1]) && !is_closed(&slots[2]), "one has asked again, one is being answered");
 }
 
