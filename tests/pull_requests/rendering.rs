@@ -81,12 +81,13 @@ fn has_all_that_an_overlay_refers_to() {
 #[test]
 fn says_what_cannot_be_rendered_at_the_base() {
     let repository = charted();
-    let fails = "case \"$2\" in *memgate-base-*) echo \"Error: $2/charts is missing\" >&2; exit 1;; esac";
+    let fails = "case \"$2\" in *memgate-base-*) echo \"Error: $2/charts is missing at redis://app:hunter2@r\" >&2; exit 1;; esac";
     repository.stand_in("helm", &format!("{fails}\n{HELM}"));
     let checked = repository.check(&["--base", "main", "--render", "."]);
     assert_eq!(checked.code, Some(1));
     assert_eq!(checked.findings.len(), 2, "{:?}", checked.findings);
     let note = "note: 1 error at the base, so what stands there counts as new: helm template chart: Error: \
-                chart/charts is missing\n";
+                chart/charts is missing at redis://";
     assert!(checked.stderr.contains(note), "{}", checked.stderr);
+    assert!(!checked.stderr.contains("hunter2"), "{}", checked.stderr);
 }
