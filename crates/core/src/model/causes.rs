@@ -1,15 +1,17 @@
 //! Errors in one line.
 
 use std::error::Error;
+use std::io;
 
 /// An error and its causes in one line; a text that is already part of the line is left out, and so are the numbers
-/// that the operating system has for its errors.
+/// that the operating system has for its errors. Its own words are in small letters, as ours are.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = without_numbers(&error.to_string());
     let mut source = error.source();
     while let Some(cause) = source {
-        let reason = without_numbers(&cause.to_string());
+        let is_of_system = cause.downcast_ref::<io::Error>().is_some();
+        let reason = if is_of_system { in_words(cause) } else { without_numbers(&cause.to_string()) };
         if !text.contains(&reason) {
             text = format!("{text}: {reason}");
         }
@@ -67,13 +69,25 @@ mod tests {
     }
 
     #[test]
+    fn writes_causes_in_small_letters() {
+        let inner = io::Error::other("Permission denied (os error 13)");
+        let outer = io::Error::other("No such Pod");
+        assert_eq!(with_causes(&Caused("failed to read A", inner)), "failed to read A: permission denied");
+        assert_eq!(with_causes(&Caused("failed", outer)), "failed: No such Pod");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Caused(&'static str, #[source] io::Error);
+
+    #[test]
     fn keeps_the_words_of_the_system() {
         for (message, expected) in [
             ("Not a directory (os error 20)", "not a directory"),
             ("No such file or directory (os error 2) at path \"/tmp/A\"", "no such file or directory"),
             ("Stream closed", "Stream closed"),
         ] {
-            assert_eq!(in_words(&std::io::Error::other(message)), expected);
+            assert_eq!(in_words(&io::Error::other(message)), expected);
         }
     }
 }
