@@ -11,6 +11,7 @@
 
 pub mod exclude;
 pub mod read;
+pub mod stop;
 
 pub mod kustomization;
 pub mod program;

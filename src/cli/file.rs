@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::model::causes::in_words;
+
 /// What a new file may be used for, before the umask: reports are for others to read.
 const NEW_FILE: u32 = 0o666;
 
@@ -17,7 +19,7 @@ const NEW_FILE: u32 = 0o666;
 /// When it cannot be written.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write(path, bytes)
-        .map_err(|error| in_words(&error))
+        .map_err(|error| anyhow::Error::msg(in_words(&error)))
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
@@ -52,14 +54,4 @@ fn target(path: &Path) -> io::Result<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
         Err(error) => Err(error),
     }
-}
-
-/// The error without the number that the system has for it.
-#[must_use]
-pub fn in_words(error: &io::Error) -> anyhow::Error {
-    let text = error.to_string();
-    anyhow::Error::msg(match text.split_once(" (os error ") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
-    })
 }

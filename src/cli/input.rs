@@ -13,7 +13,7 @@ use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::offline::base::Base;
+use crate::offline::base::{self, Asked, Base};
 use crate::offline::check::{Checked, check};
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
@@ -22,6 +22,7 @@ use crate::offline::load::{load_as, load_state};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered};
 use crate::offline::repository::{Tool, normal};
+use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
 
 /// The most charts and kustomizations with a note of their own.
@@ -121,20 +122,23 @@ impl InputArgs {
     pub fn check_base(
         &self,
         project: &Project,
-        read: impl FnOnce(&[String], &[String]) -> anyhow::Result<Base>,
-    ) -> anyhow::Result<Checked> {
+        read: impl FnOnce(Asked<'_>) -> Result<Base, base::Error>,
+        stop: &Stop,
+    ) -> anyhow::Result<(Base, Checked)> {
         let (paths, state_paths) = (self.paths(project)?, &self.state.with);
         let reads_stdin = paths.iter().chain(state_paths).any(|path| path == "-");
         anyhow::ensure!(!reads_stdin, "--base compares with a commit, and no commit has standard input (-)");
-        let base = read(paths, state_paths)?;
+        let base = read(Asked { paths, state_paths, renders: self.reading.render })?;
         let (paths, state_paths) = (base.paths(paths), base.state_paths(state_paths));
         let settings = self.settings(project)?;
-        let reading = self.reading.reading(
-            project,
-            &base.directory_of(&project.directory),
-            settings.namespace.clone(),
-        )?;
-        Ok(check(load_as(&paths, &state_paths, &reading, settings, &mut io::empty())?))
+        let root = base.directory_of(&project.directory);
+        let mut reading = self.reading.reading(project, &root, settings.namespace.clone())?;
+        if let Some(rendering) = &mut reading.rendering {
+            rendering.values = base.values(&rendering.values);
+            rendering.stop = stop.clone();
+        }
+        let checked = check(load_as(&paths, &state_paths, &reading, settings, &mut io::empty())?);
+        Ok((base, checked))
     }
 
     fn paths<'p>(&'p self, project: &'p Project) -> anyhow::Result<&'p [String]> {
@@ -165,7 +169,8 @@ impl ReadingArgs {
         for glob in &project.exclude {
             exclude.add(glob, Some(&directory)).context("exclude")?;
         }
-        let rendering = self.render.then(|| Rendering { values: self.values.clone(), namespace });
+        let rendering =
+            self.render.then(|| Rendering { values: self.values.clone(), namespace, ..Rendering::default() });
         let max_bytes = self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES);
         Ok(Reading { exclude: Arc::new(exclude), max_bytes, rendering })
     }

@@ -6,10 +6,11 @@ use anyhow::Context as _;
 
 use crate::cli::file::write_whole;
 use crate::cli::input::InputArgs;
-use crate::cli::interrupt::Interrupt;
+use crate::cli::interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::offline::base;
+use crate::model::causes::with_causes;
+use crate::offline::base::{self, Asked};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
 use crate::offline::check::{Checked, Decided};
@@ -28,8 +29,9 @@ pub struct PullRequestArgs {
     ///
     /// The same paths are read, through git, as they were at the merge base of REF and HEAD, where the branch
     /// began. What was found there too becomes a note, also where lines have moved or files have other names.
-    /// Neither the work tree nor the index is touched.
-    #[arg(long, value_name = "REF", value_parser = reference, conflicts_with = "render")]
+    /// Neither the work tree nor the index is touched. With --render, charts and overlays are rendered as they were
+    /// there.
+    #[arg(long, value_name = "REF", value_parser = reference)]
     base: Option<String>,
 
     /// Count only findings that are not in this file, which --write-baseline has written
@@ -106,25 +108,22 @@ fn known_at(
     project: &Project,
     terminal: Terminal,
 ) -> anyhow::Result<Known> {
-    let interrupt = Interrupt::listen()?;
-    let stop = || interrupt.came();
+    let stop = interrupt::listen()?;
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
-    let mut commit = String::new();
-    let mut checked = input.check_base(project, |paths, state_paths| {
-        let base = base::read(reference, paths, state_paths, directory.path(), &stop)?;
-        commit.clone_from(&base.commit);
-        Ok(base)
-    })?;
+    let read = |asked: Asked<'_>| base::read(reference, asked, directory.path(), &stop);
+    let (base, mut checked) = input.check_base(project, read, &stop)?;
     directory.close().context("failed to remove the temporary directory of the base")?;
     let identities = ignore::apply_and_identify(&mut checked);
     let known = known(&checked, &identities);
-    anyhow::ensure!(!stop(), base::Error::Interrupted);
-    let commit: String = commit.chars().take(COMMIT_DIGITS).collect();
+    anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
+    let commit: String = base.commit.chars().take(COMMIT_DIGITS).collect();
     terminal.note(&format!("note: compared with {commit}, the merge base of {} and HEAD", plain(reference)));
-    if !checked.errors.is_empty() {
+    if let Some(first) = checked.errors.first() {
         let errors = counted(checked.errors.len(), "error");
-        terminal.note(&format!("note: {errors} in the files of the base: what stands there counts as new"));
+        let first = base.from_root(&with_causes(first));
+        let first = plain(&first);
+        terminal.note(&format!("note: {errors} at the base, so what stands there counts as new: {first}"));
     }
     Ok(known)
 }

@@ -6,16 +6,18 @@ use crate::family::suggest::{did_you_mean, nearest};
 use crate::offline::kind_schema::{KindDefinition, definitions};
 
 /// The schemas that are files of the repository, where editors can read them too.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("output", include_str!("../../docs/schema/output.json")),
     ("cases", include_str!("../../docs/schema/cases.json")),
     ("settings", include_str!("../../docs/schema/settings.json")),
+    ("project", include_str!("../../docs/schema/project.json")),
 ];
 
 /// Print a JSON Schema: of what memgate writes and reads, or of a kind
 ///
 /// output is what check, mutate and test write as json, and each line of jsonl; cases are the files of
-/// memgate test; settings is the file of --config. A kind is one that `memgate crds` defines.
+/// memgate test; settings is the file of --config, and project is .memgate.yaml. A kind is one that
+/// `memgate crds` defines.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +28,7 @@ Examples:
 Editors with yaml-language-server complete and check a file that begins with:
   # yaml-language-server: $schema=.schemas/arkmemory.json")]
 pub struct Args {
-    /// output, cases, settings, or a kind, with its group where several have it
+    /// output, cases, settings, project, or a kind, with its group where several have it
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -56,7 +58,8 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
             let hint = did_you_mean(near);
             anyhow::ensure!(near.is_none(), "there is no schema \"{name}\"{hint}");
             anyhow::bail!(
-                "there is no schema \"{name}\"; there are output, cases, settings, and those of the kinds {}",
+                "there is no schema \"{name}\"; there are {}, and those of the kinds {}",
+                FILES.map(|(name, _)| name).join(", "),
                 all(definitions)
             )
         }

@@ -7,8 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::cli::file::in_words;
-use crate::model::causes::with_causes;
+use crate::model::causes::{in_words, with_causes};
 use crate::report::input_error::InputError;
 use crate::report::{DEFAULT_WIDTH, text};
 
@@ -110,6 +109,8 @@ impl Terminal {
 fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(|error| in_words(&error)).context("failed to write to standard output"),
+        other => other
+            .map_err(|error| anyhow::Error::msg(in_words(&error)))
+            .context("failed to write to standard output"),
     }
 }

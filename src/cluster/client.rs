@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error as ThisError;
 
-use crate::model::causes::with_causes;
+use crate::model::causes::{in_words, with_causes};
 
 /// Where a service account finds its namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -62,7 +62,7 @@ impl KubeContext {
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
                     failed(match error {
                         // Its own words have the path in the quotes of a debugger.
-                        KubeconfigError::ReadConfig(error, _) => with_causes(&error),
+                        KubeconfigError::ReadConfig(error, _) => in_words(&error),
                         other => with_causes(&other),
                     })
                 })?;

@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use crate::offline::base::git::{Blob, Objects, Repository};
 use crate::offline::base::wanted::{Wanted, is_below, relative};
+use crate::offline::stop::Stop;
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
@@ -111,22 +112,27 @@ pub struct Base {
     names: BTreeSet<String>,
 }
 
-/// Writes what the merge base of `reference` and HEAD has at these paths into a directory, which must be empty. It is
-/// asked between files whether to stop.
+/// What is read of a commit.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'p> {
+    /// The paths of what is checked.
+    pub paths: &'p [String],
+    /// The paths of state.
+    pub state_paths: &'p [String],
+    /// Whether charts and overlays are rendered: they may refer to any file.
+    pub renders: bool,
+}
+
+/// Writes what the merge base of `reference` and HEAD has of what is asked into a directory, which must be empty.
 ///
 /// # Errors
 /// When there is no such commit, or git is missing or fails, or the user stops it.
-pub fn read(
-    reference: &str,
-    paths: &[String],
-    state_paths: &[String],
-    directory: &Path,
-    stop: &dyn Fn() -> bool,
-) -> Result<Base, Error> {
-    let repository = Repository::find()?;
-    let commit = repository.merge_base(reference)?;
+pub fn read(reference: &str, asked: Asked<'_>, directory: &Path, stop: &Stop) -> Result<Base, Error> {
+    let Asked { paths, state_paths, renders } = asked;
+    let repository = Repository::find(stop)?;
+    let commit = repository.merge_base(reference, stop)?;
     let working_directory = env::current_dir().map_err(Error::Write)?;
-    let blobs = git::blobs(&commit)?;
+    let blobs = git::blobs(&commit, stop)?;
     let names = blobs.iter().map(|blob| blob.name.clone()).collect();
     let (root, directory) = (repository.root, directory.to_owned());
     let base = Base { commit, directory, root, working_directory, names };
@@ -137,8 +143,8 @@ pub fn read(
     }
     let wanted: Vec<Wanted> =
         paths.iter().chain(state_paths).filter_map(|path| Some(Wanted::of(&base.relative(path)?))).collect();
-    let blobs: Vec<Blob> =
-        blobs.into_iter().filter(|blob| wanted.iter().any(|wanted| wanted.holds(&blob.name))).collect();
+    let is_wanted = |blob: &Blob| renders || wanted.iter().any(|wanted| wanted.holds(&blob.name));
+    let blobs: Vec<Blob> = blobs.into_iter().filter(is_wanted).collect();
     write(blobs, &base.directory, stop)?;
     Ok(base)
 }
@@ -164,6 +170,21 @@ impl Base {
         paths.iter().map(|path| self.path(path).unwrap_or_else(|| path.clone())).collect()
     }
 
+    /// The files of values, likewise.
+    #[must_use]
+    pub fn values(&self, files: &[PathBuf]) -> Vec<PathBuf> {
+        let file =
+            |file: &PathBuf| self.path(&file.to_string_lossy()).map_or_else(|| file.clone(), PathBuf::from);
+        files.iter().map(file).collect()
+    }
+
+    /// A text about files of the base, with their paths from the root of the work tree.
+    #[must_use]
+    pub fn from_root(&self, text: &str) -> String {
+        let directory = self.directory.to_string_lossy();
+        text.replace(&format!("{directory}/"), "").replace(&*directory, ".")
+    }
+
     fn path(&self, path: &str) -> Option<String> {
         let relative = self.relative(path)?;
         let start = wanted::fixed_part(&relative);
@@ -178,13 +199,13 @@ impl Base {
 }
 
 /// Writes the files, links last: nothing is ever written through one.
-fn write(blobs: Vec<Blob>, directory: &Path, stop: &dyn Fn() -> bool) -> Result<(), Error> {
-    let mut objects = Objects::open()?;
+fn write(blobs: Vec<Blob>, directory: &Path, stop: &Stop) -> Result<(), Error> {
+    let mut objects = Objects::open(stop)?;
     let (links, files): (Vec<Blob>, Vec<Blob>) = blobs.into_iter().partition(|blob| blob.is_link);
     for blob in files.iter().chain(&links) {
-        // Ctrl-C ends git too, and that is then all that it has to say.
-        let written = if stop() { Err(Error::Interrupted) } else { write_one(&mut objects, blob, directory) };
-        written.map_err(|error| if stop() { Error::Interrupted } else { error })?;
+        // To be killed is then all that git has to say.
+        let stopped = |error| if stop.is_set() { Error::Interrupted } else { error };
+        write_one(&mut objects, blob, directory).map_err(stopped)?;
     }
     Ok(())
 }

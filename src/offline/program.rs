@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often to look whether a program has ended that has closed its output.
+use crate::offline::stop::Stop;
+
+/// How often to look whether a program has ended, or is to.
 const POLL: Duration = Duration::from_millis(5);
 /// How much of what a program complains about is kept, in bytes.
 const MAX_COMPLAINT_BYTES: u64 = 64 << 10;
@@ -15,12 +17,14 @@ const MAX_COMPLAINT_BYTES: u64 = 64 << 10;
 const MAX_COMPLAINT_LINES: usize = 5;
 
 /// What a program may use.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
-    /// How long it may take.
+    /// How long it may take; [`Duration::MAX`] is as long as it wants.
     pub time: Duration,
     /// How much it may write, in bytes.
     pub bytes: usize,
+    /// Whether it may go on.
+    pub stop: Stop,
 }
 
 /// Why there is no output.
@@ -34,6 +38,8 @@ pub enum Failure {
     TooLong,
     /// It wrote too much.
     TooMuch,
+    /// The user has ended it.
+    Stopped,
     /// It said that it failed, and in its first lines why.
     Failed(String),
 }
@@ -42,9 +48,23 @@ pub enum Failure {
 ///
 /// # Errors
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.
-pub fn output(program: &str, arguments: &[OsString], limits: Limits) -> Result<Vec<u8>, Failure> {
+pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments);
+    let output = run(&mut command, limits)?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(Failure::Failed(first_lines(&output.stderr)))
+    }
+}
+
+/// Runs a command without input to its end, however that is. Of what it complains about the beginning is kept.
+///
+/// # Errors
+/// When it cannot be run, or exceeds a limit; then it is killed.
+pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::Missing,
         _ => Failure::Start(error),
@@ -58,16 +78,32 @@ pub fn output(program: &str, arguments: &[OsString], limits: Limits) -> Result<V
     result
 }
 
-fn follow(child: &mut Child, limits: Limits) -> Result<Vec<u8>, Failure> {
-    let end = Instant::now() + limits.time;
-    let output = child.stdout.take().map(|stream| in_background(stream, limits.bytes as u64 + 1));
+fn follow(child: &mut Child, limits: &Limits) -> Result<Output, Failure> {
+    let patience = Patience { end: Instant::now().checked_add(limits.time), stop: &limits.stop };
+    let max_bytes = (limits.bytes as u64).saturating_add(1);
+    let output = child.stdout.take().map(|stream| in_background(stream, max_bytes));
     let complaint = child.stderr.take().map(|stream| in_background(stream, MAX_COMPLAINT_BYTES));
-    let output = bytes(output, end)?;
-    if output.len() > limits.bytes {
+    let stdout = bytes(output, &patience)?;
+    if stdout.len() > limits.bytes {
         return Err(Failure::TooMuch);
     }
-    let complaint = bytes(complaint, end)?;
-    if wait(child, end)?.success() { Ok(output) } else { Err(Failure::Failed(first_lines(&complaint))) }
+    let stderr = bytes(complaint, &patience)?;
+    Ok(Output { status: wait(child, &patience)?, stdout, stderr })
+}
+
+/// When to give a program up.
+struct Patience<'s> {
+    end: Option<Instant>,
+    stop: &'s Stop,
+}
+
+impl Patience<'_> {
+    fn check(&self) -> Result<(), Failure> {
+        if self.stop.is_set() {
+            return Err(Failure::Stopped);
+        }
+        if self.end.is_some_and(|end| Instant::now() >= end) { Err(Failure::TooLong) } else { Ok(()) }
+    }
 }
 
 /// Reads a stream to its end in a thread of its own, and keeps so many bytes of it: a program that nobody reads
@@ -84,22 +120,24 @@ fn in_background(mut stream: impl Read + Send + 'static, max_bytes: u64) -> Rece
     receiver
 }
 
-fn bytes(stream: Option<Receiver<io::Result<Vec<u8>>>>, end: Instant) -> Result<Vec<u8>, Failure> {
+fn bytes(stream: Option<Receiver<io::Result<Vec<u8>>>>, patience: &Patience<'_>) -> Result<Vec<u8>, Failure> {
     let Some(stream) = stream else { return Ok(Vec::new()) };
-    match stream.recv_timeout(end.saturating_duration_since(Instant::now())) {
-        Ok(bytes) => bytes.map_err(Failure::Start),
-        Err(RecvTimeoutError::Timeout) => Err(Failure::TooLong),
-        Err(RecvTimeoutError::Disconnected) => Ok(Vec::new()),
+    loop {
+        match stream.recv_timeout(POLL) {
+            Ok(bytes) => return bytes.map_err(Failure::Start),
+            Err(RecvTimeoutError::Timeout) => patience.check()?,
+            Err(RecvTimeoutError::Disconnected) => return Ok(Vec::new()),
+        }
     }
 }
 
-fn wait(child: &mut Child, end: Instant) -> Result<ExitStatus, Failure> {
+fn wait(child: &mut Child, patience: &Patience<'_>) -> Result<ExitStatus, Failure> {
     loop {
-        match child.try_wait().map_err(Failure::Start)? {
-            Some(status) => return Ok(status),
-            None if Instant::now() >= end => return Err(Failure::TooLong),
-            None => thread::sleep(POLL),
+        if let Some(status) = child.try_wait().map_err(Failure::Start)? {
+            return Ok(status);
         }
+        patience.check()?;
+        thread::sleep(POLL);
     }
 }
 
@@ -114,25 +152,35 @@ fn first_lines(complaint: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limits: Limits) -> Result<Vec<u8>, Failure> {
+    fn shell(script: &str, limits: &Limits) -> Result<Vec<u8>, Failure> {
         output("/bin/sh", &["-c".into(), script.into()], limits)
     }
 
-    const WIDE: Limits = Limits { time: Duration::from_mins(1), bytes: 1000 };
+    fn wide() -> Limits {
+        Limits { time: Duration::from_mins(1), bytes: 1000, stop: Stop::default() }
+    }
 
     #[test]
     fn returns_what_a_program_writes() {
-        assert_eq!(shell("echo no >&2; echo yes", WIDE).expect("runs"), b"yes\n");
-        assert!(matches!(output("no-such-program-anywhere", &[], WIDE), Err(Failure::Missing)));
-        let failed = shell("echo a; echo ' b ' >&2; echo >&2; echo c >&2; exit 3", WIDE);
+        assert_eq!(shell("echo no >&2; echo yes", &wide()).expect("runs"), b"yes\n");
+        assert!(matches!(output("no-such-program-anywhere", &[], &wide()), Err(Failure::Missing)));
+        let failed = shell("echo a; echo ' b ' >&2; echo >&2; echo c >&2; exit 3", &wide());
         assert!(matches!(failed, Err(Failure::Failed(why)) if why == "b; c"));
     }
 
     #[test]
     fn ends_what_takes_or_writes_too_much() {
-        let brief = Limits { time: Duration::from_millis(50), ..WIDE };
-        assert!(matches!(shell("exec sleep 100", brief), Err(Failure::TooLong)));
-        assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", brief), Err(Failure::TooLong)));
-        assert!(matches!(shell("while :; do echo y; done", WIDE), Err(Failure::TooMuch)));
+        let brief = Limits { time: Duration::from_millis(50), ..wide() };
+        assert!(matches!(shell("exec sleep 100", &brief), Err(Failure::TooLong)));
+        assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &brief), Err(Failure::TooLong)));
+        assert!(matches!(shell("while :; do echo y; done", &wide()), Err(Failure::TooMuch)));
+    }
+
+    #[test]
+    fn ends_what_the_user_ends() {
+        let limits = Limits { time: Duration::MAX, ..wide() };
+        limits.stop.set();
+        assert!(matches!(shell("exec sleep 100", &limits), Err(Failure::Stopped)));
+        assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &limits), Err(Failure::Stopped)));
     }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::manifest::error::Error;
 use crate::manifest::source::Source;
-use crate::model::causes::without_numbers;
+use crate::model::causes::in_words;
 use crate::model::credential::masked;
 use crate::offline::program::{Failure, Limits, output};
 use crate::offline::read::source;
 use crate::offline::repository::{Tool, Unit};
+use crate::offline::stop::Stop;
 
 /// How long one chart or overlay may take: those that fetch something remote take some seconds.
 const TIME: Duration = Duration::from_mins(1);
@@ -23,6 +24,8 @@ pub struct Rendering {
     pub values: Vec<PathBuf>,
     /// The namespace of a release, when the user chose one.
     pub namespace: Option<String>,
+    /// Whether the programs may go on.
+    pub stop: Stop,
 }
 
 /// Charts or a kustomization whose files were not read as manifests.
@@ -55,12 +58,12 @@ impl Unrendered {
 /// # Errors
 /// When the program is not there, fails, or takes or writes too much.
 pub fn render(unit: &Unit, rendering: &Rendering, max_bytes: usize) -> Result<Source, Error> {
-    let limits = Limits { time: TIME, bytes: max_bytes };
+    let limits = Limits { time: TIME, bytes: max_bytes, stop: rendering.stop.clone() };
     let directory = argument(&unit.directory);
     let (command, result) = match unit.tool {
-        Tool::Helm => run("helm", &rendering.helm_arguments(directory), limits),
-        Tool::Kustomize => match run("kustomize", &["build".into(), directory.clone()], limits) {
-            (_, Err(Failure::Missing)) => run("kubectl", &["kustomize".into(), directory], limits),
+        Tool::Helm => run("helm", &rendering.helm_arguments(directory), &limits),
+        Tool::Kustomize => match run("kustomize", &["build".into(), directory.clone()], &limits) {
+            (_, Err(Failure::Missing)) => run("kubectl", &["kustomize".into(), directory], &limits),
             other => other,
         },
     };
@@ -94,7 +97,7 @@ fn argument(path: &Path) -> OsString {
     if is_flag { Path::new(".").join(path).into() } else { path.into() }
 }
 
-fn run(program: &str, arguments: &[OsString], limits: Limits) -> (String, Result<Vec<u8>, Failure>) {
+fn run(program: &str, arguments: &[OsString], limits: &Limits) -> (String, Result<Vec<u8>, Failure>) {
     let shown = arguments.iter().map(|argument| quoted(&argument.to_string_lossy()));
     let command = [program.to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ");
     (command, output(program, arguments, limits))
@@ -109,8 +112,9 @@ fn message(failure: Failure, tool: Tool, max_bytes: usize) -> String {
             }
         }
         .to_owned(),
-        Failure::Start(error) => format!("it cannot be run: {}", without_numbers(&error.to_string())),
+        Failure::Start(error) => format!("it cannot be run: {}", in_words(&error)),
         Failure::TooLong => format!("it did not end within {} s", TIME.as_secs()),
+        Failure::Stopped => "interrupted".to_owned(),
         Failure::TooMuch => format!("it wrote more than {max_bytes} bytes; see --max-file-size"),
         Failure::Failed(why) if why.is_empty() => "it failed and did not say why".to_owned(),
         Failure::Failed(why) => masked(&why).into_owned(),
@@ -149,7 +153,8 @@ mod tests {
 
     #[test]
     fn hands_no_path_over_as_a_flag() {
-        let rendering = Rendering { values: vec!["-x".into()], namespace: Some("a".to_owned()) };
+        let rendering =
+            Rendering { values: vec!["-x".into()], namespace: Some("a".to_owned()), ..Rendering::default() };
         let arguments = rendering.helm_arguments(argument(Path::new("--post-renderer")));
         assert_eq!(
             arguments,

@@ -139,7 +139,9 @@ fn walk_error(error: ignore::Error, input: &str) -> Error {
         }
         inner = err;
     }
-    let source = error.into_io_error().unwrap_or_else(|| io::Error::other("cannot be listed"));
+    // Its text names the path once more.
+    let kind = error.into_io_error().map(|error| error.kind());
+    let source = kind.map_or_else(|| io::Error::other("cannot be listed"), io::Error::from);
     Error::Read { path, source }
 }
 
@@ -203,6 +205,7 @@ fn matches(glob: &GlobMatcher, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::causes::with_causes;
 
     #[test]
     fn names_the_directory_that_cannot_be_listed() {
@@ -214,6 +217,7 @@ mod tests {
                 err: Box::new(ignore::Error::Io(denied)),
             }),
         };
-        assert_eq!(walk_error(error, "deploy").to_string(), "failed to read deploy/private");
+        let error = walk_error(error, "deploy");
+        assert_eq!(with_causes(&error), "failed to read deploy/private: permission denied");
     }
 }

@@ -1,4 +1,4 @@
-//! The page of a finding code: where it can be read, and its first sentence.
+//! The page of a finding code: where it can be read, and how it begins.
 
 use crate::model::finding::Code;
 
@@ -14,13 +14,18 @@ pub fn url(code: &Code) -> String {
     format!("{PAGES}{}.md", code.name)
 }
 
+/// The first paragraph of the page, in one line.
+#[must_use]
+pub fn summary(code: &Code) -> String {
+    let lines = code.page.lines().map(str::trim);
+    let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
+    text.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ")
+}
+
 /// The first sentence of the page, without its full stop.
 #[must_use]
 pub fn title(code: &Code) -> String {
-    let lines = code.page.lines().map(str::trim);
-    let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
-    let paragraph: Vec<&str> = text.take_while(|line| !line.is_empty()).collect();
-    let paragraph = paragraph.join(" ");
+    let paragraph = summary(code);
     let sentence = paragraph.split(". ").next().unwrap_or_default();
     sentence.trim_end_matches('.').to_owned()
 }

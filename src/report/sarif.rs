@@ -134,12 +134,19 @@ impl Rules {
     fn descriptors(&self) -> Vec<Value> {
         let errors = self.errors.iter().map(|name| {
             let text = "An input cannot be read or parsed";
-            json!({"id": name, "shortDescription": {"text": text}, "helpUri": page::ERRORS})
+            json!({
+                "id": name,
+                "shortDescription": {"text": text},
+                "fullDescription": {"text": text},
+                "helpUri": page::ERRORS,
+                "help": {"text": format!("{text}, so nothing in it was checked.")},
+            })
         });
         let codes = self.codes.iter().map(|code| {
             json!({
                 "id": code.name,
                 "shortDescription": {"text": page::title(code)},
+                "fullDescription": {"text": page::summary(code)},
                 "helpUri": page::url(code),
                 "help": {"text": code.page, "markdown": code.page},
             })

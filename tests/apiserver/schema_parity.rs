@@ -6,12 +6,14 @@
 //! seeds ──mutation, metadata──▶ objects with one or two faults, the same ones in each run
 //! each object ──verdict──▶ what `memgate check` says, what the apiserver answers to a dry run
 //! two verdicts ──by_design──▶ equal, different on purpose, or a fault of memgate's
+//! pods and workloads ──forms──▶ what a check refuses for its form, the apiserver refuses
 //! ```
 //!
 //! `MEMGATE_PARITY=SEED,COUNT` asks for other objects, or for more of them.
 
 mod by_design;
 mod definitions;
+mod forms;
 mod maximal;
 mod metadata;
 mod mutation;
@@ -40,6 +42,8 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("schema_parity::valid_objects_are_valid_to_both", valid_objects),
         Trial::new("schema_parity::check_judges_as_the_apiserver_does", mutated_objects),
+        Trial::new("schema_parity::pods_are_refused_for_their_form_by_both", forms::listed),
+        Trial::new("schema_parity::what_a_check_refuses_for_its_form_never_works", forms::mutated),
     ]
 }
 

@@ -1,43 +1,40 @@
-//! JUnit's XML, by what Jenkins publishes as its form.
+//! JUnit's XML, by the XML Schema that Jenkins publishes.
 
 use roxmltree::{Document, Node};
-use serde_json::Value;
+use serde_json::{Value, json};
+use uppsala::XsdValidator;
 
 use crate::run::{BAD, Scratch};
 
-/// Each element with its attributes and what may stand in it.
-const FORM: [(&str, &[&str], &[&str]); 6] = [
-    ("testsuites", &["name", "tests", "failures", "errors"], &["testsuite"]),
-    ("testsuite", &["name", "tests", "failures", "errors"], &["testcase"]),
-    ("testcase", &["classname", "name"], &["failure", "error", "system-out"]),
-    ("failure", &["type", "message"], &[]),
-    ("error", &["type", "message"], &[]),
-    ("system-out", &[], &[]),
-];
+/// What is wrong with a document by the schema.
+fn complaints(text: &str) -> Vec<String> {
+    let schema = uppsala::parse(include_str!("junit/junit-4.xsd")).expect("XML");
+    let schema = XsdValidator::from_schema(&schema).expect("a schema");
+    let document = uppsala::parse(text).expect("XML");
+    schema.validate(&document).iter().map(ToString::to_string).collect()
+}
 
-/// A document of that form, whose counts are right and that fails when the run does.
+fn expect_valid(text: &str, name: &str) {
+    let complaints = complaints(text);
+    assert!(complaints.is_empty(), "{name}: {}", complaints.join("\n"));
+}
+
+/// A document by the schema, whose counts are right and that fails when the run does.
 pub(crate) fn expect_good(text: &str, report: &Value, fails_on_warnings: bool, name: &str) {
+    expect_valid(text, name);
     let document = Document::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let root = document.root_element();
     assert_eq!(root.tag_name().name(), "testsuites", "{name}");
     for node in root.descendants().filter(Node::is_element) {
-        let (_, attributes, children) = FORM
-            .iter()
-            .find(|(element, ..)| node.has_tag_name(*element))
-            .unwrap_or_else(|| panic!("{name}: {node:?}"));
-        let names: Vec<_> = node.attributes().map(|attribute| attribute.name()).collect();
-        assert!(
-            names.iter().all(|name| attributes.contains(name)) && names.len() == attributes.len(),
-            "{name}: {names:?}"
-        );
-        let mut below = node.children().filter(Node::is_element);
-        assert!(below.all(|child| children.contains(&child.tag_name().name())), "{name}: {node:?}");
         if node.has_attribute("tests") {
             for (attribute, element) in [("tests", "testcase"), ("failures", "failure"), ("errors", "error")]
             {
                 let count = node.descendants().filter(|node| node.has_tag_name(element)).count();
                 assert_eq!(node.attribute(attribute), Some(count.to_string().as_str()), "{name}");
             }
+        }
+        if node.has_tag_name("failure") || node.has_tag_name("error") {
+            assert!(node.has_attribute("type") && node.has_attribute("message"), "{name}: {node:?}");
         }
     }
     let count = |element: &str| root.descendants().filter(|node| node.has_tag_name(element)).count();
@@ -70,4 +67,49 @@ fn has_a_test_for_each_object_and_code() {
     assert_eq!(of("error"), ["tab.yaml can be read"]);
     let strict = scratch.out(&["check", "bad.yaml", "--fail-on", "warn", "-o", "junit"]);
     assert!(strict.contains("failures=\"2\""), "{strict}");
+}
+
+#[test]
+fn the_schema_notices_what_is_wrong() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("tab.yaml", "a:\n\tb: 1\n")]);
+    let text = scratch.out(&["check", ".", "-o", "junit"]);
+    expect_valid(&text, "as it is");
+    for (part, wrong) in [
+        (" name=\"ArkMemory team-a/plain\"", ""),
+        (" tests=\"3\"", ""),
+        (" message=", " line="),
+        ("<testsuites name=\"memgate\"", "<testsuites title=\"memgate\""),
+        ("</failure>", "</failure><properties/>"),
+        ("</failure>", "</failure><error/>"),
+        ("    <testcase", "text\n    <testcase"),
+        ("  </testsuite>", "    <property/>\n  </testsuite>"),
+    ] {
+        let changed = text.replacen(part, wrong, 1);
+        assert_ne!(changed, text, "{part}");
+        assert!(!complaints(&changed).is_empty(), "{wrong}");
+    }
+}
+
+#[test]
+fn cases_are_written_by_the_schema_too() {
+    let case = |name: &str, allowed: bool| {
+        let object = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
+            "metadata": {"name": "a", "namespace": "b"}, "spec": {"backend": "in-context"}});
+        json!([{"name": name, "object": object, "expect": {"allowed": allowed}}]).to_string()
+    };
+    let (passes, fails) = (case("accepts-it", true), case("rejects-<it>", false));
+    let scratch =
+        Scratch::with(&[("passes.yaml", &passes), ("fails.yaml", &fails), ("broken.yaml", "a: [\n")]);
+    for (files, code, results) in [
+        (&["passes.yaml"][..], 0, ["failures=\"0\"", "errors=\"0\""]),
+        (&["passes.yaml", "fails.yaml"], 1, ["failures=\"1\"", "errors=\"0\""]),
+        (&["passes.yaml", "broken.yaml"], 2, ["failures=\"0\"", "errors=\"1\""]),
+    ] {
+        let output = scratch.run(&[&["test", "-o", "junit"], files].concat());
+        assert_eq!(output.status.code(), Some(code), "{files:?}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        expect_valid(&text, &format!("{files:?}"));
+        assert!(results.iter().all(|result| text.contains(result)), "{files:?}: {text}");
+        assert!(text.contains("accepts-it"), "{files:?}: what passes is visible: {text}");
+    }
 }

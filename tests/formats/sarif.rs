@@ -36,6 +36,12 @@ pub(crate) fn expect_good(log: &Value, report: &Value, name: &str) {
         let rule = &runs[0]["tool"]["driver"]["rules"][number];
         assert_eq!(rule["id"], result["ruleId"], "{name}");
         assert!(rule["helpUri"].as_str().is_some_and(|uri| uri.starts_with("https://")), "{name}");
+        // What GitHub asks of a rule besides, and how much of it it shows.
+        for field in ["shortDescription", "fullDescription", "help"] {
+            let text = rule[field]["text"].as_str().unwrap_or_default();
+            let fits = field == "help" || text.chars().count() <= 1024;
+            assert!(!text.is_empty() && fits, "{name}: {field}: {text}");
+        }
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["region"]["startLine"], entry["line"], "{name}");
         if entry["endLine"].is_u64() {

@@ -123,9 +123,80 @@ fn settings_that_are_described_are_read() {
         let described = schema["properties"][key]["properties"].as_object().map_or(0, serde_json::Map::len);
         assert_eq!(described, settings[key].as_object().map_or(0, serde_json::Map::len), "{key}");
     }
-    let scratch = Scratch::with(&[("settings.json", &settings.to_string()), ("bad.yaml", BAD)]);
-    let output = scratch.run(&["check", "--config", "settings.json", "bad.yaml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let project = json!({
+        "paths": ["bad.yaml"],
+        "exclude": ["vendor"],
+        "families": settings["families"],
+        "failOn": "warn",
+        "strict": true,
+        "namespace": "team-a",
+        "settings": settings,
+    });
+    expect_valid(&validator(&printed("project")), &project, "project");
+    let (settings, project) = (settings.to_string(), project.to_string());
+    let files = [("settings.json", &*settings), (".memgate.yaml", &*project), ("bad.yaml", BAD)];
+    let scratch = Scratch::with(&files);
+    for arguments in [&["--project", "none", "--config", "settings.json", "bad.yaml"][..], &[]] {
+        let output = scratch.run(&[&["check"], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// What is wrong in a file of tests/ui is wrong by the schema too, and what is right there and in the documents is
+/// right.
+#[test]
+fn choices_of_a_repository_are_as_described() {
+    let project = validator(&printed("project"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut right, mut wrong) = (0, 0);
+    for case in fs::read_dir(root.join("tests/ui/check")).expect("cases") {
+        let case = case.expect("an entry").path();
+        let stderr = fs::read_to_string(case.join("stderr")).unwrap_or_default();
+        if !stderr.contains(".memgate.yaml") || !case.join(".memgate.yaml").exists() {
+            continue;
+        }
+        let name = case.display().to_string();
+        let text = fs::read_to_string(case.join(".memgate.yaml")).expect("text");
+        let [file]: [Value; 1] = documents(&text).try_into().expect("one document");
+        // What is said of the file itself has its line.
+        if stderr.starts_with("error: .memgate.yaml:") {
+            assert!(!project.is_valid(&file), "{name}");
+            wrong += 1;
+        } else {
+            expect_valid(&project, &file, &name);
+            right += 1;
+        }
+    }
+    assert!(right >= 3 && wrong >= 2, "{right} are right and {wrong} wrong");
+    let page = fs::read_to_string(root.join("docs/commands.md")).expect("the page");
+    let (_, section) = page.split_once("### What a repository says about its own check").expect("a section");
+    let example = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());
+    let [example]: [Value; 1] = documents(example.expect("an example")).try_into().expect("one document");
+    expect_valid(&project, &example, "docs/commands.md");
+    let described = printed("project")["properties"].as_object().expect("fields").len();
+    assert_eq!(example.as_object().map(serde_json::Map::len), Some(described), "the example has all keys");
+    for wrong in [
+        json!({"paths": "deploy"}),
+        json!({"exclude": [1]}),
+        json!({"families": ["arkonsi"]}),
+        json!({"failOn": "warning"}),
+        json!({"strict": "yes"}),
+        json!({"settings": {"orloj": {"jobNamespace": ["a"]}}}),
+        json!({"values": ["values.yaml"]}),
+    ] {
+        assert!(!project.is_valid(&wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn choices_of_a_repository_hold_settings() {
+    let (project, settings) = (printed("project"), printed("settings"));
+    let inner = &project["properties"]["settings"];
+    for key in ["type", "additionalProperties", "properties"] {
+        assert_eq!(inner[key], settings[key], "{key}");
+    }
+    assert_eq!(project["definitions"], settings["definitions"]);
+    assert_eq!(project["properties"]["families"], settings["properties"]["families"]);
 }
 
 #[test]

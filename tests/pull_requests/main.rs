@@ -3,142 +3,14 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 
+mod interrupt;
+mod rendering;
+mod repository;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
-use tempfile::TempDir;
-
-/// A repository, with the directories for homes and temporary files beside it.
-struct Repository {
-    scratch: TempDir,
-    path: PathBuf,
-}
-
-impl Repository {
-    fn new() -> Self {
-        let repository = Self::beside("repository");
-        repository.git(&["init", "--quiet", "--initial-branch", "main"]);
-        repository
-    }
-
-    fn beside(name: &str) -> Self {
-        let scratch = tempfile::tempdir().expect("a directory");
-        for directory in ["tmp", "home"] {
-            fs::create_dir(scratch.path().join(directory)).expect("a directory");
-        }
-        let path = fs::canonicalize(scratch.path()).expect("is there").join(name);
-        fs::create_dir(&path).expect("a directory");
-        Self { scratch, path }
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        let home = self.scratch.path().join("home");
-        command.env_clear().env("HOME", &home).env("TMPDIR", self.temporary());
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("GIT_CONFIG_NOSYSTEM", "1").current_dir(&self.path).stdin(Stdio::null());
-        command
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        let mut command = self.command("git");
-        let output = command
-            .args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always"])
-            .args(arguments)
-            .output()
-            .expect("git runs");
-        assert!(output.status.success(), "git {arguments:?}: {}", text(&output.stderr));
-        text(&output.stdout)
-    }
-
-    fn write(&self, name: &str, content: &str) {
-        let path = self.path.join(name);
-        fs::create_dir_all(path.parent().expect("has one")).expect("a directory");
-        fs::write(path, content).expect("can be written");
-    }
-
-    fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--message", "change"]);
-    }
-
-    fn check(&self, arguments: &[&str]) -> Checked {
-        self.check_in("", arguments)
-    }
-
-    fn check_in(&self, directory: &str, arguments: &[&str]) -> Checked {
-        let mut command = self.command(env!("CARGO_BIN_EXE_memgate"));
-        let command = command.current_dir(self.path.join(directory));
-        let output = command.args(["check", "-o", "concise"]).args(arguments).output().expect("memgate runs");
-        self.expect_nothing_left();
-        Checked::of(&output)
-    }
-
-    fn temporary(&self) -> PathBuf {
-        self.scratch.path().join("tmp")
-    }
-
-    fn expect_nothing_left(&self) {
-        let left = files(&self.temporary());
-        assert!(left.is_empty(), "{left:?}");
-    }
-}
-
-/// What a check said.
-struct Checked {
-    code: Option<i32>,
-    findings: Vec<String>,
-    stderr: String,
-}
-
-impl Checked {
-    fn of(output: &Output) -> Self {
-        let findings = text(&output.stdout).lines().map(str::to_owned).collect();
-        Self { code: output.status.code(), findings, stderr: text(&output.stderr) }
-    }
-
-    /// Whether a finding begins so and has this in it.
-    fn tells(&self, start: &str, part: &str) -> bool {
-        self.findings.iter().any(|finding| finding.starts_with(start) && finding.contains(part))
-    }
-
-    fn expect_failure(&self, message: &str) {
-        assert_eq!(self.code, Some(2), "{}", self.stderr);
-        assert!(self.findings.is_empty(), "{:?}", self.findings);
-        assert!(self.stderr.contains(message), "{}", self.stderr);
-        assert!(!self.stderr.contains("os error"), "{}", self.stderr);
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Every file and directory below a directory with its content, in a fixed order.
-fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).expect("can be listed") {
-        let path = entry.expect("can be read").path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        }
-        found.push((path.clone(), fs::read(&path).unwrap_or_default()));
-    }
-    found.sort();
-    found
-}
-
-fn denied(name: &str) -> String {
-    format!(
-        "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: team-a}}\n\
-         spec: {{backend: redis}}\n"
-    )
-}
+use repository::{Checked, Repository, denied, files};
 
 /// A branch that has moved and renamed what is wrong at its base, while main went on and mended it.
 fn moved() -> Repository {
@@ -297,7 +169,7 @@ fn does_without_git_and_without_a_repository() {
 #[test]
 fn writes_links_and_never_through_them() {
     let repository = Repository::new();
-    let outside = repository.scratch.path().join("outside");
+    let outside = repository.beside_it("outside");
     fs::create_dir(&outside).expect("a directory");
     repository.write("deploy/old.yaml", &denied("old"));
     std::os::unix::fs::symlink("old.yaml", repository.path.join("deploy/link.yaml")).expect("a link");
@@ -306,42 +178,6 @@ fn writes_links_and_never_through_them() {
     let checked = repository.check(&["--base", "main", "deploy"]);
     assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
     assert!(files(&outside).is_empty());
-}
-
-#[test]
-fn puts_everything_away_on_ctrl_c() {
-    let repository = moved();
-    // A git that never answers when it is asked for files.
-    let programs = repository.scratch.path().join("bin");
-    let asked = repository.scratch.path().join("asked");
-    fs::create_dir(&programs).expect("a directory");
-    let script = format!(
-        "#!/bin/sh\ncase \"$*\" in\n*cat-file*) : > {}; exec sleep 600;;\nesac\nPATH={} exec git \"$@\"\n",
-        asked.display(),
-        std::env::var("PATH").expect("is set"),
-    );
-    fs::write(programs.join("git"), script).expect("can be written");
-    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).expect("can be set");
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("is set"));
-    let mut command = repository.command(env!("CARGO_BIN_EXE_memgate"));
-    let child = command
-        .env("PATH", path)
-        .args(["check", "--base", "main", "deploy"])
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("memgate starts");
-    while !asked.exists() {
-        sleep(Duration::from_millis(10));
-    }
-    assert!(!files(&repository.temporary()).is_empty(), "there is something to put away");
-    let group = format!("-{}", child.id());
-    let killed = Command::new("kill").args(["-INT", "--", &group]).status().expect("kill runs");
-    assert!(killed.success());
-    let output = child.wait_with_output().expect("it ends");
-    Checked::of(&output).expect_failure("error: interrupted");
-    repository.expect_nothing_left();
 }
 
 /// Of very many findings of one object not all are told; those that are only counted are known too.

@@ -4,9 +4,15 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use crate::offline::base::Error;
+use crate::offline::program::{self, Failure, Limits};
+use crate::offline::stop::Stop;
 
 /// The mode of a symbolic link in a tree.
 const LINK_MODE: &str = "120000";
@@ -19,15 +25,26 @@ fn git(arguments: &[&str]) -> Command {
     command
 }
 
-fn run(step: &'static str, arguments: &[&str]) -> Result<Output, Error> {
-    git(arguments).output().map_err(|error| cannot_run(step, &error))
+/// Runs git to its end, however long that takes: it may have to fetch what it is asked for.
+fn run(step: &'static str, arguments: &[&str], interrupt: &Stop) -> Result<Output, Error> {
+    let limits = Limits { time: Duration::MAX, bytes: usize::MAX, stop: interrupt.clone() };
+    let output = program::run(&mut git(arguments), &limits).map_err(|failure| match failure {
+        Failure::Missing => Error::NoGit,
+        Failure::Stopped => Error::Interrupted,
+        Failure::Start(error) => Error::Git { step, words: error.kind().to_string() },
+        Failure::Failed(words) => Error::Git { step, words },
+        Failure::TooLong | Failure::TooMuch => ended(step),
+    })?;
+    if is_interrupted(output.status) { Err(Error::Interrupted) } else { Ok(output) }
 }
 
-fn cannot_run(step: &'static str, error: &std::io::Error) -> Error {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => Error::NoGit,
-        kind => Error::Git { step, words: kind.to_string() },
-    }
+fn ended(step: &'static str) -> Error {
+    Error::Git { step, words: "it has ended".to_owned() }
+}
+
+/// Whether git was ended by the user: Ctrl-C is for it too, and it may hear of it before this process does.
+fn is_interrupted(status: ExitStatus) -> bool {
+    matches!(status.signal(), Some(INTERRUPT | TERMINATE))
 }
 
 /// What git said, in one line.
@@ -53,9 +70,10 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    pub(super) fn find() -> Result<Self, Error> {
+    pub(super) fn find(interrupt: &Stop) -> Result<Self, Error> {
         let step = "find the repository";
-        let output = run(step, &["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"])?;
+        let output =
+            run(step, &["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"], interrupt)?;
         if !output.status.success() {
             let words = words(&output);
             let is_none = words.contains("not a git repository");
@@ -67,7 +85,7 @@ impl Repository {
         if answers.next() != Some("true") {
             return Err(Error::NoRepository);
         }
-        let output = run(step, &["rev-parse", "--show-toplevel"])?;
+        let output = run(step, &["rev-parse", "--show-toplevel"], interrupt)?;
         if !output.status.success() {
             return Err(Error::Git { step, words: words(&output) });
         }
@@ -75,18 +93,20 @@ impl Repository {
     }
 
     /// The last commit that the reference and HEAD have in common.
-    pub(super) fn merge_base(&self, reference: &str) -> Result<String, Error> {
+    pub(super) fn merge_base(&self, reference: &str, interrupt: &Stop) -> Result<String, Error> {
         let (is_shallow, owned) = (self.is_shallow, reference.to_owned());
-        let Some(commit) = commit(reference)? else {
+        let Some(commit) = commit(reference, interrupt)? else {
             let remote = format!("origin/{reference}");
-            return Err(match commit(&remote)? {
+            return Err(match commit(&remote, interrupt)? {
                 Some(_) => Error::RemoteOnly { reference: owned, remote },
                 None => Error::Unknown { reference: owned, is_shallow },
             });
         };
-        let Some(head) = self::commit("HEAD")? else { return Err(Error::NoHead { reference: owned }) };
+        let Some(head) = self::commit("HEAD", interrupt)? else {
+            return Err(Error::NoHead { reference: owned });
+        };
         let step = "find where the branch began";
-        let output = run(step, &["merge-base", &commit, &head])?;
+        let output = run(step, &["merge-base", &commit, &head], interrupt)?;
         match output.status.code() {
             Some(0) => Ok(line(&output)),
             Some(1) => Err(Error::NoMergeBase { reference: owned, is_shallow }),
@@ -96,9 +116,9 @@ impl Repository {
 }
 
 /// The files of a commit.
-pub(super) fn blobs(commit: &str) -> Result<Vec<Blob>, Error> {
+pub(super) fn blobs(commit: &str, interrupt: &Stop) -> Result<Vec<Blob>, Error> {
     let step = "list the files of the base";
-    let output = run(step, &["ls-tree", "-r", "-z", "--full-tree", commit])?;
+    let output = run(step, &["ls-tree", "-r", "-z", "--full-tree", commit], interrupt)?;
     if !output.status.success() {
         return Err(Error::Git { step, words: words(&output) });
     }
@@ -107,9 +127,9 @@ pub(super) fn blobs(commit: &str) -> Result<Vec<Blob>, Error> {
 }
 
 /// The commit of a name, if there is one.
-fn commit(reference: &str) -> Result<Option<String>, Error> {
+fn commit(reference: &str, interrupt: &Stop) -> Result<Option<String>, Error> {
     let name = format!("{reference}^{{commit}}");
-    let output = run("find a commit", &["rev-parse", "--verify", "--quiet", &name])?;
+    let output = run("find a commit", &["rev-parse", "--verify", "--quiet", &name], interrupt)?;
     Ok(output.status.success().then(|| line(&output)))
 }
 
@@ -140,9 +160,14 @@ impl Blob {
 const INTERRUPT: i32 = 2;
 const TERMINATE: i32 = 15;
 
-/// A `git` that answers with the contents of objects, one after another.
+/// How often to look whether git is to end.
+const POLL: Duration = Duration::from_millis(10);
+
+/// A `git` that answers with the contents of objects, one after another. It is killed when the user ends the command,
+/// so that nobody waits for an answer that may take long.
 pub(super) struct Objects {
-    child: Child,
+    child: Arc<Mutex<Child>>,
+    is_done: Arc<AtomicBool>,
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
@@ -151,14 +176,27 @@ pub(super) struct Objects {
 const READ: &str = "read a file of the base";
 
 impl Objects {
-    pub(super) fn open() -> Result<Self, Error> {
+    pub(super) fn open(interrupt: &Stop) -> Result<Self, Error> {
         let mut command = git(&["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| cannot_run(READ, &error))?;
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::NoGit,
+            kind => Error::Git { step: READ, words: kind.to_string() },
+        })?;
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::Git { step: READ, words: "it cannot be talked to".to_owned() });
         };
-        Ok(Self { child, questions, answers: BufReader::new(answers) })
+        let (child, is_done) = (Arc::new(Mutex::new(child)), Arc::new(AtomicBool::new(false)));
+        let (watched, is_over, interrupt) = (Arc::clone(&child), Arc::clone(&is_done), interrupt.clone());
+        thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                if interrupt.is_set() {
+                    return end(&watched);
+                }
+                thread::sleep(POLL);
+            }
+        });
+        Ok(Self { child, is_done, questions, answers: BufReader::new(answers) })
     }
 
     /// Writes the content of a file.
@@ -178,23 +216,28 @@ impl Objects {
         self.answers.read_exact(&mut [0]).map_err(|_| self.ended())
     }
 
-    /// Why it answers no longer. Ctrl-C is for git too, which may hear of it first.
+    /// Why it answers no longer.
     fn ended(&mut self) -> Error {
-        let signal = self.child.wait().ok().and_then(|status| status.signal());
-        match signal {
-            Some(INTERRUPT | TERMINATE) => Error::Interrupted,
-            _ => Error::Git { step: READ, words: "it has ended".to_owned() },
-        }
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        // It may only have closed its output.
+        let _ = child.kill();
+        if child.wait().is_ok_and(is_interrupted) { Error::Interrupted } else { ended(READ) }
     }
 }
 
 impl Drop for Objects {
-    /// Ends the process, whatever it was about to say.
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.is_done.store(true, Ordering::Relaxed);
+        end(&self.child);
     }
+}
+
+/// Ends the process, whatever it was about to say.
+fn end(child: &Mutex<Child>) {
+    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[cfg(test)]

@@ -43,7 +43,8 @@ impl Mutant {
         Self::of(seed, &[])
     }
 
-    fn of(seed: &Seed, changes: &[&Change]) -> Self {
+    /// A valid object with these changes.
+    pub(super) fn of(seed: &Seed, changes: &[&Change]) -> Self {
         let mut object = seed.object.clone();
         for change in changes {
             change.apply(&mut object);

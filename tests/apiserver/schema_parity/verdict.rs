@@ -51,6 +51,9 @@ pub(super) struct Verdict {
     pub(super) codes: Vec<&'static str>,
     /// What it is refused for: of a check the codes and pointers, of the apiserver the fields and its texts.
     pub(super) causes: Vec<String>,
+    /// Whether a check refuses it for its form, which an apiserver would do before it asks memgate; of an apiserver
+    /// nobody knows.
+    pub(super) denied_by_form: bool,
     /// Why, in its own words.
     pub(super) words: String,
 }
@@ -128,8 +131,9 @@ fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
 fn check_one(json: &str) -> Result<Verdict> {
     let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut json.as_bytes())?;
     let checked = check(inputs);
-    let findings: Vec<_> =
-        checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings).collect();
+    let of_form = || checked.decided.iter().flat_map(|decided| &decided.of_form);
+    let decided = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
+    let findings: Vec<_> = decided.chain(of_form()).collect();
     let words = findings.iter().map(|finding| {
         let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
         format!("\n    {severity} {}: {}", finding.code.name, finding.message)
@@ -146,6 +150,7 @@ fn check_one(json: &str) -> Result<Verdict> {
         allowed,
         codes: findings.iter().map(|finding| finding.code.name).collect(),
         causes: denied.collect(),
+        denied_by_form: of_form().any(|finding| finding.severity == Severity::Deny),
         words: words.chain(errors).chain(passed_over).collect(),
     })
 }
@@ -175,7 +180,7 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
     let text = |cause: &Value| Some(format!("{} {}", cause["field"].as_str()?, cause["message"].as_str()?));
     let causes = causes.filter_map(text).collect();
-    Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), causes, words })
+    Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), causes, denied_by_form: false, words })
 }
 
 /// A namespace as a part of a path.

@@ -1,15 +1,17 @@
 //! Errors in one line.
 
 use std::error::Error;
+use std::io;
 
 /// An error and its causes in one line; a text that is already part of the line is left out, and so are the numbers
-/// that the operating system has for its errors.
+/// that the operating system has for its errors. Its own words are in small letters, as ours are.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = without_numbers(&error.to_string());
     let mut source = error.source();
     while let Some(cause) = source {
-        let reason = without_numbers(&cause.to_string());
+        let is_of_system = cause.downcast_ref::<io::Error>().is_some();
+        let reason = if is_of_system { in_words(cause) } else { without_numbers(&cause.to_string()) };
         if !text.contains(&reason) {
             text = format!("{text}: {reason}");
         }
@@ -18,22 +20,35 @@ pub fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-/// A message without the ` (os error 2)` that the standard library puts behind the words.
+/// What the operating system says of an error, in small letters: without its number, and without what a library
+/// has put behind that.
 #[must_use]
-pub fn without_numbers(message: &str) -> String {
-    const START: &str = " (os error ";
-    let mut parts = message.split(START);
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.split_once(')') {
-            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => text.push_str(rest),
-            _ => {
-                text.push_str(START);
-                text.push_str(part);
-            }
-        }
+pub fn in_words(error: &dyn Error) -> String {
+    let text = error.to_string();
+    match at_number(&text) {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
     }
+}
+
+/// A message without the ` (os error 2)` that the standard library puts behind the words.
+fn without_numbers(message: &str) -> String {
+    let (mut text, mut rest) = (String::new(), message);
+    while let Some((words, behind)) = at_number(rest) {
+        text.push_str(words);
+        rest = behind;
+    }
+    text.push_str(rest);
     text
+}
+
+/// What stands before the first number of an error, and what behind it.
+fn at_number(message: &str) -> Option<(&str, &str)> {
+    message.match_indices(" (os error ").find_map(|(at, start)| {
+        let (words, rest) = message.split_at_checked(at)?;
+        let (number, behind) = rest.strip_prefix(start)?.split_once(')')?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then_some((words, behind))
+    })
 }
 
 #[cfg(test)]
@@ -50,6 +65,29 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(without_numbers(message), expected);
+        }
+    }
+
+    #[test]
+    fn writes_causes_in_small_letters() {
+        let inner = io::Error::other("Permission denied (os error 13)");
+        let outer = io::Error::other("No such Pod");
+        assert_eq!(with_causes(&Caused("failed to read A", inner)), "failed to read A: permission denied");
+        assert_eq!(with_causes(&Caused("failed", outer)), "failed: No such Pod");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Caused(&'static str, #[source] io::Error);
+
+    #[test]
+    fn keeps_the_words_of_the_system() {
+        for (message, expected) in [
+            ("Not a directory (os error 20)", "not a directory"),
+            ("No such file or directory (os error 2) at path \"/tmp/A\"", "no such file or directory"),
+            ("Stream closed", "Stream closed"),
+        ] {
+            assert_eq!(in_words(&io::Error::other(message)), expected);
         }
     }
 }

@@ -1,0 +1,93 @@
+//! `--base` together with `--render`: charts and overlays as they were where the branch began.
+
+use crate::repository::{Repository, denied};
+
+/// What helm does with these charts: it prints their templates with the value of each file that it is given.
+pub(crate) const HELM: &str = r#"values="$2/values.yaml"; [ "$3" = --values ] && values="$4"
+for file in "$2"/templates/*; do echo "---"; sed "s/{{BACKEND}}/$(cat "$values")/" "$file"; done"#;
+
+/// What kustomize does with these overlays: it prints the base beside them, which need not be among the inputs.
+const KUSTOMIZE: &str = r#"cat "$2"/../../base/*.txt"#;
+
+const CHART: &str = "apiVersion: v2\nname: agents\nversion: 0.1.0\n";
+
+fn templated(name: &str) -> String {
+    denied(name).replace("backend: redis", "backend: {{BACKEND}}")
+}
+
+/// A branch with a chart of which the base has all but one template.
+pub(crate) fn charted() -> Repository {
+    let repository = Repository::new();
+    repository.write("chart/Chart.yaml", CHART);
+    repository.write("chart/values.yaml", "redis");
+    // No manifest by its name: what is read of the base for helm is more than what a check reads.
+    repository.write("chart/templates/_old.tpl", &templated("old"));
+    repository.write("prod.yaml", "redis");
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    repository.write("chart/templates/new.tpl", &templated("new"));
+    repository.commit();
+    repository.stand_in("helm", HELM);
+    repository
+}
+
+#[test]
+fn counts_what_a_branch_brings_to_a_chart() {
+    let repository = charted();
+    for arguments in [&["."][..], &["chart"], &["chart", "--values", "prod.yaml"]] {
+        let checked = repository.check(&[&["--base", "main", "--render"], arguments].concat());
+        assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+        assert_eq!(checked.findings.len(), 2, "{:?} {}", checked.findings, checked.stderr);
+        assert!(checked.tells("<helm template ", "note [arkonis/redis-required]"), "{:?}", checked.findings);
+        assert!(checked.tells("<helm template ", "already in main"), "{:?}", checked.findings);
+        assert!(checked.tells("<helm template ", "deny [arkonis/redis-required]"), "{:?}", checked.findings);
+        assert!(!checked.stderr.contains("error"), "{}", checked.stderr);
+    }
+}
+
+#[test]
+fn takes_the_values_of_the_base() {
+    let repository = charted();
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.write("prod.yaml", "in-context");
+    repository.commit();
+    // What is wrong comes by a value.
+    repository.write("prod.yaml", "redis");
+    let check = |values: &str| repository.check(&["--base", "HEAD", "--render", "--values", values, "chart"]);
+    assert_eq!(check("prod.yaml").code, Some(1));
+    // A file that the base does not have is the same for both.
+    repository.write("other.yaml", "redis");
+    let checked = check("other.yaml");
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(checked.tells("", "already in HEAD"), "{:?}", checked.findings);
+}
+
+#[test]
+fn has_all_that_an_overlay_refers_to() {
+    let repository = Repository::new();
+    repository.write("base/memory.txt", &denied("notes"));
+    repository.write("overlays/prod/kustomization.yaml", "resources: [../../base]\n");
+    repository.commit();
+    repository.stand_in("kustomize", KUSTOMIZE);
+    let check = || repository.check(&["--base", "HEAD", "--render", "overlays"]);
+    let checked = check();
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(checked.tells("<kustomize build overlays/prod>", "already in HEAD"), "{:?}", checked.findings);
+    repository.write("base/more.txt", &format!("---\n{}", denied("more")));
+    assert_eq!(check().code, Some(1));
+}
+
+/// Dependencies of charts are often not committed.
+#[test]
+fn says_what_cannot_be_rendered_at_the_base() {
+    let repository = charted();
+    let fails = "case \"$2\" in *memgate-base-*) echo \"Error: $2/charts is missing at redis://app:hunter2@r\" >&2; exit 1;; esac";
+    repository.stand_in("helm", &format!("{fails}\n{HELM}"));
+    let checked = repository.check(&["--base", "main", "--render", "."]);
+    assert_eq!(checked.code, Some(1));
+    assert_eq!(checked.findings.len(), 2, "{:?}", checked.findings);
+    let note = "note: 1 error at the base, so what stands there counts as new: helm template chart: Error: \
+                chart/charts is missing at redis://";
+    assert!(checked.stderr.contains(note), "{}", checked.stderr);
+    assert!(!checked.stderr.contains("hunter2"), "{}", checked.stderr);
+}
