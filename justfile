@@ -61,6 +61,10 @@ envtest:
 formats:
     tools/check-formats.sh
 
+# How long `check` takes, beside kubeconform where there is Go
+bench-cli *ARGS:
+    tools/bench-cli.sh {{ARGS}}
+
 # The documentation of the crate
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
