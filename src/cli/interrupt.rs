@@ -8,29 +8,55 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::offline::stop::Stop;
 
-/// A flag that Ctrl-C and SIGTERM set. From then on the process does not end by itself on either: whoever has the flag
-/// asks it often.
-///
-/// # Errors
-/// When the system does not let it listen.
-pub fn listen() -> anyhow::Result<Stop> {
-    let failed = "failed to listen for Ctrl-C";
-    let runtime = Builder::new_current_thread().enable_all().build().context(failed)?;
-    let streams = {
-        let _guard = runtime.enter();
-        let stream = |kind| signal(kind).context(failed);
-        (stream(SignalKind::interrupt())?, stream(SignalKind::terminate())?)
-    };
-    let stop = Stop::default();
-    let set = stop.clone();
-    thread::spawn(move || runtime.block_on(wait(streams, &set)));
-    Ok(stop)
+/// The exit code of a command that a user has ended, as shells have it for SIGINT.
+const ENDED: i32 = 130;
+
+/// From the first Ctrl-C or SIGTERM on a flag is set, for as long as this is kept: whoever has the flag ends in order.
+/// A second one ends the process, and so does the first one after this is dropped.
+#[derive(Debug)]
+pub struct Interrupt {
+    /// The flag.
+    pub stop: Stop,
+    /// Set when nobody asks for the flag any more.
+    unheard: Stop,
 }
 
-async fn wait((mut interrupts, mut terminations): (Signal, Signal), stop: &Stop) {
-    tokio::select! {
-        _ = interrupts.recv() => {}
-        _ = terminations.recv() => {}
+impl Interrupt {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// When the system does not let it listen.
+    pub fn listen() -> anyhow::Result<Self> {
+        let failed = "failed to listen for Ctrl-C";
+        let runtime = Builder::new_current_thread().enable_all().build().context(failed)?;
+        let streams = {
+            let _guard = runtime.enter();
+            let stream = |kind| signal(kind).context(failed);
+            (stream(SignalKind::interrupt())?, stream(SignalKind::terminate())?)
+        };
+        let interrupt = Self { stop: Stop::default(), unheard: Stop::default() };
+        let (stop, unheard) = (interrupt.stop.clone(), interrupt.unheard.clone());
+        thread::spawn(move || runtime.block_on(wait(streams, &stop, &unheard)));
+        Ok(interrupt)
     }
-    stop.set();
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.unheard.set();
+    }
+}
+
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "nobody hears it otherwise")]
+async fn wait((mut interrupts, mut terminations): (Signal, Signal), stop: &Stop, unheard: &Stop) {
+    loop {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        if stop.is_set() || unheard.is_set() {
+            std::process::exit(ENDED);
+        }
+        stop.set();
+    }
 }

@@ -6,14 +6,14 @@ use anyhow::Context as _;
 
 use crate::cli::file::write_whole;
 use crate::cli::input::InputArgs;
-use crate::cli::interrupt;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::model::causes::with_causes;
 use crate::offline::base::{self, Asked};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
 use crate::offline::check::{Checked, Decided};
+use crate::offline::errors::input_error;
 use crate::offline::ignore;
 use crate::offline::suppress::{Known, known, suppress};
 use crate::report::{counted, plain};
@@ -108,11 +108,12 @@ fn known_at(
     project: &Project,
     terminal: Terminal,
 ) -> anyhow::Result<Known> {
-    let stop = interrupt::listen()?;
+    let interrupt = Interrupt::listen()?;
+    let stop = &interrupt.stop;
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
-    let read = |asked: Asked<'_>| base::read(reference, asked, directory.path(), &stop);
-    let (base, mut checked) = input.check_base(project, read, &stop)?;
+    let read = |asked: Asked<'_>| base::read(reference, asked, directory.path(), stop);
+    let (base, mut checked) = input.check_base(project, read, stop)?;
     directory.close().context("failed to remove the temporary directory of the base")?;
     let identities = ignore::apply_and_identify(&mut checked);
     let known = known(&checked, &identities);
@@ -121,8 +122,7 @@ fn known_at(
     terminal.note(&format!("note: compared with {commit}, the merge base of {} and HEAD", plain(reference)));
     if let Some(first) = checked.errors.first() {
         let errors = counted(checked.errors.len(), "error");
-        let first = base.from_root(&with_causes(first));
-        let first = plain(&first);
+        let first = base.from_root(&input_error(first).line);
         terminal.note(&format!("note: {errors} at the base, so what stands there counts as new: {first}"));
     }
     Ok(known)

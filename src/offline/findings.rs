@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::manifest::place::DocumentPlace;
+use crate::manifest::place::{DocumentPlace, LastSource};
 use crate::manifest::source::Span;
 use crate::model::decision::Untold;
 use crate::model::finding::Finding;
@@ -55,8 +55,10 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
         checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
     let all = checked.decided.iter().flat_map(Decided::findings);
     let mut elsewhere = checked.places.elsewhere(all);
+    let mut last = LastSource::default();
     let objects = checked.decided.iter().map(|decided| {
         let place = &decided.object.place;
+        last.is_now(place);
         let findings = findings(decided, &checked.origins, &mut elsewhere);
         (order.place(place.source(), place.span().start), findings)
     });

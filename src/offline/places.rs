@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::manifest::document::Document;
-use crate::manifest::place::DocumentPlace;
+use crate::manifest::place::{DocumentPlace, LastSource};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
@@ -98,10 +98,12 @@ impl Places {
         });
         let mut wanted: Vec<(usize, Wanted<'r>)> = wanted.enumerate().collect();
         wanted.sort_by_key(|(_, it)| (Arc::as_ptr(it.place.document.source()), it.start));
-        let mut related: Vec<_> = wanted
-            .into_iter()
-            .map(|(number, it)| (number, std::ptr::from_ref(it.finding), it.related()))
-            .collect();
+        let mut last = LastSource::default();
+        let related = wanted.into_iter().map(|(number, it)| {
+            last.is_now(&it.place.document);
+            (number, std::ptr::from_ref(it.finding), it.related())
+        });
+        let mut related: Vec<_> = related.collect();
         related.sort_by_key(|(number, ..)| *number);
         let mut of_findings: BTreeMap<*const Finding, Vec<Related<'r>>> = BTreeMap::new();
         for (_, finding, related) in related {

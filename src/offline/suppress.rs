@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::place::DocumentPlace;
+use crate::manifest::place::{DocumentPlace, LastSource};
 use crate::manifest::source::{Source, Span};
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
@@ -94,8 +94,11 @@ impl Place<'_> {
 
 /// Visits every finding that is told: those about objects first, then those about files.
 pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&Place<'_>, &mut Finding)) {
+    let mut last = LastSource::default();
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
+        let object = &*object;
         let (document, object_ref) = (&object.place, &object.object_ref);
+        last.is_now(document);
         let place =
             |pointer| Place { source: document.source(), object_ref, pointer, at: At::Object(document) };
         for finding in &mut admitted.decision.findings {

@@ -205,6 +205,22 @@ fn knows_what_is_only_counted() {
 }
 
 #[test]
+fn hides_what_an_error_of_the_base_quotes() {
+    let repository = Repository::new();
+    let key = "\"postgres://user:hunter2@db/x\": 1\n";
+    repository.write("bad.yaml", &format!("{key}{key}"));
+    repository.commit();
+    repository.git(&["switch", "--quiet", "--create", "mended"]);
+    repository.git(&["rm", "--quiet", "bad.yaml"]);
+    repository.write("a.yaml", &denied("a"));
+    repository.commit();
+    let checked = repository.check(&["--base", "main", "."]);
+    assert!(checked.stderr.contains("1 error at the base"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("is given twice"), "{}", checked.stderr);
+    assert!(!checked.stderr.contains("hunter2"), "{}", checked.stderr);
+}
+
+#[test]
 fn knows_a_baseline_among_the_manifests() {
     let repository = moved();
     for name in ["known.json", ".known.json"] {

@@ -118,10 +118,9 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
 }
 
 fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
-    let below = list.place.prefix().key("items");
-    for (index, mut value) in items.into_iter().enumerate() {
+    for (place, mut value) in list.place.items().into_iter().zip(items) {
         fill_type_meta(&mut value, list.api_version(), list.kind());
-        flatten(Document { place: list.place.within(below.index(index)), value }, parsed);
+        flatten(Document { place, value }, parsed);
     }
 }
 

@@ -61,6 +61,15 @@ pub(super) fn member(text: &str, outline: &Outline, from: NodeId, token: &str) -
     found.map(|found| found.through(outline, from))
 }
 
+/// The elements of the list `items` of a mapping; none where there is no list.
+pub(super) fn list_items<'o>(source: &Source, outline: &'o Outline, from: NodeId) -> &'o [NodeId] {
+    let list = member(source.text(), outline, from, "items").map(|list| outline.resolve(list.value));
+    match list.map(|list| &outline.node(list).kind) {
+        Some(NodeKind::List(_, items)) => items,
+        _ => &[],
+    }
+}
+
 impl Member {
     /// The same, looked for in a node that may be an alias.
     fn through(self, outline: &Outline, from: NodeId) -> Self {

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::manifest::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
-use crate::manifest::outlines::syntax;
-use crate::manifest::parts::{Part, parts};
+use crate::manifest::outlines::Outlines;
 use crate::manifest::place::DocumentPlace;
 use crate::manifest::scalar::{Scalar, plain};
 use crate::manifest::source::Source;
@@ -26,14 +25,13 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
 #[must_use]
 pub fn shown(source: &Arc<Source>) -> &str {
-    source.masked(|| mask(source, |part| Arc::new(syntax(source, part).outline)))
+    source.masked(|| mask(&Outlines::new(source)))
 }
 
 /// The same for the source of a document, which need not be read again if it is the only one in there.
 #[must_use]
 pub fn shown_around(place: &DocumentPlace) -> &str {
-    let source = place.source();
-    source.masked(|| mask(source, |part| place.outline(part)))
+    place.source().masked(|| mask(place.outlines()))
 }
 
 /// The value with each credential in it masked.
@@ -44,11 +42,11 @@ pub fn shown_value(value: &Value) -> Value {
     serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
 }
 
-fn mask(source: &Source, outline_of: impl Fn(Part) -> Arc<Outline>) -> String {
-    let text = source.text();
+fn mask(outlines: &Outlines) -> String {
+    let text = outlines.source().text();
     let (mut spans, mut read, mut is_whole) = (spans(text), Vec::new(), true);
-    for part in parts(source) {
-        let outline = outline_of(part);
+    for part in outlines.parts() {
+        let outline = outlines.outline(part);
         let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
         masker.seen.resize(outline.nodes().count(), Seen::default());
         for id in outline.nodes() {

@@ -5,22 +5,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::manifest::error::SyntaxError;
 use crate::manifest::outline::{NodeId, Outline, Syntax};
-use crate::manifest::parts::Part;
+use crate::manifest::parts::{Part, parts};
 use crate::manifest::source::Source;
 use crate::manifest::{json, yaml};
 
 /// The outlines of the parts of a source, of which only the last is kept: it takes ten times its text. Whoever asks for
-/// places asks for those of one part after those of another, so none is made more than twice.
+/// places asks for all those of one part before those of another, so few are made again.
 #[derive(Debug)]
 pub(super) struct Outlines {
     source: Arc<Source>,
+    /// Whether it looks like JSON, which is found out by reading all blanks before it.
+    is_json: bool,
     last: Mutex<Option<(Part, Arc<Outline>)>>,
 }
 
 impl Outlines {
     /// Those of a source, none of them made yet.
-    pub(super) fn new(source: Arc<Source>) -> Self {
-        Self { source, last: Mutex::default() }
+    pub(super) fn new(source: &Arc<Source>) -> Self {
+        let is_json = json::looks_like(source);
+        Self { source: Arc::clone(source), is_json, last: Mutex::default() }
+    }
+
+    /// The parts of the source, which together are the whole of it. JSON is one part.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        if self.is_json { vec![Part::whole(&self.source)] } else { parts(&self.source) }
     }
 
     /// The source.
@@ -30,7 +38,7 @@ impl Outlines {
 
     /// Reads a part: its outline, and the root of each document or what is wrong with it.
     pub(super) fn read(&self, part: Part) -> (Arc<Outline>, Vec<Result<NodeId, SyntaxError>>) {
-        let Syntax { outline, roots } = syntax(&self.source, part);
+        let Syntax { outline, roots } = self.syntax(part);
         let outline = Arc::new(outline);
         *self.last() = Some((part, Arc::clone(&outline)));
         (outline, roots)
@@ -48,36 +56,37 @@ impl Outlines {
         *self.last() = None;
     }
 
+    /// The outline of a part, before values are read.
+    pub(super) fn syntax(&self, part: Part) -> Syntax {
+        let mut syntax = self.take_apart(part);
+        syntax.outline.roots = syntax.roots.iter().map(|root| root.as_ref().ok().copied()).collect();
+        syntax
+    }
+
+    fn take_apart(&self, part: Part) -> Syntax {
+        let source = &self.source;
+        if let Some(error) = control_character(source, part) {
+            return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
+        }
+        let json_error = match self.is_json.then(|| json::read(source)) {
+            None => return yaml::read(source, part),
+            Some(Ok(syntax)) => return syntax,
+            Some(Err(error)) => *error,
+        };
+        let mut syntax = yaml::read(source, part);
+        // Neither JSON nor YAML: the error of the reader that came further helps more.
+        if let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
+            && (json_error.span.start >= yaml_error.span.start
+                || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
+        {
+            *yaml_error = json_error;
+        }
+        syntax
+    }
+
     fn last(&self) -> MutexGuard<'_, Option<(Part, Arc<Outline>)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The outline of a part of a source, before values are read.
-pub(super) fn syntax(source: &Arc<Source>, part: Part) -> Syntax {
-    let mut syntax = take_apart(source, part);
-    syntax.outline.roots = syntax.roots.iter().map(|root| root.as_ref().ok().copied()).collect();
-    syntax
-}
-
-fn take_apart(source: &Arc<Source>, part: Part) -> Syntax {
-    if let Some(error) = control_character(source, part) {
-        return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
-    }
-    let json_error = match json::looks_like(source).then(|| json::read(source)) {
-        None => return yaml::read(source, part),
-        Some(Ok(syntax)) => return syntax,
-        Some(Err(error)) => *error,
-    };
-    let mut syntax = yaml::read(source, part);
-    // Neither JSON nor YAML: the error of the reader that came further helps more.
-    if let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
-        && (json_error.span.start >= yaml_error.span.start
-            || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
-    {
-        *yaml_error = json_error;
-    }
-    syntax
 }
 
 /// Neither YAML nor JSON allows control characters; YAML parsers take NUL for the end of the text.

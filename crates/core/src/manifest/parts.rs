@@ -2,11 +2,10 @@
 //! read in the memory that its largest one takes.
 //!
 //! A line that begins with `---` ends whatever is open before it, also a text in quotes or a block, so nothing has to be
-//! read to find it. JSON, and YAML with directives, which belong to the document behind them, stay in one piece.
+//! read to find it. YAML with directives, which belong to the document behind them, stays in one piece.
 
 use std::ops::Range;
 
-use crate::manifest::json;
 use crate::manifest::source::Source;
 
 /// A stretch of a source that is read by itself.
@@ -30,13 +29,14 @@ impl Part {
     }
 }
 
-/// The parts of a source, which together are the whole of it.
+/// The parts of a YAML source, which together are the whole of it.
 pub(super) fn parts(source: &Source) -> Vec<Part> {
     let text = source.text();
-    if json::looks_like(source) || has_directive(text) {
+    if has_directive(text) {
         return vec![Part::whole(source)];
     }
-    let begins = text.match_indices("\n---").map(|(at, _)| at + 1).filter(|at| is_marker(text, *at));
+    let begins = text.match_indices("\n---").map(|(at, _)| at + 1);
+    let begins = begins.filter(|at| text.get(*at..).is_some_and(|rest| begins_with_marker(rest, "---")));
     let mut parts = Vec::new();
     let mut start = 0;
     for begin in begins.chain([text.len()]) {
@@ -46,9 +46,10 @@ pub(super) fn parts(source: &Source) -> Vec<Part> {
     parts
 }
 
-/// Whether what begins with `---` here is the marker of a document.
-fn is_marker(text: &str, at: usize) -> bool {
-    text.as_bytes().get(at + 3).is_none_or(u8::is_ascii_whitespace)
+/// Whether a text begins with `---` or `...`, whichever is asked for, as the marker of a document.
+pub(super) fn begins_with_marker(text: &str, marker: &str) -> bool {
+    let behind = text.strip_prefix(marker);
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(|it: char| it.is_ascii_whitespace()))
 }
 
 /// Whether a line looks like a directive.
@@ -70,7 +71,6 @@ mod tests {
             ("a: |\n ---\n----\n--- |\n  x\n", vec!["a: |\n ---\n----\n", "--- |\n  x\n"]),
             ("%YAML 1.2\n---\na: 1\n---\n", vec!["%YAML 1.2\n---\na: 1\n---\n"]),
             ("a: 1\n...\n%TAG ! x\n---\n", vec!["a: 1\n...\n%TAG ! x\n---\n"]),
-            (" {\"a\": 1}\n---\n{}", vec![" {\"a\": 1}\n---\n{}"]),
         ] {
             let source = Source::new("a.yaml", text);
             let parts = parts(&source);

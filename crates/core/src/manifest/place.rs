@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::manifest::locate::locate;
+use crate::manifest::locate::{list_items, locate};
 use crate::manifest::outline::{NodeId, Outline};
 use crate::manifest::outlines::Outlines;
 use crate::manifest::parts::Part;
@@ -16,7 +16,8 @@ use crate::model::pointer::Pointer;
 pub struct DocumentPlace {
     outlines: Arc<Outlines>,
     part: Part,
-    root: NodeId,
+    /// The object in the outline of the part.
+    node: NodeId,
     /// Which of the YAML documents of the source, from 0.
     index: usize,
     /// Where in that YAML document: empty, or `/items/3` inside a List.
@@ -30,19 +31,29 @@ impl DocumentPlace {
         outlines: &Arc<Outlines>,
         part: Part,
         outline: &Outline,
-        root: NodeId,
+        node: NodeId,
         index: usize,
     ) -> Self {
-        let node = outline.node(root);
-        let span = outlines.source().span(node.content, node.end);
-        Self { outlines: Arc::clone(outlines), part, root, index, prefix: Pointer::root(), span }
+        let span = span(outlines.source(), outline, node);
+        Self { outlines: Arc::clone(outlines), part, node, index, prefix: Pointer::root(), span }
     }
 
-    /// The place of an item of a List.
-    pub(super) fn within(&self, prefix: Pointer) -> Self {
-        let mut item = Self { prefix, outlines: Arc::clone(&self.outlines), ..*self };
-        item.span = item.locate(&Pointer::root()).value;
-        item
+    /// The places of the items of a List.
+    pub(super) fn items(&self) -> Vec<Self> {
+        let outline = self.outline();
+        let list = self.prefix.key("items");
+        let items = list_items(self.source(), &outline, self.node);
+        let item = |(index, node): (usize, &NodeId)| {
+            let span = span(self.source(), &outline, *node);
+            Self {
+                node: *node,
+                prefix: list.index(index),
+                span,
+                outlines: Arc::clone(&self.outlines),
+                ..*self
+            }
+        };
+        items.iter().enumerate().map(item).collect()
     }
 
     /// The source it stands in.
@@ -63,17 +74,20 @@ impl DocumentPlace {
         &self.prefix
     }
 
-    /// The outline of a part of its source.
-    pub(super) fn outline(&self, part: Part) -> Arc<Outline> {
-        self.outlines.outline(part)
+    /// The outlines of its source.
+    pub(super) fn outlines(&self) -> &Outlines {
+        &self.outlines
+    }
+
+    fn outline(&self) -> Arc<Outline> {
+        self.outlines.outline(self.part)
     }
 
     /// Where the pointer stands; when it names nothing, where the nearest thing stands that would
     /// hold it. At the root of an object the caret is at its `kind`.
     #[must_use]
     pub fn locate(&self, pointer: &Pointer) -> Location {
-        let tokens = self.prefix.tokens().chain(pointer.tokens()).map(Cow::into_owned);
-        locate(self.source(), &self.outline(self.part), self.root, tokens)
+        locate(self.source(), &self.outline(), self.node, pointer.tokens().map(Cow::into_owned))
     }
 
     /// The whole object.
@@ -81,4 +95,32 @@ impl DocumentPlace {
     pub fn span(&self) -> Span {
         self.span
     }
+}
+
+/// The source in which places are looked for. What was read of it for that goes when the next one's turn comes: it takes
+/// ten times its text.
+#[derive(Debug, Default)]
+pub struct LastSource<'p>(Option<&'p DocumentPlace>);
+
+impl<'p> LastSource<'p> {
+    /// From now on it is the one of this place.
+    pub fn is_now(&mut self, place: &'p DocumentPlace) {
+        let before = self.0.replace(place);
+        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before.source(), place.source())) {
+            before.outlines.forget();
+        }
+    }
+}
+
+impl Drop for LastSource<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            place.outlines.forget();
+        }
+    }
+}
+
+fn span(source: &Source, outline: &Outline, node: NodeId) -> Span {
+    let node = outline.node(node);
+    source.span(node.content, node.end)
 }

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::manifest::error::{Error, SyntaxError};
 use crate::manifest::outline::{NodeId, Outline, Syntax};
-use crate::manifest::outlines::{Outlines, syntax};
-use crate::manifest::parts::{Part, parts};
+use crate::manifest::outlines::Outlines;
+use crate::manifest::parts::Part;
 use crate::manifest::place::DocumentPlace;
 use crate::manifest::source::Source;
 use crate::manifest::value::ValueReader;
@@ -18,7 +18,7 @@ pub(super) type RootValue = Result<(NodeId, Value), Box<SyntaxError>>;
 
 /// The outline of a whole source, and the value of each of its documents, the empty ones included.
 pub(super) fn read(source: &Arc<Source>) -> (Outline, Vec<RootValue>) {
-    let Syntax { outline, roots } = syntax(source, Part::whole(source));
+    let Syntax { outline, roots } = Outlines::new(source).syntax(Part::whole(source));
     let mut repeated = 0;
     let values = root_values(source, &outline, roots, &mut repeated);
     (outline, values)
@@ -45,8 +45,9 @@ fn root_values(
 pub(super) struct PartReader {
     outlines: Arc<Outlines>,
     parts: std::vec::IntoIter<Part>,
-    /// How many documents and errors came before.
+    /// How many documents came before, those with errors too.
     index: usize,
+    /// How many of them are not well-formed.
     errors: usize,
     repeated: usize,
 }
@@ -54,8 +55,9 @@ pub(super) struct PartReader {
 impl PartReader {
     /// A reader of all of a source.
     pub(super) fn new(source: &Arc<Source>) -> Self {
-        let outlines = Arc::new(Outlines::new(Arc::clone(source)));
-        Self { outlines, parts: parts(source).into_iter(), index: 0, errors: 0, repeated: 0 }
+        let outlines = Arc::new(Outlines::new(source));
+        let parts = outlines.parts().into_iter();
+        Self { outlines, parts, index: 0, errors: 0, repeated: 0 }
     }
 }
 
@@ -70,6 +72,7 @@ impl Iterator for PartReader {
             return None;
         };
         let (outline, roots) = self.outlines.read(part);
+        self.errors += roots.iter().filter(|root| root.is_err()).count();
         let values = root_values(self.outlines.source(), &outline, roots, &mut self.repeated);
         let mut documents = Vec::with_capacity(values.len());
         for value in values {
@@ -81,10 +84,7 @@ impl Iterator for PartReader {
                     let place = DocumentPlace::new(&self.outlines, part, &outline, root, index);
                     documents.push(Ok((place, value)));
                 }
-                Err(error) => {
-                    self.errors += 1;
-                    documents.push(Err(Error::Syntax(error)));
-                }
+                Err(error) => documents.push(Err(Error::Syntax(error))),
             }
         }
         Some(documents)

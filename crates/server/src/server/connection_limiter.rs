@@ -14,6 +14,8 @@
 //! 5. one that is idle, the longest idle first;
 //! 6. one in the middle of the head of a request.
 
+mod rank;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,6 +25,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::server::connection_limiter::rank::{IDLE, IN_HEAD, Rank};
 
 /// A connection that is older than this without having had a review answered, or has not been able to write an
 /// answer for so long, is the first to be closed.
@@ -55,11 +59,6 @@ struct OpenConnections {
     /// When they were ranked.
     ranked_at: Option<Instant>,
 }
-
-/// How early a connection is closed: whether it is useless, whether its peer has more than half of all, its class,
-/// since when it has been in that, its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank(Reverse<bool>, Reverse<bool>, u8, Option<Instant>, u64);
 
 /// One of the connections that may be open; free again when dropped.
 #[derive(Debug)]
@@ -184,8 +183,11 @@ impl OpenConnections {
             ranks.truncate(count);
         }
         ranks.sort_unstable_by(|one, other| other.cmp(one));
+        let least = ranks.pop();
+        // Whoever comes from now on goes before one that had a review answered.
+        ranks.retain(|rank| !rank.is_useful());
         (self.ranking, self.ranked_at) = (ranks, Some(now));
-        self.ranking.pop().map(Rank::number)
+        least.map(Rank::number)
     }
 
     /// Whether a connection is no more useful than when it was ranked.
@@ -210,12 +212,6 @@ impl OpenConnections {
     }
 }
 
-impl Rank {
-    const fn number(self) -> u64 {
-        self.4
-    }
-}
-
 impl ActivityState {
     /// Whether it has been open for long without a review, or without its answer being read.
     fn is_useless(self, now: Instant) -> bool {
@@ -233,8 +229,8 @@ impl ActivityState {
             (ConnectionPhase::Writing, _) => Some((0, Some(self.since))),
             // No time: the number decides, so dripping bytes does not help.
             (_, false) => Some((u8::from(self.shaking), None)),
-            (ConnectionPhase::Idle, true) => Some((2, Some(self.since))),
-            (ConnectionPhase::Head, true) => Some((3, Some(self.since))),
+            (ConnectionPhase::Idle, true) => Some((IDLE, Some(self.since))),
+            (ConnectionPhase::Head, true) => Some((IN_HEAD, Some(self.since))),
         }
     }
 }

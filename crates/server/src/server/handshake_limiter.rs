@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::server::connection_limiter::Activity;
 use crate::server::handshake_limiter::tier::{Pace, Tier};
@@ -139,7 +139,8 @@ impl HandshakeLimiter {
             let pause = self.state().serve(Instant::now(), self.pace());
             match pause {
                 Some(Duration::ZERO) => yield_now().await,
-                Some(pause) => sleep(pause).await,
+                // Another one may have a token at once, from the other budget.
+                Some(pause) => drop(timeout(pause, self.waiting.notified()).await),
                 None => self.waiting.notified().await,
             }
         }

@@ -67,6 +67,40 @@ fn twenty_errors_end_a_source() {
 }
 
 #[test]
+fn what_is_well_formed_ends_no_source() {
+    let source = Arc::new(Source::new("a.yaml", format!("{}b: 1\n", "a: 1\na: 2\n---\n".repeat(30))));
+    let found = part_by_part(&source);
+    assert_eq!((found.len(), found.iter().filter(|found| found.is_ok()).count()), (31, 1));
+}
+
+/// Either would take minutes if its parts were multiplied.
+#[test]
+fn blanks_and_other_keys_are_not_read_again_for_each_document() {
+    let object = "---\napiVersion: v1\nkind: A\n";
+    let text = format!("{}{}", "\n".repeat(500_000), object.repeat(10_000));
+    assert_eq!(parse(&Arc::new(Source::new("a.yaml", text))).documents.len(), 10_000);
+    let items = "- {apiVersion: v1, kind: A}\n".repeat(10_000);
+    let keys: String = (0..50_000).map(|number| format!("k{number}: 1\n")).collect();
+    let text = format!("apiVersion: v1\nkind: List\nitems:\n{items}{keys}");
+    let documents = parse(&Arc::new(Source::new("a.yaml", text))).documents;
+    assert_eq!(documents.len(), 10_000);
+    for (index, document) in documents.iter().enumerate() {
+        assert_eq!(document.locate(&Pointer::new("/kind")).caret.line, 4 + index);
+    }
+}
+
+#[test]
+fn items_behind_an_alias_have_the_place_of_what_they_stand_for() {
+    let text = "x: &x\n  - {apiVersion: v1, kind: A}\n  - &b {apiVersion: v1, kind: B}\n\
+                apiVersion: v1\nkind: List\nitems: *x\n---\n\
+                y: &y {apiVersion: v1, kind: C}\napiVersion: v1\nkind: List\nitems:\n  - *y\n";
+    let documents = parse(&Arc::new(Source::new("a.yaml", text))).documents;
+    let lines =
+        documents.iter().map(|it| (it.kind(), it.span().line, it.locate(&Pointer::new("/kind")).caret.line));
+    assert_eq!(lines.collect::<Vec<_>>(), [("A", 2, 2), ("B", 3, 3), ("C", 12, 8)]);
+}
+
+#[test]
 fn aliases_are_bounded_over_all_parts() {
     let document = format!("a: &a \"{}\"\nb: [{}]\n---\n", "x".repeat(1 << 20), "*a,".repeat(6));
     let source = Arc::new(Source::new("a.yaml", document.repeat(4)));

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::manifest::parts::begins_with_marker;
 use crate::model::credential::{flag_ends, is_credential_name, spans as credentials};
 
 /// Fields below which any value may be a credential: those of a Secret, of a header and of a variable.
@@ -44,8 +45,7 @@ fn documents(text: &str) -> Vec<Range<usize>> {
 }
 
 fn is_marker(line: &str) -> bool {
-    let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    begins_with_marker(line, "---") || begins_with_marker(line, "...")
 }
 
 /// Whether there is nothing in a document but this collection, markers and comments.

@@ -1,3 +1,5 @@
+use tokio::time::sleep;
+
 use super::*;
 use crate::server::options::Limits;
 
@@ -69,6 +71,21 @@ async fn while_the_runtime_is_behind_an_eighth_may_begin() {
     limiter.lag.begin_probe(Instant::now() + Duration::from_hours(1));
     sleep(Duration::from_secs(1)).await;
     assert!(begin_many(&limiter, FLOOD, 1_000).await >= 900, "it has recovered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_that_wait_delay_no_known_address() {
+    let limiter = limiter();
+    begin(&limiter, OTHER).await.expect("a permit").reviewed();
+    let strangers = tokio::spawn({
+        let limiter = Arc::clone(&limiter);
+        async move { begin_many(&limiter, FLOOD, 1_000).await }
+    });
+    sleep(Duration::from_millis(10)).await;
+    let start = Instant::now();
+    begin(&limiter, OTHER).await.expect("a permit");
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    strangers.await.expect("no panic");
 }
 
 /// Tasks that are ready run between two handshakes, however many wait for one.

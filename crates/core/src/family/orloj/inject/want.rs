@@ -106,9 +106,9 @@ impl<'p> MemoryVariables<'p> {
         self.add(name, EnvSource::Value(escape_references(text)), field);
     }
 
-    fn omit(&mut self, code: &'static Code, message: String, because_of: Elsewhere) {
+    fn omit(&mut self, code: &'static Code, message: String, because_of: impl FnOnce() -> Elsewhere) {
         let finding = Finding::warn(code, self.pointer.clone(), message);
-        self.omitted.push(finding.and_elsewhere(|| Some(because_of)));
+        self.omitted.push(finding.and_elsewhere(|| Some(because_of())));
     }
 
     /// Rows 1 to 5: which memory, and what may be done with it.
@@ -152,8 +152,8 @@ impl<'p> MemoryVariables<'p> {
                 let memory = quoted(&format!("{namespace}/{name}"));
                 format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
             });
-            let at = Pointer::new("/spec/endpoint");
-            self.omit(&POD_ENDPOINT_WITHHELD, message, Elsewhere::of(object, at, NOT_INJECTED));
+            let here = || Elsewhere::of(object, Pointer::new("/spec/endpoint"), NOT_INJECTED);
+            self.omit(&POD_ENDPOINT_WITHHELD, message, here);
             return;
         }
         match endpoint::password_position(text).filter(|_| pgvector && has_credential) {
@@ -216,7 +216,7 @@ impl<'p> MemoryVariables<'p> {
         if !reference.is_valid_key_ref() {
             return false;
         }
-        let named_here = Elsewhere::of(object, Pointer::of_field(field), "the Secret is named here");
+        let named_here = || Elsewhere::of(object, Pointer::of_field(field), "the Secret is named here");
         if secret.namespace != self.pod_namespace {
             let names = [secret.namespace, secret.name, self.pod_namespace];
             let message = fit_names(names, |[namespace, name, pod]| {
@@ -230,7 +230,7 @@ impl<'p> MemoryVariables<'p> {
             if !self.kept.contains(&name) {
                 let resource = [kind.kind, &object.namespace, &object.name];
                 let finding = not_shared(secret, resource, self.pointer.clone(), self.settings);
-                self.unmet.push(finding.and_elsewhere(|| Some(named_here)));
+                self.unmet.push(finding.and_elsewhere(|| Some(named_here())));
             }
             return false;
         }
