@@ -80,7 +80,7 @@ fn blanks_and_other_keys_are_not_read_again_for_each_document() {
     let text = format!("{}{}", "\n".repeat(500_000), object.repeat(10_000));
     assert_eq!(parse(&Arc::new(Source::new("a.yaml", text))).documents.len(), 10_000);
     let items = "- {apiVersion: v1, kind: A}\n".repeat(10_000);
-    let keys: String = (0..50_000).map(|number| format!("k{number}: 1\n")).collect();
+    let keys = (0..50_000).map(|number| format!("k{number}: 1")).collect::<Vec<_>>().join("\n");
     let text = format!("apiVersion: v1\nkind: List\nitems:\n{items}{keys}");
     let documents = parse(&Arc::new(Source::new("a.yaml", text))).documents;
     assert_eq!(documents.len(), 10_000);
