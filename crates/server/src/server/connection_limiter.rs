@@ -86,7 +86,7 @@ struct ActivityState {
     /// When the connection was accepted.
     opened: Instant,
     /// Whether its handshake has begun: work was done for it.
-    shaking: bool,
+    handshake_begun: bool,
     /// Whether a review of its was answered yet.
     reviewed: bool,
     /// Whether bytes have arrived while the last answer was being written.
@@ -173,7 +173,7 @@ impl OpenConnections {
         }
         while let Some(rank) = self.ranking.pop() {
             if self.is_still(rank, now) {
-                return Some(rank.number());
+                return Some(rank.number);
             }
         }
         let count = (capacity / RANKING_SHARE).max(1);
@@ -187,27 +187,27 @@ impl OpenConnections {
         // Whoever comes from now on goes before one that had a review answered.
         ranks.retain(|rank| !rank.is_useful());
         (self.ranking, self.ranked_at) = (ranks, Some(now));
-        least.map(Rank::number)
+        least.map(|rank| rank.number)
     }
 
     /// Whether a connection is no more useful than when it was ranked.
     fn is_still(&self, rank: Rank, now: Instant) -> bool {
-        let Some((_, activity)) = self.connections.get(&rank.number()) else { return false };
+        let Some((_, activity)) = self.connections.get(&rank.number) else { return false };
         let state = *activity.state();
-        let Rank(useless, _, class, since, _) = rank;
+        let Rank { useless, class, since, .. } = rank;
         state.rank(now).is_some_and(|(now_class, now_since)| {
             (Reverse(state.is_useless(now)), now_class, now_since) <= (useless, class, since)
         })
     }
 
-    /// The connections that may be closed. The key is the order of the module documentation; the lowest is closed
-    /// first. `Reverse` puts what is true first.
+    /// The connections that may be closed.
     fn ranks(&self, capacity: usize, now: Instant) -> impl Iterator<Item = Rank> {
         let crowd = self.per_peer.iter().find(|(_, count)| **count > capacity / 2).map(|(peer, _)| *peer);
         self.connections.iter().filter_map(move |(number, (peer, activity))| {
             let state = *activity.state();
             let (class, since) = state.rank(now)?;
-            Some(Rank(Reverse(state.is_useless(now)), Reverse(Some(*peer) == crowd), class, since, *number))
+            let (useless, crowd) = (Reverse(state.is_useless(now)), Reverse(Some(*peer) == crowd));
+            Some(Rank { useless, crowd, class, since, number: *number })
         })
     }
 }
@@ -228,7 +228,7 @@ impl ActivityState {
             (ConnectionPhase::Writing, _) if !self.is_useless(now) => None,
             (ConnectionPhase::Writing, _) => Some((0, Some(self.since))),
             // No time: the number decides, so dripping bytes does not help.
-            (_, false) => Some((u8::from(self.shaking), None)),
+            (_, false) => Some((u8::from(self.handshake_begun), None)),
             (ConnectionPhase::Idle, true) => Some((IDLE, Some(self.since))),
             (ConnectionPhase::Head, true) => Some((IN_HEAD, Some(self.since))),
         }
@@ -248,7 +248,7 @@ impl Activity {
             phase: ConnectionPhase::Idle,
             since: now,
             opened: now,
-            shaking: false,
+            handshake_begun: false,
             reviewed: false,
             next_has_begun: false,
         };
@@ -263,7 +263,7 @@ impl Activity {
 
     /// Its handshake begins.
     pub(super) fn handshake_begins(&self) {
-        self.state().shaking = true;
+        self.state().handshake_begun = true;
     }
 
     /// Bytes have arrived: on an idle connection they start a request.

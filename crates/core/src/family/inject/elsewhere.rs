@@ -8,10 +8,10 @@ use crate::model::pointer::Pointer;
 
 use super::Unmet;
 
-/// What there is to say of the place of a variable that a container sets to another value.
+/// The label of the place from which a variable or an endpoint would have come, and does not.
 pub const NOT_INJECTED: &str = "not injected";
 
-/// The same, about a place in another object.
+/// What a pod lacks, with the place in another object that is the cause.
 #[must_use]
 pub fn unmet_by(mut unmet: Unmet, object: &Object, pointer: Pointer, label: &'static str) -> Unmet {
     if let Some(finding) = unmet.unmet.first_mut() {

@@ -8,25 +8,25 @@ use tokio::time::Instant;
 pub(super) const IDLE: u8 = 2;
 pub(super) const IN_HEAD: u8 = 3;
 
-/// How early a connection is closed: whether it is useless, whether its peer has more than half of all, its class,
-/// since when it has been in that, its number.
+/// How early a connection is closed; the lowest is closed first. The order of the fields is that of the module
+/// documentation above; `Reverse` puts what is true first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank(
-    pub(super) Reverse<bool>,
-    pub(super) Reverse<bool>,
-    pub(super) u8,
-    pub(super) Option<Instant>,
-    pub(super) u64,
-);
+pub(super) struct Rank {
+    /// Whether it is useless.
+    pub(super) useless: Reverse<bool>,
+    /// Whether its address has more than half of all connections.
+    pub(super) crowd: Reverse<bool>,
+    /// Its class among those that may be closed.
+    pub(super) class: u8,
+    /// Since when it has been in that.
+    pub(super) since: Option<Instant>,
+    /// Its number.
+    pub(super) number: u64,
+}
 
 impl Rank {
-    /// The number of the connection.
-    pub(super) const fn number(self) -> u64 {
-        self.4
-    }
-
     /// Whether it had a review answered, and goes on.
     pub(super) const fn is_useful(self) -> bool {
-        !self.0.0 && self.2 >= IDLE
+        !self.useless.0 && self.class >= IDLE
     }
 }
