@@ -102,8 +102,7 @@ pub fn load_as(
             }
             for document in parsed.documents {
                 origins.add(&document);
-                add_to_state(&document, document.value(), &mut inputs, &mut notices)?;
-                inputs.places.add(&document, &inputs.snapshot.settings);
+                add_to_state(&document, &Pointer::root(), document.value(), &mut inputs, &mut notices)?;
                 add_document(document, &mut inputs, &mut notices)?;
             }
         }
@@ -152,8 +151,8 @@ fn read_state(
             for document in each_value(source) {
                 match document {
                     Ok(document) => {
-                        is_used |= add_to_state(&document, document.value(), inputs, notices)?;
-                        inputs.places.add(&document, &inputs.snapshot.settings);
+                        let value = document.value();
+                        is_used |= add_to_state(&document, &Pointer::root(), value, inputs, notices)?;
                     }
                     Err(error) => inputs.errors.push(error),
                 }
@@ -167,10 +166,11 @@ fn read_state(
     Ok(())
 }
 
-/// Adds an object of a document, or each of a List or of a plain list of objects; whether decisions look at any
-/// of them.
+/// Adds an object of a document, or each of a List or of a plain list of objects, which stands in there at `within`;
+/// whether decisions look at any of them.
 fn add_to_state(
     document: &Document,
+    within: &Pointer,
     value: &Value,
     inputs: &mut Inputs,
     notices: &mut Notices,
@@ -178,10 +178,14 @@ fn add_to_state(
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
-        Value::Array(items) => Some(items),
-        _ => value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array),
+        Value::Array(items) => Some((items, within.clone())),
+        _ => {
+            let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
+            items.map(|items| (items, within.key("items")))
+        }
     };
-    let Some(items) = items else {
+    let Some((items, list)) = items else {
+        inputs.places.add(document, within, value, &inputs.snapshot.settings);
         let is_definition = notices.definition(value);
         return match state::add(&mut inputs.snapshot, value) {
             Ok(is_used) => Ok(is_used || is_definition),
@@ -193,9 +197,9 @@ fn add_to_state(
         };
     };
     let mut is_used = false;
-    for mut item in items.iter().cloned() {
+    for (index, mut item) in items.iter().cloned().enumerate() {
         fill_type_meta(&mut item, api_version, kind);
-        is_used |= add_to_state(document, &item, inputs, notices)?;
+        is_used |= add_to_state(document, &list.index(index), &item, inputs, notices)?;
     }
     Ok(is_used)
 }

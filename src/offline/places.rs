@@ -38,50 +38,13 @@ struct Wanted<'r> {
 }
 
 impl Places {
-    /// Adds the object of a document, or each of a List or of a plain list of objects.
-    pub(super) fn add(&mut self, document: &Document, settings: &Settings) {
-        let value = document.value();
-        self.add_value(
-            document,
-            value,
-            (text(value, "apiVersion"), text(value, "kind")),
-            &Pointer::root(),
-            settings,
-        );
-    }
-
-    /// The recursion is bounded: a value is at most so many levels deep as the reader takes.
-    fn add_value(
-        &mut self,
-        document: &Document,
-        value: &Value,
-        (api_version, kind): (&str, &str),
-        within: &Pointer,
-        settings: &Settings,
-    ) {
-        let items = match value {
-            Value::Array(items) => Some((items, within.clone())),
-            _ => {
-                let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
-                items.map(|items| (items, within.key("items")))
-            }
-        };
-        let Some((items, list)) = items else {
-            let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-            if let Some(reference) = state::reference(settings, group, kind, value) {
-                let place = ObjectPlace { document: document.place().clone(), within: within.clone() };
-                self.0.insert(reference, place);
-            }
-            return;
-        };
-        for (index, item) in items.iter().enumerate() {
-            // Items of a list of the API leave out what the list says for all of them.
-            let is_bare = item.get("apiVersion").is_none() && item.get("kind").is_none();
-            let names = match kind.strip_suffix("List").filter(|item| is_bare && !item.is_empty()) {
-                Some(kind) => (api_version, kind),
-                None => (text(item, "apiVersion"), text(item, "kind")),
-            };
-            self.add_value(document, item, names, &list.index(index), settings);
+    /// Adds an object of a document, which stands in there at `within`.
+    pub(super) fn add(&mut self, document: &Document, within: &Pointer, value: &Value, settings: &Settings) {
+        let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+        if let Some(reference) = state::reference(settings, group, text("kind"), value) {
+            let place = ObjectPlace { document: document.place().clone(), within: within.clone() };
+            self.0.insert(reference, place);
         }
     }
 
@@ -121,15 +84,10 @@ impl<'r> Wanted<'r> {
     }
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::document::{parse, values};
-    use crate::manifest::source::Source;
+    use crate::offline::load::load;
 
     const TEXT: &str = "\
 apiVersion: v1
@@ -153,13 +111,11 @@ items:
 
     #[test]
     fn knows_objects_as_the_state_does() {
-        let source = Arc::new(Source::new("x", TEXT));
-        let settings = Settings::default();
-        for documents in [parse(&source).documents, values(&source, &mut Vec::new())] {
-            let mut places = Places::default();
-            for document in &documents {
-                places.add(document, &settings);
-            }
+        let stdin = || ["-".to_owned()];
+        let load = |paths: &[String], state: &[String]| {
+            load(paths, state, Settings::default(), &mut TEXT.as_bytes()).expect("loads").places
+        };
+        for places in [load(&stdin(), &[]), load(&[], &stdin())] {
             let lines: Vec<_> = places
                 .0
                 .iter()
