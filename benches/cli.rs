@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use memgate::model::request::Occasion;
 use memgate::model::settings::Settings;
 use memgate::offline::check::check;
 use memgate::offline::findings::report;
@@ -28,7 +29,7 @@ fn one_line(criterion: &mut Criterion) {
         bencher.iter(|| {
             let inputs =
                 load(&["-".to_owned()], &[], Settings::default(), &mut line.as_bytes()).expect("loads");
-            let checked = check(inputs);
+            let checked = check(inputs, Occasion::default());
             let report = report(&checked);
             assert_eq!(report.findings.len(), 50 * OBJECTS);
             let mut out = Vec::new();

@@ -10,6 +10,7 @@ pub mod completions;
 pub mod crds;
 pub mod doctor;
 pub mod duration;
+pub mod exempt;
 pub mod explain;
 pub mod explain_pod;
 pub mod families;
@@ -21,6 +22,7 @@ pub mod limits;
 pub mod manifests;
 pub mod mutate;
 pub mod output;
+pub mod policies;
 pub mod project;
 pub mod pull_request;
 pub mod review;
@@ -29,6 +31,7 @@ pub mod serve;
 pub mod settings;
 pub mod terminal;
 pub mod test;
+pub mod view;
 pub mod wait;
 
 use std::ffi::OsString;
@@ -97,11 +100,13 @@ Exit codes:
 enum Command {
     Check(check::Args),
     Mutate(mutate::Args),
+    View(view::Args),
     Review(review::Args),
     Test(test::Args),
     Serve(Box<serve::Args>),
     Wait(wait::Args),
     Doctor(doctor::Args),
+    Exempt(exempt::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Schema(schema::Args),
@@ -128,11 +133,13 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     match command {
         Command::Check(args) => check::run(args, terminal),
         Command::Mutate(args) => mutate::run(args, terminal),
+        Command::View(args) => view::run(args, terminal),
         Command::Review(args) => review::run(args, terminal),
         Command::Test(args) => test::run(args, terminal),
         Command::Serve(args) => serve::run(args, terminal),
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
+        Command::Exempt(args) => exempt::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Schema(args) => schema::run(args, terminal),

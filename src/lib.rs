@@ -37,6 +37,7 @@
 //! - [`model`]: the types that all others share.
 //! - [`family`]: each platform's kinds, rules, defaults and injection.
 //! - [`decide`]: one request and one snapshot to one decision.
+//! - [`policy`]: an organisation's own rules on what families declare.
 //! - [`patch`]: edits as JSON Patch, and the check that they apply.
 //! - [`admission`]: bytes of an AdmissionReview to a request, a decision to bytes of the response.
 //! - [`manifest`]: YAML and JSON to objects with line and column, and edits back into their text.
@@ -56,7 +57,7 @@
 //! - [`doctor`]: judgements over what was read, as pure functions.
 //! - [`cli`]: arguments, standard output and standard error, exit codes.
 
-pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, state};
+pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, policy, state};
 pub use memgate_server::{deploy, server};
 
 pub mod report;

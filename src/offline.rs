@@ -24,6 +24,7 @@ mod walk;
 pub mod origin;
 
 pub mod places;
+pub mod policies;
 
 pub mod classify;
 
@@ -50,6 +51,11 @@ pub mod baseline;
 pub mod rewrite;
 
 pub mod review;
+
+pub mod view;
+
+pub mod exempt;
+pub mod explain;
 
 pub mod cases;
 

@@ -50,6 +50,7 @@ use std::fmt::Write as _;
 use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
+use crate::model::policy_rule::PolicyStatus;
 use crate::report::input_error::InputError;
 
 /// What one run has found.
@@ -67,6 +68,8 @@ pub struct Report<'a> {
     pub errors: Vec<InputError<'a>>,
     /// Everything that was found, in the order of the input.
     pub findings: Vec<LocatedFinding<'a>>,
+    /// How many policies counted.
+    pub policies: usize,
     /// Objects with more findings than are told, and how many more.
     pub untold: Vec<(&'a ObjectRef, Untold)>,
     /// Objects that the inputs do not hold, as `Kind namespace/name`; nothing was concluded about them.
@@ -203,6 +206,23 @@ impl Report<'_> {
         if notes > 0 {
             let _ = write!(line, ", {}", counted(notes, "note"));
         }
+        if self.policies > 0 {
+            let _ = write!(
+                line,
+                "; {}",
+                match self.policies {
+                    1 => "1 policy".to_owned(),
+                    count => format!("{count} policies"),
+                }
+            );
+            for (status, words) in [(PolicyStatus::Exempt, "exempted"), (PolicyStatus::Unknown, "not judged")]
+            {
+                let count = self.with_status(status);
+                if count > 0 {
+                    let _ = write!(line, ", {count} {words}");
+                }
+            }
+        }
         if !self.passed_over.is_empty() {
             let _ = write!(line, "; {} passed over", self.passed_over.len());
         }
@@ -210,6 +230,14 @@ impl Report<'_> {
             let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
+    }
+}
+
+impl Report<'_> {
+    /// How many findings about rules of policies came out like this.
+    fn with_status(&self, status: PolicyStatus) -> usize {
+        let of_policy = self.findings.iter().filter_map(|located| located.finding.policy.as_ref());
+        of_policy.filter(|policy| policy.status == status).count()
     }
 }
 

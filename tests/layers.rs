@@ -6,7 +6,7 @@
 //!   ```text
 //!   main → cli → {doctor, cluster, server, offline, deploy}; doctor → cluster → {server, deploy, report};
 //!   offline → {report, casefile, manifest, admission}; server → admission;
-//!   admission → decide → {patch, family} → model; deploy → manifest; report → model
+//!   admission → decide → {patch, policy, family} → model; policy → family; deploy → manifest; report → model
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
@@ -57,20 +57,24 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
 ];
 
 /// Each module with those that it may use besides itself.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("family", &["model"]),
+    ("policy", &["family", "model"]),
     ("crd", &["model"]),
     ("patch", &["model"]),
-    ("decide", &["patch", "crd", "family", "model"]),
+    ("decide", &["patch", "crd", "policy", "family", "model"]),
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),
-    ("deploy", &["manifest", "family", "model"]),
-    ("state", &["manifest", "crd", "family", "model"]),
-    ("offline", &["report", "casefile", "state", "manifest", "admission", "decide", "family", "model"]),
-    ("casefile", &["state", "manifest", "family", "model"]),
-    ("server", &["admission", "decide", "family", "model"]),
+    ("deploy", &["manifest", "policy", "family", "model"]),
+    ("state", &["manifest", "crd", "policy", "family", "model"]),
+    (
+        "offline",
+        &["report", "casefile", "state", "manifest", "admission", "decide", "policy", "family", "model"],
+    ),
+    ("casefile", &["state", "manifest", "policy", "family", "model"]),
+    ("server", &["admission", "decide", "policy", "family", "model"]),
     ("cluster", &["server", "state", "report", "deploy", "admission", "decide", "family", "model"]),
     ("doctor", &["cluster", "state", "manifest", "report", "deploy", "family", "model"]),
     (
@@ -87,6 +91,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
             "deploy",
             "admission",
             "decide",
+            "policy",
             "family",
             "model",
         ],

@@ -1,19 +1,36 @@
-//! `memgate crds`: the CRDs of the families, for test clusters.
+//! `memgate crds`: the CRDs of the families, for test clusters, and of memgate's own kinds.
 
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
+use crate::model::kind::POLICY_CRDS;
 
-/// Print the CustomResourceDefinitions that the families' kinds come from
+/// Print CustomResourceDefinitions: of the families' kinds, and of memgate's own
 ///
-/// For clusters in which memgate is tried without the platform itself. A platform installs its own.
+/// Those of the families are for clusters in which memgate is tried without the platform itself: a platform
+/// installs its own. MemoryPolicy and MemoryPolicyExemption are memgate's own, and `memgate manifests` has
+/// their definitions too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  memgate crds --family arkonis | kubectl apply -f -")]
+Examples:
+  memgate crds --family arkonis | kubectl apply -f -
+  memgate crds policy | kubectl apply --server-side -f -")]
 pub struct Args {
+    /// Only these; without it everything, or the families that --family names
+    #[arg(value_name = "WHOSE", value_enum)]
+    whose: Option<Whose>,
+
     #[command(flatten)]
     families: FamilyArgs,
+}
+
+/// Whose definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Whose {
+    /// Those of the families' kinds
+    Families,
+    /// Those of MemoryPolicy and MemoryPolicyExemption
+    Policy,
 }
 
 /// Runs the command.
@@ -22,7 +39,7 @@ pub struct Args {
 /// When the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut text = String::new();
-    for file in args.families.chosen().into_iter().flat_map(|family| family.crds) {
+    for file in files(args) {
         if !text.is_empty() && !file.starts_with("---") {
             text.push_str("---\n");
         }
@@ -33,18 +50,40 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
+/// The files that were asked for.
+fn files(args: &Args) -> impl Iterator<Item = &'static str> {
+    let families = if args.whose == Some(Whose::Policy) { Vec::new() } else { args.families.chosen() };
+    let has_policy = match args.whose {
+        None => !args.families.is_chosen(),
+        Some(whose) => whose == Whose::Policy,
+    };
+    let of_families = families.into_iter().flat_map(|family| family.crds).copied();
+    of_families.chain(has_policy.then_some(POLICY_CRDS))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::family;
+    use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
+
+    fn defines(file: &str, kind: &Kind) -> bool {
+        file.contains(&format!("name: {}.{}\n", kind.plural, kind.group))
+    }
 
     #[test]
     fn defines_every_kind_of_a_family() {
         for family in family::ALL {
             // The kinds of the core need no definition.
             for kind in family.validated.iter().filter(|kind| !kind.group.is_empty()) {
-                let name = format!("name: {}.{}\n", kind.plural, kind.group);
-                assert!(family.crds.iter().any(|file| file.contains(&name)), "{name}");
+                assert!(family.crds.iter().any(|file| defines(file, kind)), "{}", kind.plural);
             }
+        }
+    }
+
+    #[test]
+    fn defines_its_own_kinds() {
+        for kind in POLICY_KINDS {
+            assert!(defines(POLICY_CRDS, kind), "{}", kind.plural);
         }
     }
 }

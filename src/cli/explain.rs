@@ -1,12 +1,20 @@
-//! `memgate explain`: the page of a finding code.
+//! `memgate explain`: the page of a finding code, or a rule of a policy in words.
 
 use std::fmt::Write as _;
+use std::io;
+
+use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 use crate::family;
-use crate::family::suggest::nearest;
+use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Code;
+use crate::model::settings::Settings;
+use crate::offline::collect::Reading;
+use crate::offline::errors::input_error;
+use crate::offline::explain;
+use crate::offline::load::{Inputs, Paths, load_as};
 use crate::report::page::title;
 
 /// Explain a finding code: what is wrong, why it matters, what to do
@@ -14,10 +22,15 @@ use crate::report::page::title;
 #[command(after_help = "\
 Examples:
   memgate explain                          list all codes
-  memgate explain arkonis/redis-required   the page of one code")]
+  memgate explain arkonis/redis-required   the page of one code
+  memgate explain policy/baseline/durable --policy policies/   a rule of a policy, in words")]
 pub struct Args {
     /// The code, such as arkonis/redis-required; all codes are listed without one
     code: Option<String>,
+
+    /// Where the policy is of which a rule is explained; can be repeated
+    #[arg(long, value_name = "PATH")]
+    policy: Vec<String>,
 }
 
 fn codes() -> impl Iterator<Item = &'static Code> {
@@ -29,6 +42,9 @@ fn codes() -> impl Iterator<Item = &'static Code> {
 /// # Errors
 /// When there is no such code.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    if let Some((policy, rule)) = args.code.as_deref().and_then(rule_of) {
+        return explain_rule(args, policy, rule, terminal);
+    }
     let text = match &args.code {
         None => list(),
         Some(name) => match codes().find(|code| code.name == name) {
@@ -40,11 +56,49 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
+/// Policy and rule of a code such as `policy/baseline/durable`.
+fn rule_of(code: &str) -> Option<(&str, &str)> {
+    code.strip_prefix("policy/")?.split_once('/')
+}
+
+fn explain_rule(args: &Args, policy: &str, rule: &str, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    if args.policy.is_empty() {
+        anyhow::bail!("policy/{policy}/{rule} is a rule of a policy; say where that is, with --policy PATH");
+    }
+    let paths = Paths { policies: &args.policy, ..Paths::default() };
+    let inputs = load_as(paths, &Reading::default(), Settings::default(), &mut io::stdin().lock())?;
+    for error in &inputs.errors {
+        terminal.input_error(&input_error(error));
+    }
+    if !inputs.errors.is_empty() {
+        return Ok(ExitStatus::Failed);
+    }
+    terminal.out(rule_text(&inputs, policy, rule)?.as_bytes())?;
+    Ok(ExitStatus::Clean)
+}
+
+fn rule_text(inputs: &Inputs, policy: &str, rule: &str) -> anyhow::Result<String> {
+    let policies = &inputs.snapshot.policies;
+    let found = policies.get(policy).with_context(|| {
+        let names = policies.iter().map(|policy| policy.name.as_str());
+        format!("--policy gives no policy \"{policy}\"{}", did_you_mean(nearest(policy, names)))
+    })?;
+    let ids = || found.rules.iter().map(|rule| rule.about.id.as_str());
+    let rule = found.rules.iter().find(|it| it.about.id == rule).with_context(|| {
+        let hint = match nearest(rule, ids()) {
+            Some(near) => did_you_mean(Some(near)),
+            None => format!("; it has {}", ids().collect::<Vec<_>>().join(", ")),
+        };
+        format!("policy \"{policy}\" has no rule \"{rule}\"{hint}")
+    })?;
+    Ok(explain::rule(found, rule, inputs))
+}
+
 fn list() -> String {
     let width = codes().map(|code| code.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for code in codes() {
-        let _infallible = writeln!(text, "{:width$}  {}", code.name, title(code));
+        let _infallible = writeln!(text, "{:width$}  {}", code.name, title(code.page));
     }
     text
 }

@@ -13,6 +13,12 @@ pub struct FamilyArgs {
 }
 
 impl FamilyArgs {
+    /// Whether families were chosen.
+    #[must_use]
+    pub const fn is_chosen(&self) -> bool {
+        !self.families.is_empty()
+    }
+
     /// The families that were chosen, in the order of the list; all of them without a choice.
     #[must_use]
     pub fn chosen(&self) -> Vec<&'static Family> {

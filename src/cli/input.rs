@@ -1,16 +1,18 @@
 //! The arguments that say which files a command reads, and notes about what was read.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use crate::cli::limits::parse_size;
+use crate::cli::policies::{OccasionArgs, PolicyArgs};
 use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
+use crate::model::request::{Occasion, Point};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::base::{self, Asked, Base};
@@ -18,7 +20,7 @@ use crate::offline::check::{Checked, check};
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
 use crate::offline::exclude::Exclude;
-use crate::offline::load::{load_as, load_state};
+use crate::offline::load::{Inputs, Paths, load_as};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered};
 use crate::offline::repository::{Tool, normal};
@@ -43,6 +45,9 @@ pub struct InputArgs {
 
     #[command(flatten)]
     state: StateArgs,
+
+    #[command(flatten)]
+    occasion: OccasionArgs,
 
     #[command(flatten)]
     reading: ReadingArgs,
@@ -88,6 +93,10 @@ pub struct StateArgs {
     #[arg(short, long, value_name = "NAME", help_heading = "Input")]
     pub namespace: Option<String>,
 
+    /// Which policies count.
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+
     /// What decisions depend on besides objects.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -108,11 +117,24 @@ impl InputArgs {
     /// When standard input is named twice, there is nothing to read, or the settings are no good. Files that cannot
     /// be read are part of the result.
     pub fn check(&self, project: &Project) -> anyhow::Result<Checked> {
+        Ok(check(self.read(project)?, self.occasion()))
+    }
+
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// Those of [`InputArgs::check`].
+    pub fn read(&self, project: &Project) -> anyhow::Result<Inputs> {
         let paths = self.paths(project)?;
         let settings = self.settings(project)?;
         let reading = self.reading.reading(project, &project.directory, settings.namespace.clone())?;
-        let mut stdin = io::stdin().lock();
-        Ok(check(load_as(paths, &self.state.with, &reading, settings, &mut stdin)?))
+        self.load(paths, &self.state.with, &reading, settings, &mut io::stdin().lock())
+    }
+
+    /// Where and when decisions about the files are made.
+    #[must_use]
+    pub fn occasion(&self) -> Occasion<'static> {
+        self.occasion.occasion(Point::Ci)
     }
 
     /// The same for the files as they were in another commit.
@@ -137,8 +159,26 @@ impl InputArgs {
             rendering.values = base.values(&rendering.values);
             rendering.stop = stop.clone();
         }
-        let checked = check(load_as(&paths, &state_paths, &reading, settings, &mut io::empty())?);
+        let inputs = self.load(&paths, &state_paths, &reading, settings, &mut io::empty())?;
+        let checked = check(inputs, self.occasion());
         Ok((base, checked))
+    }
+
+    fn load(
+        &self,
+        checked: &[String],
+        state: &[String],
+        reading: &Reading,
+        settings: Settings,
+        stdin: &mut dyn Read,
+    ) -> anyhow::Result<Inputs> {
+        let PolicyArgs { policy, no_policies } = &self.state.policies;
+        let policies = if *no_policies { &[] } else { policy.as_slice() };
+        let mut inputs = load_as(Paths { checked, state, policies }, reading, settings, stdin)?;
+        if *no_policies {
+            inputs.snapshot.policies = Arc::default();
+        }
+        Ok(inputs)
     }
 
     fn paths<'p>(&'p self, project: &'p Project) -> anyhow::Result<&'p [String]> {
@@ -191,11 +231,16 @@ impl StateArgs {
 /// # Errors
 /// When standard input is named twice.
 pub fn state_from_files(
-    paths: &[String],
+    state: &[String],
+    policies: &PolicyArgs,
     settings: Settings,
     terminal: Terminal,
 ) -> anyhow::Result<Option<Snapshot>> {
-    let inputs = load_state(paths, settings, &mut io::stdin().lock())?;
+    let paths = Paths { state, policies: &policies.policy, ..Paths::default() };
+    let mut inputs = load_as(paths, &Reading::default(), settings, &mut io::stdin().lock())?;
+    if policies.no_policies {
+        inputs.snapshot.policies = Arc::default();
+    }
     note_unread(&inputs.unread, "manifest", terminal);
     for error in &inputs.errors {
         terminal.input_error(&input_error(error));

@@ -19,9 +19,10 @@ const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_
 
 /// Print the Kubernetes objects that install memgate
 ///
-/// Namespace, service account, RBAC, a policy around memgate's own account, Service, Deployment and
-/// webhook configurations. memgate reads the kinds of the families; it writes Events, the Secret with
-/// its CA, and the caBundle of its configurations.
+/// Namespace, the definitions of MemoryPolicy and MemoryPolicyExemption, service account, RBAC, a policy
+/// around memgate's own account, Service, Deployment and webhook configurations. memgate reads the kinds of
+/// the families and its own; it writes Events, the Secret with its CA, and the caBundle of its
+/// configurations.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,8 +47,8 @@ pub struct Args {
     /// How it runs: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
-    /// templates, fail-closed, static-manifest.
-    /// While it is away: vap, map.
+    /// policies (always, unless there is --no-policies), templates, static-manifest.
+    /// While it is away: fail-closed, policy-strict, vap, map.
     /// Around it: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = parse_component)]
     components: Vec<Component>,
@@ -55,6 +56,11 @@ pub struct Args {
     /// Where the certificate comes from [default: files with --ca, else builtin]
     #[arg(long, value_name = "WAY", value_enum)]
     certs: Option<CertsArg>,
+
+    /// Leave policies out: no definitions of their kinds, no right to read them, and pods that opted out of
+    /// injection are none of memgate's business
+    #[arg(long)]
+    no_policies: bool,
 
     /// Write no Events, and ask for no right to
     #[arg(long)]
@@ -81,6 +87,8 @@ pub struct Args {
 enum PartArg {
     /// The namespace
     Namespace,
+    /// The definitions of MemoryPolicy and MemoryPolicyExemption
+    Crds,
     /// The service account and what it may read
     Rbac,
     /// The policies that the apiserver keeps by itself
@@ -154,6 +162,12 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     };
     components.extend(certs.and_then(CertsArg::component));
     components.extend(args.no_events.then_some(Component::NoEvents));
+    let policies = [Component::Policies, Component::PolicyStrict];
+    let needing = policies.into_iter().find(|component| args.no_policies && components.contains(component));
+    if let Some(component) = needing {
+        anyhow::bail!("--no-policies and --component {} contradict each other", component.name());
+    }
+    components.extend((!args.no_policies).then_some(Component::Policies));
     if let Some((one, other)) = contradiction(&components) {
         anyhow::bail!(
             "the components {} and {} contradict each other; leave one out",
@@ -161,16 +175,27 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
             other.name()
         );
     }
-    let lacking = |one, other| components.contains(&one) && !components.contains(&other);
+    ensure_whole(&components, args.url.is_some())?;
+    Ok(components)
+}
+
+/// That no component lacks what it needs.
+fn ensure_whole(components: &BTreeSet<Component>, has_url: bool) -> anyhow::Result<()> {
+    let has = |component| components.contains(&component);
     anyhow::ensure!(
-        !lacking(Component::FailClosed, Component::Ha),
+        !has(Component::FailClosed) || has(Component::Ha),
         "the component fail-closed has pods refused while no replica answers; add --component ha"
     );
     anyhow::ensure!(
-        args.url.is_some() || !components.contains(&Component::StaticManifest),
+        !has(Component::PolicyStrict) || !has(Component::SingleNode),
+        "the component policy-strict has requests refused while no replica answers, and single-node has none; leave \
+         one out"
+    );
+    anyhow::ensure!(
+        !has(Component::StaticManifest) || has_url,
         "the component static-manifest is for files of the apiserver, which know no Service; add --url"
     );
-    Ok(components)
+    Ok(())
 }
 
 /// The families that are named as components; without one, those of the settings.
@@ -215,6 +240,7 @@ impl PartArg {
     const fn part(self) -> InstallPart {
         match self {
             Self::Namespace => InstallPart::Namespace,
+            Self::Crds => InstallPart::Crds,
             Self::Rbac => InstallPart::Rbac,
             Self::Policies => InstallPart::Policies,
             Self::Workload => InstallPart::Workload,

@@ -12,6 +12,7 @@ use axum::http::Uri;
 use crate::cli::ExitStatus;
 use crate::cli::input::state_from_files;
 use crate::cli::limits::LimitArgs;
+use crate::cli::policies::PolicyArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
@@ -65,6 +66,10 @@ pub struct Args {
 
     #[command(flatten)]
     certs: CertArgs,
+
+    /// Leave policies alone: do not watch them, and judge nothing by them
+    #[arg(long, help_heading = "State")]
+    no_policies: bool,
 
     /// Write no Events on agents whose pods start without their memory
     #[arg(long, conflicts_with = "state", help_heading = "State")]
@@ -146,12 +151,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = runtime().context("failed to start the runtime")?;
     let options = options(args)?;
-    let settings = args.settings.settings()?;
+    let mut settings = args.settings.settings()?;
+    settings.policies.own_namespace = args.certs.namespace();
     let state = if args.state.is_empty() {
         let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
-        match state_from_files(&args.state, settings, terminal)? {
+        let policies = PolicyArgs { no_policies: args.no_policies, ..PolicyArgs::default() };
+        match state_from_files(&args.state, &policies, settings, terminal)? {
             Some(snapshot) => {
                 if let Some(crds) = &snapshot.crds {
                     crds.read_bundled(&snapshot.settings.families);
@@ -170,8 +177,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 fn options(args: &Args) -> anyhow::Result<Options> {
     let source = args.certs.source(!args.state.is_empty())?;
     let traces = args.traces.settings();
-    let (listen, health, events) = (args.listen, args.health, !args.no_events);
-    let mut options = Options { listen, health, events, traces, ..Options::new(source) };
+    let (listen, health) = (args.listen, args.health);
+    let (events, policies) = (!args.no_events, !args.no_policies);
+    let mut options = Options { listen, health, events, policies, traces, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
 use crate::cli::keys;
+use crate::cli::policies::{self, PolicySettingsArgs};
 use crate::family;
 use crate::model::family::Family;
 use crate::model::platform_settings::{MemoryMode, Orloj};
@@ -53,6 +54,9 @@ pub struct SettingsArgs {
     /// The image of the sympozium memory sidecar where the SkillPack names none
     #[arg(long, value_name = "IMAGE", help_heading = "Settings")]
     sympozium_memory_image: Option<String>,
+
+    #[command(flatten)]
+    policies: PolicySettingsArgs,
 }
 
 /// Where the private memory of a sympozium agent runs.
@@ -110,7 +114,8 @@ impl SettingsArgs {
         let file = self.config.as_deref().map(read_file).transpose()?;
         let file = file.or_else(|| otherwise.cloned()).unwrap_or_default();
         let families = self.families.chosen_or(parse_families(file.families)?);
-        let mut settings = Settings { families, ..Settings::default() };
+        let policies = self.policies.settings()?;
+        let mut settings = Settings { families, policies, ..Settings::default() };
         self.set_orloj(&mut settings.platforms.orloj, file.orloj)?;
         let (sympozium, file) = (&mut settings.platforms.sympozium, file.sympozium);
         if let Some(mode) = self.sympozium_memory_mode.or(file.memory_mode) {
@@ -196,6 +201,7 @@ pub fn flags(settings: &Settings) -> Vec<String> {
     ] {
         flags.extend(differs.then(|| format!("--sympozium-{flag}={value}")));
     }
+    flags.extend(policies::flags(&settings.policies));
     flags
 }
 

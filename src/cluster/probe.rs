@@ -8,7 +8,7 @@ use crate::family::inject::INJECT_LABEL;
 use crate::model::family::{AggregatedServer, Family};
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
-use crate::model::request::{Operation, Request};
+use crate::model::request::{Occasion, Operation, Request};
 use crate::model::settings::Settings;
 use crate::state;
 
@@ -93,6 +93,7 @@ fn probe(
         name: "".into(),
         object: Some(&text),
         old_object: None,
+        occasion: Occasion::default(),
         cancelled: None,
     };
     let settings = Settings { families: families.to_vec(), ..Settings::default() };

@@ -96,7 +96,8 @@ fn denial(message: &str) -> Option<Denial<'_>> {
 /// The policy of memgate's that refuses with the probe's own code.
 fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
-    let is_ours = policy.starts_with("memgate-") && text.ends_with(&format!("[{}]", probe.finding.code.name));
+    let is_ours =
+        policy.starts_with("memgate-") && text.ends_with(&format!("[{}]", probe.finding.code_name()));
     is_ours.then_some(policy)
 }
 
@@ -113,7 +114,7 @@ fn denied(probe: &Probe, response: &Response, denial: &Denial<'_>) -> ProbeOutco
     }
     ProbeOutcome::Missing(format!(
         "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {}",
-        probe.finding.code.name,
+        probe.finding.code_name(),
         plain(denial.message.trim_start_matches([':', ' ']))
     ))
 }

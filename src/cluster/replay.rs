@@ -10,7 +10,7 @@ use crate::model::decision::Decision;
 use crate::model::family::Family;
 use crate::model::kind::SECRET;
 use crate::model::object::Reference;
-use crate::model::request::{Operation, Request};
+use crate::model::request::{Occasion, Operation, Request};
 use crate::model::snapshot::Snapshot;
 
 /// Metadata that the apiserver writes.
@@ -49,6 +49,7 @@ fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>
         name: pod.name().into(),
         object: Some(&text),
         old_object: None,
+        occasion: Occasion::default(),
         cancelled: None,
     };
     let admitted = admit(&request, snapshot).ok()?;

@@ -14,7 +14,7 @@ use crate::model::settings::Settings;
 /// flags, the families of which the configurations name a kind or a sort of pods, or all.
 #[must_use]
 pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
-    let known = ["--family=", "--orloj-", "--sympozium-"];
+    let known = ["--family=", "--orloj-", "--sympozium-", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = arguments(found).filter(|arg| known.iter().any(|known| arg.starts_with(known)));
     let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
     let settings = parse(&flags).unwrap_or_default();
@@ -38,7 +38,10 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
         entries.iter().partition(|entry| strict.contains(&entry.name));
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
     let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
+    let is_there = |name: &str| entries.iter().any(|entry| entry.name == name);
     let chosen = [
+        (Component::Policies, is_there("policies.memgate.dev")),
+        (Component::PolicyStrict, entries.iter().any(|entry| entry.name.starts_with("strict."))),
         (
             Component::SingleNode,
             is_alone && !others.is_empty() && others.iter().all(|entry| !entry.fails_closed),
@@ -46,7 +49,7 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
         (Component::CertFiles, arguments(found).any(is_not_builtin)),
         (Component::NoEvents, arguments(found).any(|argument| argument == "--no-events")),
-        (Component::Templates, entries.iter().any(|entry| entry.name == "templates.memgate.dev")),
+        (Component::Templates, is_there("templates.memgate.dev")),
     ];
     chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect()
 }
@@ -90,6 +93,10 @@ mod tests {
             &[Component::SingleNode, Component::FailClosed],
             &[Component::NoEvents, Component::Templates],
             &[Component::CertFiles],
+            &[Component::Policies],
+            &[Component::Policies, Component::SingleNode],
+            &[Component::Policies, Component::PolicyStrict],
+            &[Component::Policies, Component::PolicyStrict, Component::FailClosed],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
             let objects = rendered("home", &family::ALL, chosen.clone()).expect("it renders");

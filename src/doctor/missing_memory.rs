@@ -73,7 +73,7 @@ fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
             let finding = replayed.decision.findings.first()?;
             let message = format!("it runs without its memory: {}", finding.message);
             let check = Check::warn(ID, pod.title(), message);
-            Some(check.help(format!("memgate explain {}", finding.code.name)))
+            Some(check.help(format!("memgate explain {}", finding.code_name())))
         }
         Reason::ReferenceUnknown => {
             let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;

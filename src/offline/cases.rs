@@ -13,6 +13,7 @@ use crate::casefile::{Case, request};
 use crate::manifest;
 use crate::manifest::document::{Document, values};
 use crate::model::pointer::Pointer;
+use crate::model::request::Occasion;
 use crate::offline::classify::{Class, classify};
 use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
@@ -142,7 +143,9 @@ fn unjudged_kind(case: &Case) -> Option<String> {
 fn answer(case: &Case) -> Result<CaseOutcome, CaseError> {
     let snapshot = request::state(case)?;
     let body = serde_json::to_string(&request::review(case))?;
-    let review = admission::parse(&body)?;
+    let mut review = admission::parse(&body)?;
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, ..case.occasion };
     let answer: Value = serde_json::from_slice(&admission::review(&review, &snapshot)?)?;
     CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(CaseError::Answer)
 }

@@ -9,6 +9,8 @@ use crate::manifest::error::Error;
 use crate::manifest::source::Source;
 use crate::model::family::Family;
 use crate::model::finding::{Finding, Severity};
+use crate::model::reason::Reason;
+use crate::model::request::{Occasion, Request};
 use crate::model::snapshot::Snapshot;
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;
@@ -18,6 +20,8 @@ use crate::offline::notices::Notice;
 use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
+use crate::offline::policies::leftovers;
+use crate::policy::leftover::Used;
 
 /// The inputs with what was decided about their objects.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct Checked {
     pub origins: Origins,
     /// Where the objects stand that decisions looked at.
     pub places: Places,
+    /// How many policies there are.
+    pub policies: usize,
 }
 
 /// An object with what was decided about it.
@@ -83,9 +89,11 @@ impl Decided {
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 #[must_use]
-pub fn check(inputs: Inputs) -> Checked {
-    let Inputs { sources, objects, snapshot, mut passed_over, notices, mut errors, unread, origins, places } =
+pub fn check(inputs: Inputs, occasion: Occasion<'static>) -> Checked {
+    let Inputs { sources, objects, snapshot, mut passed_over, mut errors, unread, origins, places, .. } =
         inputs;
+    let (mut notices, files) = (inputs.notices, inputs.policies);
+    let mut used = Used::default();
     let families = snapshot.settings.families.clone();
     let mut all = Vec::new();
     for undecided in objects {
@@ -95,8 +103,10 @@ pub fn check(inputs: Inputs) -> Checked {
             continue;
         }
         let is_pod = undecided.request().is_pod();
-        match decide(*undecided, &snapshot) {
+        match decide(*undecided, &snapshot, occasion) {
             Ok(decided) => {
+                used.policies.extend(decided.admitted.decision.policies.iter().cloned());
+                used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
                 if !decided.is_judged() {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);
@@ -109,9 +119,22 @@ pub fn check(inputs: Inputs) -> Checked {
             Err(error) => errors.push(error),
         }
     }
+    notices.extend(leftovers(&files, &snapshot.policies, &used, occasion.now, &places));
+    let policies = snapshot.policies.iter().count();
     let order = InputOrder::of(&sources);
     passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked { sources, decided: all, passed_over, notices, errors, unread, origins, places, families }
+    Checked {
+        sources,
+        decided: all,
+        passed_over,
+        notices,
+        errors,
+        unread,
+        origins,
+        places,
+        families,
+        policies,
+    }
 }
 
 /// Where things stand among all inputs.
@@ -128,9 +151,14 @@ impl InputOrder {
     }
 }
 
-fn decide(undecided: UndecidedObject, snapshot: &Snapshot) -> Result<Decided, Error> {
+fn decide(
+    undecided: UndecidedObject,
+    snapshot: &Snapshot,
+    occasion: Occasion<'static>,
+) -> Result<Decided, Error> {
     let object = &undecided.object;
-    let admitted = admit(&undecided.request(), snapshot);
+    let occasion = Occasion { workload: undecided.workload_name(), ..occasion };
+    let admitted = admit(&Request { occasion, ..undecided.request() }, snapshot);
     let mut admitted = admitted.map_err(|fault| fault_of(object, &fault))?;
     for finding in &mut admitted.decision.findings {
         finding.message = finding.message_at(&object.in_document(&finding.pointer));
@@ -139,7 +167,9 @@ fn decide(undecided: UndecidedObject, snapshot: &Snapshot) -> Result<Decided, Er
     admitted.object = None;
     let of_form = of_form(&undecided);
     let mut decided = Decided { object: undecided.object, admitted, of_form, judged: true };
-    decided.judged = !decided.admitted.decision.families.is_empty() || !decided.allowed();
+    let decision = &decided.admitted.decision;
+    let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
+    decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
 }
 
@@ -156,7 +186,8 @@ fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     form::findings(&workload).into_iter().chain(of_pod).collect()
 }
 
-fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
+/// An object about which nothing could be decided.
+pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
     let message = format!("{}: {fault}", object.object_ref.title());
     error_at(&object.place, &object.template, message)
 }
@@ -184,7 +215,7 @@ a: [
     #[test]
     fn reports_what_was_denied_passed_over_and_unreadable() {
         let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut TEXT.as_bytes()).expect("loads");
-        let checked = check(inputs);
+        let checked = check(inputs, Occasion::default());
         let report = report(&checked);
         assert_eq!(
             (report.files, report.objects.len(), report.denied, report.passed_over.len()),
@@ -192,7 +223,7 @@ a: [
         );
         assert_eq!(report.errors.len(), 1);
         let finding = report.findings.first().expect("one");
-        assert_eq!(finding.finding.code.name, "arkonis/redis-required");
+        assert_eq!(finding.finding.code_name(), "arkonis/redis-required");
         assert_eq!((finding.location.file, finding.location.line), ("<stdin>", 4));
         assert_eq!(finding.object_ref.title(), "ArkMemory team-a/notes");
     }
@@ -221,7 +252,7 @@ spec:
     fn names_fields_from_the_root_of_a_workload() {
         let inputs =
             load(&["-".to_owned()], &[], Settings::default(), &mut WORKLOAD.as_bytes()).expect("loads");
-        let checked = check(inputs);
+        let checked = check(inputs, Occasion::default());
         let messages: Vec<&str> = checked
             .decided
             .iter()

@@ -9,7 +9,7 @@ use crate::model::claim_volumes::{ClaimVolumes, add_to_pod};
 use crate::model::edit::Edit;
 use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::model::pointer::Pointer;
-use crate::model::request::{Operation, Request};
+use crate::model::request::{Occasion, Operation, Request};
 use crate::model::workload;
 use crate::offline::classify::{Class, classify};
 use crate::report::ObjectRef;
@@ -74,6 +74,7 @@ impl NamedText {
             name: self.name.as_str().into(),
             object: Some(&self.json),
             old_object: None,
+            occasion: Occasion::default(),
             cancelled: None,
         }
     }
@@ -138,6 +139,11 @@ impl UndecidedObject {
     #[must_use]
     pub fn request(&self) -> Request<'_> {
         self.text.request(&self.namespace)
+    }
+
+    /// The name of the workload of which this is the pod.
+    pub(super) fn workload_name(&self) -> Option<&str> {
+        self.workload.as_ref().map(|workload| workload.name.as_str())
     }
 
     /// The request to create the workload of which this is the pod.

@@ -9,6 +9,7 @@ use crate::manifest::document::Document;
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::workload;
+use crate::policy;
 use crate::report::ObjectRef;
 
 /// What an object is to a check.
@@ -28,7 +29,8 @@ pub enum Class {
 /// What an object of this group and kind is.
 #[must_use]
 pub fn classify(group: &str, kind: &str) -> Class {
-    if group.is_empty() && kind == "Pod" || family::validated(&family::ALL, group, kind).is_some() {
+    let of_family = || family::validated(&family::ALL, group, kind).is_some();
+    if group.is_empty() && kind == "Pod" || of_family() || policy::resource::kind(group, kind).is_some() {
         return Class::Object;
     }
     workload::find(group, kind)
@@ -53,8 +55,10 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
         "" => generate_name().unwrap_or_default(),
         name => name,
     };
-    let known = family::validated(&family::ALL, document.group(), document.kind());
-    let cluster_scoped = known.is_some_and(|(_, kind)| !kind.namespaced);
+    let (group, kind) = (document.group(), document.kind());
+    let known = family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
+    let known = known.or_else(|| policy::resource::kind(group, kind));
+    let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
     let namespace = if cluster_scoped { "" } else { document.namespace().unwrap_or(namespace) };
     ObjectRef {
         api_version: document.api_version().to_owned(),

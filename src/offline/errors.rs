@@ -24,6 +24,18 @@ pub fn error_at(place: &DocumentPlace, pointer: &Pointer, message: String) -> Er
     }))
 }
 
+/// An error about a whole text.
+#[must_use]
+pub fn error_in(source: &Arc<Source>, message: String) -> Error {
+    Error::Syntax(Box::new(SyntaxError {
+        source_text: Arc::clone(source),
+        span: source.span(0, 0),
+        message,
+        help: None,
+        related: None,
+    }))
+}
+
 /// An error of an input, with its source where the place is known.
 #[must_use]
 pub fn input_error(error: &Error) -> InputError<'_> {

@@ -40,6 +40,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .collect(),
         errors: checked.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
+        policies: checked.policies,
         untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
         unknown,
     }
@@ -68,7 +69,7 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let mut counter = Counter::default();
     for located in &mut all {
         let LocatedFinding { finding, pointer, object_ref, .. } = &located;
-        located.fingerprint = counter.number(fingerprint::of(finding.code.name, object_ref, pointer));
+        located.fingerprint = counter.number(fingerprint::of(finding.code_name(), object_ref, pointer));
     }
     all
 }

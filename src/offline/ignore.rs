@@ -238,6 +238,7 @@ fn notice(source: &Arc<Source>, span: Span, finding: Finding) -> Notice {
 mod tests {
     use super::*;
     use crate::model::finding::Severity;
+    use crate::model::request::Occasion;
     use crate::model::settings::Settings;
     use crate::offline::check::{Decided, check};
     use crate::offline::load::load;
@@ -247,7 +248,7 @@ mod tests {
 
     fn applied(text: &str) -> Checked {
         let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut text.as_bytes()).expect("loads");
-        let mut checked = check(inputs);
+        let mut checked = check(inputs, Occasion::default());
         apply(&mut checked);
         checked
     }

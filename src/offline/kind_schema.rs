@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::family;
 use crate::manifest::document::values;
 use crate::manifest::source::Source;
+use crate::model::kind::POLICY_CRDS;
 
 /// A definition that memgate has.
 #[derive(Debug)]
@@ -22,13 +23,12 @@ pub struct KindDefinition {
     versions: Vec<(String, Value)>,
 }
 
-/// All definitions, family by family.
+/// All definitions, family by family, and those of memgate's own kinds.
 #[must_use]
 pub fn definitions() -> Vec<KindDefinition> {
-    let files = family::ALL.into_iter().flat_map(|family| family.crds);
+    let files = family::ALL.into_iter().flat_map(|family| family.crds).copied().chain([POLICY_CRDS]);
     // They are part of the program, and tests hold that each can be read.
-    let documents =
-        files.flat_map(|text| values(&Arc::new(Source::new("<bundled>", *text)), &mut Vec::new()));
+    let documents = files.flat_map(|text| values(&Arc::new(Source::new("<bundled>", text)), &mut Vec::new()));
     documents.filter_map(|document| definition(document.value())).collect()
 }
 

@@ -18,12 +18,13 @@ use crate::model::snapshot::Snapshot;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
 use crate::offline::collect::{Reading, STDIN, Unread, collect_as};
-use crate::offline::errors::error_at;
+use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
-use crate::state::{self, AddError};
+use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
+use crate::state::{self, AddError, Added};
 
 /// Why nothing was loaded at all.
 #[derive(Debug, Error)]
@@ -57,6 +58,8 @@ pub struct Inputs {
     pub origins: Origins,
     /// Where the objects stand that decisions look at.
     pub places: Places,
+    /// Where policies and exemptions were read.
+    pub policies: PolicyFiles,
 }
 
 /// Reads the objects at `paths` to check them, and those at `state_paths` as state only.
@@ -70,23 +73,36 @@ pub fn load(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    load_as(paths, state_paths, &Reading::default(), settings, stdin)
+    let paths = Paths { checked: paths, state: state_paths, policies: &[] };
+    load_as(paths, &Reading::default(), settings, stdin)
 }
 
-/// The same, with the inputs read as the user wants it.
+/// What is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Paths<'p> {
+    /// The objects to check.
+    pub checked: &'p [String],
+    /// More objects, as state only.
+    pub state: &'p [String],
+    /// Policies and exemptions.
+    pub policies: &'p [String],
+}
+
+/// The same, with policies, and with the inputs read as the user wants it.
 ///
 /// # Errors
 /// As those of [`load`].
 pub fn load_as(
-    paths: &[String],
-    state_paths: &[String],
+    paths: Paths<'_>,
     reading: &Reading,
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    reads_stdin_once(paths.iter().chain(state_paths))?;
+    let Paths { checked: paths, state: state_paths, policies } = paths;
+    reads_stdin_once(paths.iter().chain(state_paths).chain(policies))?;
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
     let mut notices = Notices::default();
+    read_policies(policies, reading, &mut inputs, &mut notices, stdin)?;
     read_state(state_paths, reading, &mut inputs, &mut notices, stdin)?;
     for source in read(paths, reading, &mut inputs, stdin) {
         let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
@@ -102,7 +118,9 @@ pub fn load_as(
             }
             for document in parsed.documents {
                 origins.add(&document);
-                add_to_state(&document, &Pointer::root(), document.value(), &mut inputs, &mut notices)?;
+                let mut loading =
+                    Loading { origin: PolicyOrigin::Checked, inputs: &mut inputs, notices: &mut notices };
+                loading.add(&document, &Pointer::root(), document.value())?;
                 add_document(document, &mut inputs, &mut notices)?;
             }
         }
@@ -152,7 +170,8 @@ fn read_state(
                 match document {
                     Ok(document) => {
                         let value = document.value();
-                        is_used |= add_to_state(&document, &Pointer::root(), value, inputs, notices)?;
+                        let mut loading = Loading { origin: PolicyOrigin::State, inputs, notices };
+                        is_used |= loading.add(&document, &Pointer::root(), value)?;
                     }
                     Err(error) => inputs.errors.push(error),
                 }
@@ -166,42 +185,92 @@ fn read_state(
     Ok(())
 }
 
-/// Adds an object of a document, or each of a List or of a plain list of objects, which stands in there at `within`;
-/// whether decisions look at any of them.
-fn add_to_state(
-    document: &Document,
-    within: &Pointer,
-    value: &Value,
+/// Reads policies and exemptions. Whatever else stands beside them is left alone.
+fn read_policies(
+    paths: &[String],
+    reading: &Reading,
     inputs: &mut Inputs,
     notices: &mut Notices,
-) -> Result<bool, Error> {
-    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let items = match value {
-        Value::Array(items) => Some((items, within.clone())),
-        _ => {
-            let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
-            items.map(|items| (items, within.key("items")))
+    stdin: &mut dyn Read,
+) -> Result<(), Error> {
+    for path in paths {
+        let (known, errors) = (inputs.policies.len(), inputs.errors.len());
+        let sources = read(std::slice::from_ref(path), reading, inputs, stdin);
+        for document in sources.iter().flat_map(each_value) {
+            match document {
+                Ok(document) => {
+                    let mut loading = Loading { origin: PolicyOrigin::Policies, inputs, notices };
+                    loading.add(&document, &Pointer::root(), document.value())?;
+                }
+                Err(error) => inputs.errors.push(error),
+            }
         }
-    };
-    let Some((items, list)) = items else {
+        let found = inputs.policies.len() > known || inputs.errors.len() > errors;
+        if let Some(first) = sources.first().filter(|_| !found && !inputs.policies.read_from(&sources)) {
+            let message = format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
+            inputs.errors.push(error_in(first, message));
+        }
+    }
+    Ok(())
+}
+
+/// Adds what is read to the inputs, as state.
+struct Loading<'l> {
+    origin: PolicyOrigin,
+    inputs: &'l mut Inputs,
+    notices: &'l mut Notices,
+}
+
+impl Loading<'_> {
+    /// Adds an object of a document, or each of a List or of a plain list of objects, which stands in there at
+    /// `within`; whether decisions look at any of them.
+    fn add(&mut self, document: &Document, within: &Pointer, value: &Value) -> Result<bool, Error> {
+        let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let items = match value {
+            Value::Array(items) => Some((items, within.clone())),
+            _ => {
+                let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
+                items.map(|items| (items, within.key("items")))
+            }
+        };
+        let Some((items, list)) = items else { return self.add_object(document, within, value) };
+        let mut is_used = false;
+        for (index, mut item) in items.iter().cloned().enumerate() {
+            fill_type_meta(&mut item, api_version, kind);
+            is_used |= self.add(document, &list.index(index), &item)?;
+        }
+        Ok(is_used)
+    }
+
+    fn add_object(&mut self, document: &Document, within: &Pointer, value: &Value) -> Result<bool, Error> {
+        let Self { origin, inputs, notices } = self;
+        let settings = &inputs.snapshot.settings;
+        let is_policy = policies::is_policy(value);
+        if *origin == PolicyOrigin::Policies && !is_policy {
+            return Ok(false);
+        }
+        let errors = &mut inputs.errors;
+        if is_policy && inputs.policies.is_repeated(document, within, value, *origin, settings, errors) {
+            return Ok(true);
+        }
         inputs.places.add(document, within, value, &inputs.snapshot.settings);
         let is_definition = notices.definition(value);
-        return match state::add(&mut inputs.snapshot, value) {
-            Ok(is_used) => Ok(is_used || is_definition),
+        match state::add(&mut inputs.snapshot, value) {
+            Ok(Added { is_used, faults }) => {
+                // Those that are checked are denied instead.
+                if *origin != PolicyOrigin::Checked {
+                    inputs.errors.extend(policies::errors(document, within, faults));
+                }
+                Ok(is_used || is_definition)
+            }
             Err(AddError::Number(error)) => Err(Error::Object(error)),
             Err(error @ AddError::Definition(_)) => {
                 inputs.errors.push(error_at(document.place(), &Pointer::root(), error.to_string()));
                 Ok(true)
             }
-        };
-    };
-    let mut is_used = false;
-    for (index, mut item) in items.iter().cloned().enumerate() {
-        fill_type_meta(&mut item, api_version, kind);
-        is_used |= add_to_state(document, &list.index(index), &item, inputs, notices)?;
+        }
     }
-    Ok(is_used)
 }
 
 /// Adds a document to what is checked, or to what is passed over.

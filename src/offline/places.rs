@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::manifest::document::Document;
 use crate::manifest::place::{DocumentPlace, LastSource};
+use crate::manifest::source::{Source, Span};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
@@ -46,6 +47,13 @@ impl Places {
             let place = ObjectPlace { document: document.place().clone(), within: within.clone() };
             self.0.insert(reference, place);
         }
+    }
+
+    /// Where a place of an object stands.
+    pub(super) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
+        let ObjectPlace { document, within } = self.0.get(object)?;
+        let (caret, _) = document.locate(&within.join(pointer)).carets(false);
+        Some((Arc::clone(document.source()), caret))
     }
 
     /// What findings say of other objects, by finding. Places of one document are looked up together, since its text

@@ -6,6 +6,7 @@ use thiserror::Error;
 use crate::admission::{self, Malformed};
 use crate::decide::decide;
 use crate::model::finding::Phase;
+use crate::model::request::Occasion;
 use crate::model::snapshot::Snapshot;
 
 /// Why there is no answer.
@@ -35,8 +36,15 @@ pub struct ReviewAnswer {
 ///
 /// # Errors
 /// When the body is not an AdmissionReview or cannot be answered.
-pub fn answer(body: &str, phase: Option<Phase>, snapshot: &Snapshot) -> Result<ReviewAnswer, Error> {
-    let review = admission::parse(body.trim_start_matches('\u{feff}')).map_err(Error::Malformed)?;
+pub fn answer(
+    body: &str,
+    phase: Option<Phase>,
+    snapshot: &Snapshot,
+    occasion: Occasion<'static>,
+) -> Result<ReviewAnswer, Error> {
+    let mut review = admission::parse(body.trim_start_matches('\u{feff}')).map_err(Error::Malformed)?;
+    // Who asks stands in the review.
+    review.request.occasion = Occasion { user: review.request.occasion.user, ..occasion };
     let bytes = match phase {
         None => admission::review(&review, snapshot),
         Some(phase) => admission::respond(phase, &review, &decide(&review.request, snapshot)),

@@ -84,7 +84,7 @@ impl Place<'_> {
 
     fn identity(&self, finding: &Finding) -> Identity {
         Identity {
-            code: finding.code.name.to_owned(),
+            code: finding.code_name().to_owned(),
             severity: finding.severity,
             object_ref: self.object_ref.clone(),
             pointer: self.pointer.clone(),

@@ -25,7 +25,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
             location.line,
             location.column,
             finding.severity.name(),
-            finding.code.name,
+            finding.code_name(),
             plain(&finding.message),
         )?;
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::model::decision::Untold;
 use crate::model::finding::Severity;
+use crate::model::policy_rule::PolicyFinding;
 use crate::report::input_error::InputError;
 use crate::report::{FileLocation, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 
@@ -29,7 +30,7 @@ pub(super) struct Summary {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FindingEntry<'r> {
-    code: &'static str,
+    code: &'r str,
     severity: &'static str,
     file: &'r str,
     /// The template or other file that the text was rendered from.
@@ -53,7 +54,18 @@ pub(super) struct FindingEntry<'r> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also_related: Vec<RelatedEntry<'r>>,
     url: String,
+    /// Of a finding of a policy's rule: which rule, and how it came out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<PolicyEntry<'r>>,
     fingerprint: &'r str,
+}
+
+#[derive(Serialize)]
+struct PolicyEntry<'r> {
+    name: &'r str,
+    rule: &'r str,
+    status: &'static str,
+    severity: &'static str,
 }
 
 #[derive(Serialize)]
@@ -130,7 +142,7 @@ pub(super) fn finding<'r>(located: &'r LocatedFinding<'_>) -> FindingEntry<'r> {
     let (finding, location, object_ref) = (located.finding, &located.location, located.object_ref);
     let (end_line, end_column) = location.end_position();
     FindingEntry {
-        code: finding.code.name,
+        code: finding.code_name(),
         severity: finding.severity.name(),
         file: location.file,
         source: located.source_file,
@@ -146,7 +158,8 @@ pub(super) fn finding<'r>(located: &'r LocatedFinding<'_>) -> FindingEntry<'r> {
         object: object(object_ref),
         related: located.related.first().map(related),
         also_related: located.related.iter().skip(1).map(related).collect(),
-        url: page::url(finding.code),
+        url: page::url(finding),
+        policy: finding.policy.as_ref().map(policy),
         fingerprint: &located.fingerprint,
     }
 }
@@ -176,6 +189,11 @@ pub(super) fn passed_over<'r>(passed_over: &'r PassedOver<'_>) -> PassedOverEntr
 
 pub(super) fn untold<'r>((object_ref, untold): &(&'r ObjectRef, Untold)) -> UntoldEntry<'r> {
     UntoldEntry { object: object(object_ref), deny: untold.denials, warn: untold.warnings }
+}
+
+fn policy(finding: &PolicyFinding) -> PolicyEntry<'_> {
+    let PolicyFinding { rule, status } = finding;
+    PolicyEntry { name: &rule.policy, rule: &rule.id, status: status.name(), severity: rule.severity }
 }
 
 fn related<'r>(related: &'r Related<'_>) -> RelatedEntry<'r> {

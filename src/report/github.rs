@@ -125,7 +125,7 @@ fn of_finding(located: &LocatedFinding<'_>) -> Command {
         let _infallible = write!(message, "\nhelp: {}", plain(help));
     }
     let (start, end) = (Some((location.line, location.column)), Some(location.end_position()));
-    Command::new(Place { file: Some(location.file), start, end }, finding.code.name, &message)
+    Command::new(Place { file: Some(location.file), start, end }, finding.code_name(), &message)
 }
 
 /// What ends a message or begins another command, in the escapes that GitHub knows.

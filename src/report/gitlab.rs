@@ -16,7 +16,7 @@ use crate::report::{LocatedFinding, Report};
 #[derive(Serialize)]
 struct Issue<'r> {
     description: String,
-    check_name: &'static str,
+    check_name: &'r str,
     fingerprint: String,
     severity: &'static str,
     location: Location<'r>,
@@ -66,7 +66,7 @@ fn of_finding<'r>(located: &'r LocatedFinding<'_>) -> Issue<'r> {
     };
     Issue {
         description,
-        check_name: finding.code.name,
+        check_name: finding.code_name(),
         fingerprint: located.fingerprint.clone(),
         severity: match finding.severity {
             Severity::Deny => "critical",

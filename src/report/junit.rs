@@ -1,7 +1,8 @@
 //! JUnit's XML, for systems that show tests: a suite for each file, in it a test for each object that was checked,
 //! and for each code that objects to it one of its own, so that what passes is visible too.
 //!
-//! What would be denied is a failure, an input that cannot be read an error. Warnings pass, with their text as output,
+//! What would be denied is a failure, an input that cannot be read an error, what is exempt from a policy is skipped.
+//! Warnings pass, with their text as output,
 //! unless the run fails on them. The form is the one that Jenkins publishes; it has no place for a line, so that
 //! stands in the text. Times are left out: two runs over the same files write the same bytes.
 
@@ -10,6 +11,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::model::finding::Severity;
+use crate::model::policy_rule::PolicyStatus;
 use crate::report::path::relative;
 use crate::report::xml::{Quoted, Text};
 use crate::report::{LocatedFinding, ObjectRef, Report, plain};
@@ -33,6 +35,8 @@ pub(super) enum Outcome {
     Passed,
     /// It passed, and there is something to say.
     Remarked(String),
+    /// It does not count: an exemption from a policy does.
+    Skipped(String),
     Failed {
         kind: String,
         message: String,
@@ -101,10 +105,10 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
     if found.is_empty() {
         return vec![Test { name: title.to_owned(), outcome: Outcome::Passed }];
     }
-    let mut codes: Vec<&'static str> = found.iter().map(|located| located.finding.code.name).collect();
+    let mut codes: Vec<&str> = found.iter().map(|located| located.finding.code_name()).collect();
     codes.sort_unstable();
     codes.dedup();
-    let of_code = |code| found.iter().filter(move |located| located.finding.code.name == code);
+    let of_code = |code| found.iter().filter(move |located| located.finding.code_name() == code);
     codes
         .into_iter()
         .map(|code| {
@@ -115,6 +119,7 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
             };
             let text = of_code(code).fold(String::new(), |text, located| text + &lines(located));
             let outcome = match of_code(code).find(fails) {
+                None if of_code(code).all(|located| is_exempt(located)) => Outcome::Skipped(text),
                 None => Outcome::Remarked(text),
                 Some(first) => {
                     Outcome::Failed { kind: code.to_owned(), message: first.finding.message.clone(), text }
@@ -123,6 +128,10 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
             Test { name: format!("{title}: {code}"), outcome }
         })
         .collect()
+}
+
+fn is_exempt(located: &LocatedFinding<'_>) -> bool {
+    located.finding.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Exempt)
 }
 
 /// A finding with its place and its help.
@@ -164,7 +173,7 @@ fn counts<'t>(tests: impl Iterator<Item = &'t Test>) -> String {
         match test.outcome {
             Outcome::Failed { .. } => failures += 1,
             Outcome::Error { .. } => errors += 1,
-            Outcome::Passed | Outcome::Remarked(_) => {}
+            Outcome::Passed | Outcome::Remarked(_) | Outcome::Skipped(_) => {}
         }
     }
     format!("tests=\"{all}\" failures=\"{failures}\" errors=\"{errors}\"")
@@ -175,6 +184,7 @@ fn write_test(suite: &str, test: &Test, out: &mut impl Write) -> io::Result<()> 
     match &test.outcome {
         Outcome::Passed => return writeln!(out, "/>"),
         Outcome::Remarked(remark) => write!(out, "><system-out>{}</system-out>", Text(remark)),
+        Outcome::Skipped(why) => write!(out, "><skipped>{}</skipped>", Text(why)),
         Outcome::Failed { kind, message, text } => {
             let (kind, message, lines) = (Quoted(kind), Quoted(message), Text(text));
             write!(out, "><failure type={kind} message={message}>{lines}</failure>")

@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::model::finding::{Code, Severity};
+use crate::model::finding::{Finding, Severity};
+use crate::model::policy_rule::PolicyRule;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::input_error::InputError;
 use crate::report::path::{relative, uri};
@@ -114,18 +115,20 @@ fn notifications(cut: usize) -> Vec<Value> {
 }
 
 /// The rules of a run: what errors are, then the codes of the findings.
-struct Rules {
+struct Rules<'r> {
     errors: Vec<&'static str>,
-    codes: Vec<&'static Code>,
+    /// The first finding of each code.
+    codes: Vec<&'r Finding>,
     /// Where each of them stands in the list of rules.
-    numbers: BTreeMap<&'static str, usize>,
+    numbers: BTreeMap<&'r str, usize>,
 }
 
-impl Rules {
-    fn of(report: &Report<'_>) -> Self {
+impl<'r> Rules<'r> {
+    fn of(report: &'r Report<'_>) -> Self {
         let errors: BTreeSet<&'static str> = report.errors.iter().map(InputError::code).collect();
-        let codes = report.findings.iter().map(|located| located.finding.code);
-        let codes: BTreeMap<&'static str, &'static Code> = codes.map(|code| (code.name, code)).collect();
+        let findings = report.findings.iter().rev().map(|located| located.finding);
+        let codes: BTreeMap<&str, &Finding> =
+            findings.map(|finding| (finding.code_name(), finding)).collect();
         let names = errors.iter().chain(codes.keys()).copied();
         let numbers = names.enumerate().map(|(number, name)| (name, number)).collect();
         Self { errors: errors.into_iter().collect(), codes: codes.into_values().collect(), numbers }
@@ -142,14 +145,19 @@ impl Rules {
                 "help": {"text": format!("{text}, so nothing in it was checked.")},
             })
         });
-        let codes = self.codes.iter().map(|code| {
-            json!({
-                "id": code.name,
-                "shortDescription": {"text": page::title(code)},
-                "fullDescription": {"text": page::summary(code)},
-                "helpUri": page::url(code),
-                "help": {"text": code.page, "markdown": code.page},
-            })
+        let codes = self.codes.iter().map(|finding| {
+            let page = page::text(finding);
+            let mut rule = json!({
+                "id": finding.code_name(),
+                "shortDescription": {"text": page::title(page)},
+                "fullDescription": {"text": page::summary(page)},
+                "helpUri": page::url(finding),
+                "help": {"text": page, "markdown": page},
+            });
+            if let Some((rule, policy)) = rule.as_object_mut().zip(finding.policy.as_ref()) {
+                rule.insert("properties".to_owned(), properties(&policy.rule));
+            }
+            rule
         });
         errors.chain(codes).collect()
     }
@@ -160,7 +168,25 @@ impl Rules {
     }
 }
 
-fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules) -> SarifResult<'r> {
+/// What SARIF has no field for, of a rule of a policy. By `security-severity` GitHub sorts, among rules that are tagged
+/// with security: at least 9 is critical, 7 high, 4 medium.
+fn properties(rule: &PolicyRule) -> Value {
+    let score = match rule.severity {
+        "critical" => "9.5",
+        "high" => "8.0",
+        "medium" => "5.5",
+        "low" => "2.0",
+        _ => "0.0",
+    };
+    json!({
+        "tags": ["security", "policy"],
+        "policy": rule.policy,
+        "severity": rule.severity,
+        "security-severity": score,
+    })
+}
+
+fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules<'_>) -> SarifResult<'r> {
     let (finding, object_ref) = (located.finding, located.object_ref);
     let text = match &finding.help {
         Some(help) => format!("{}\n{help}", finding.message),
@@ -168,8 +194,8 @@ fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules) -> SarifResult
     };
     let is_object = !object_ref.kind.is_empty();
     SarifResult {
-        rule_id: finding.code.name,
-        rule_index: rules.number(finding.code.name),
+        rule_id: finding.code_name(),
+        rule_index: rules.number(finding.code_name()),
         level: match finding.severity {
             Severity::Deny => "error",
             Severity::Warn => "warning",
@@ -185,7 +211,7 @@ fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules) -> SarifResult
     }
 }
 
-fn of_error<'r>(error: &'r InputError<'_>, rules: &Rules, counter: &mut Counter) -> SarifResult<'r> {
+fn of_error<'r>(error: &'r InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> SarifResult<'r> {
     let place = match (&error.location, error.file, error.position) {
         (Some(location), _, _) => Some(physical(location)),
         (None, Some(file), Some((line, column))) => Some(json!({

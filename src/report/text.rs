@@ -30,7 +30,10 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
     }
     match report.findings.first() {
-        Some(first) => writeln!(out, "To learn more, run: memgate explain {}", first.finding.code.name),
+        Some(first) => {
+            let policy = first.finding.policy.as_ref().map(|_| " --policy PATH").unwrap_or_default();
+            writeln!(out, "To learn more, run: memgate explain {}{policy}", first.finding.code_name())
+        }
         None => Ok(()),
     }
 }
@@ -64,7 +67,7 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
         Severity::Warn => Level::WARNING.with_name("warn"),
         Severity::Note => Level::NOTE.with_name("note"),
     };
-    let mut group = level.primary_title(finding.message.as_str()).id(finding.code.name).elements(snippets(
+    let mut group = level.primary_title(finding.message.as_str()).id(finding.code_name()).elements(snippets(
         &located.location,
         &located.related,
         width,

@@ -9,6 +9,7 @@
 //! deploy                                             what is installed, through its whole life
 //! cases                                              every case of tests/cases
 //! pods, resources, crds, events                      scenarios of several steps
+//! policies                                           what an apiserver makes of policies and exemptions
 //! kubectl_output                                     what a user of kubectl reads
 //! families                                           scenarios of each platform
 //! order, order_cluster                               pods that come before their memory
@@ -55,6 +56,7 @@ mod manifests;
 mod order;
 mod order_cluster;
 mod pods;
+mod policies;
 mod processes;
 mod request;
 mod resources;
@@ -105,6 +107,7 @@ fn trials() -> Result<Vec<Trial>> {
         families::trials(),
         order::trials(),
         crds::trials(),
+        policies::trials(),
         events::trials(),
         faults::trials(),
         access::trials(),

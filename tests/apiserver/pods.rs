@@ -283,14 +283,20 @@ fn none_of_our_business(fixture: &Fixture) -> Result<()> {
     let mut foreign = pod("web", "", &[("app", "web")]);
     foreign["metadata"]["labels"] = json!({"app": "web"});
     let config = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": pod_spec()});
-    for object in [foreign, config, pod("out", "scout", &[("memgate.dev/inject", "disabled")])] {
+    for object in [foreign, config] {
         let created = cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
         ensure!(env_names(&created) == ["AGENT_MODEL"], "{created}");
     }
     delete_all_pods(cluster, &namespace)?;
     ensure!(requests(&memgate)? == before, "memgate was asked: {:?}", requests(&memgate)?);
+    // An opt-out stops injection, but policies are asked.
+    let out = pod("out", "scout", &[("memgate.dev/inject", "disabled")]);
+    let created = cluster.block_on(create(&client, &namespace, &out, ""))?.object()?;
+    ensure!(env_names(&created) == ["AGENT_MODEL"], "{created}");
+    let asked = requests(&memgate)?;
+    ensure!(asked != before, "a pod that opts out should count");
     cluster.block_on(create(&client, &namespace, &pod("scout", "scout", &[]), ""))?.object()?;
-    ensure!(requests(&memgate)? != before, "a pod of an agent should count");
+    ensure!(requests(&memgate)? != asked, "a pod of an agent should count");
     Ok(())
 }
 

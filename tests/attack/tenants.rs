@@ -335,3 +335,48 @@ fn answers_do_not_depend_on_names_in_other_namespaces() {
     assert!(relocated > 20, "{relocated} objects elsewhere are too few to say anything");
     assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), ACROSS);
 }
+
+/// Forbids whatever the memory of another namespace may be, and asks pods and agents for it.
+fn of_foreign_memory() -> Value {
+    let rule = |id: &str, rule: Value| json!({"id": id, "roles": ["referrer", "pod"], (id): rule});
+    let rules = json!([
+        rule("backends", json!({"allow": ["none-such"]})),
+        rule("providers", json!({"allow": ["none-such"]})),
+        rule("endpoint", json!({"schemes": ["none-such"], "hosts": ["none-such"], "ports": [1]})),
+        rule(
+            "tenancy",
+            json!({"from": {"namespace": true}, "collection": "none", "secrets": "none", "endpointHosts": "none"})
+        ),
+    ]);
+    json!({
+        "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "metadata": {"name": "foreign"},
+        "spec": {"actions": {"admission": "deny"}, "rules": rules},
+    })
+}
+
+/// What a policy says of memory in another namespace tells none of its values: they print as `…`.
+/// S14 of docs/reliability.md.
+#[test]
+fn policies_tell_no_values_of_other_namespaces() {
+    let memory = json!({
+        "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory",
+        "metadata": {"name": "notes", "namespace": "other", "labels": {"app": MARK}},
+        "spec": {
+            "address": {"value": format!("http://{MARK}.example.com:8080")},
+            "headers": [{"name": "Cookie", "value": {"valueFrom": {"secretKeyRef": {"name": MARK, "key": "k"}}}}],
+        },
+    });
+    let query = json!({
+        "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Query", "metadata": {"name": "ask", "namespace": "team"},
+        "spec": {"input": "x", "target": {"type": "agent", "name": "a"}, "memory": {"name": "notes", "namespace": "other"}},
+    });
+    let case = json!({
+        "name": "it", "state": [memory, of_foreign_memory()], "object": query, "expect": {"allowed": true},
+    });
+    let case = memgate::casefile::read::read(&case).unwrap().remove(0);
+    let answered = answers(&case);
+    for rule in ["foreign/backends", "foreign/endpoint", "foreign/tenancy"] {
+        assert!(answered.contains(rule), "{rule}: {answered}");
+    }
+    assert!(answered.contains("\\\"…\\\"") && !answered.contains(MARK), "{answered}");
+}

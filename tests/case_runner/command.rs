@@ -8,7 +8,16 @@ use anyhow::{Context, Result, ensure};
 use memgate::casefile::Case;
 use memgate::casefile::compare::CaseOutcome;
 use memgate::casefile::request;
+use memgate::model::request::{Occasion, Point};
+use memgate::policy;
 use serde_json::{Value, json};
+
+/// Whether the command has an answer: it refuses state with a policy that cannot be in force, which the other ways
+/// have to live with.
+pub(crate) fn takes(case: &Case) -> bool {
+    let is_policy = |object: &&Value| object["kind"] == "MemoryPolicy";
+    case.state.iter().filter(is_policy).all(|object| policy::read::policy(object).1.is_empty())
+}
 
 pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let folder = tempfile::tempdir()?;
@@ -18,6 +27,7 @@ pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_memgate"))
         .args(["review", "--with"])
         .arg(&state)
+        .args(occasion(case))
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -33,4 +43,12 @@ pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let code = i32::from(!outcome.allowed);
     ensure!(output.status.code() == Some(code), "expected exit code {code}, got {}", output.status);
     Ok(outcome)
+}
+
+/// The arguments for where and when the case is decided.
+fn occasion(case: &Case) -> Vec<String> {
+    let Occasion { point, now, .. } = case.occasion;
+    let point = (point != Point::Admission).then(|| format!("--point={}", point.name()));
+    let at = (now != Occasion::default().now).then(|| format!("--at={now}"));
+    point.into_iter().chain(at).collect()
 }

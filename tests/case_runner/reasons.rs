@@ -20,6 +20,7 @@ use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::cases::cases;
+use super::clock::clock_of;
 
 pub(crate) fn agree() -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(check_all(&cases()?));
@@ -60,11 +61,18 @@ const MAX_WARNING_CHARS: usize = 120;
 /// The reasons that no case comes to.
 const NEVER_IN_A_CASE: [&str; 4] = ["cancelled", "over-limit", "reference-pending", "unreadable"];
 
-/// Each warning ends with its code, unless that makes it too long; then it is still in the annotation.
+/// Each warning ends with its code, unless that makes it too long; then it is still in the annotation. A warning of a
+/// policy ends with the rule, which is its code.
 fn check_codes(name: &str, recorded: &Recorded) {
     let longest = recorded.audit_codes.iter().map(|code| code.len() + " []".len()).max().unwrap_or_default();
     for warning in &recorded.warnings {
-        let coded = recorded.audit_codes.iter().any(|code| warning.ends_with(&format!(" [{code}]")));
+        let is_code = |code: &String| {
+            let rule = format!(" ({}", code.replacen('/', " ", 1));
+            let told = warning.rsplit_once(&rule).map(|(_, rest)| rest);
+            warning.ends_with(&format!(" [{code}]"))
+                || told.is_some_and(|rest| rest == ")" || rest.starts_with(", denied from "))
+        };
+        let coded = recorded.audit_codes.iter().any(is_code);
         let too_long = warning.chars().count() + longest > MAX_WARNING_CHARS;
         let count = warning.starts_with("and ") && warning.ends_with(" more warnings");
         assert!(coded || too_long || count, "{name}: {warning}");
@@ -83,7 +91,8 @@ struct Recorded {
 
 async fn call_webhook(case: &Case, webhook: &str, log: &Log) -> Recorded {
     let ca = std::env::temp_dir().join("unused");
-    let options = Options::new(CertSource::SelfSigned { names: Vec::new(), ca });
+    let tls = CertSource::SelfSigned { names: Vec::new(), ca };
+    let options = Options { clock: clock_of(case), ..Options::new(tls) };
     let state = State::Fixed(request::state(case).expect("a state"));
     let (router, metrics) = counted_router(&options, state);
     log.0.lock().expect("no panic").clear();

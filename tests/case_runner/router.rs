@@ -6,11 +6,19 @@ use axum::http::Request;
 use memgate::casefile::Case;
 use memgate::casefile::compare::CaseOutcome;
 use memgate::casefile::request;
+use memgate::model::request::Point;
 use memgate::server::options::Options;
 use memgate::server::tls::CertSource;
 use memgate::server::{State, router};
 use serde_json::Value;
 use tower::ServiceExt;
+
+use super::clock::clock_of;
+
+/// Whether a server can be asked: it decides at admission only.
+pub(crate) fn takes(case: &Case) -> bool {
+    case.occasion.point == Point::Admission
+}
 
 pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -20,8 +28,8 @@ pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {
 /// As an apiserver does it: pods and the kinds with defaults are mutated, the family's kinds are
 /// validated afterwards, and a rejection ends it.
 async fn both_calls(case: &Case) -> Result<CaseOutcome> {
-    let options =
-        Options::new(CertSource::SelfSigned { names: Vec::new(), ca: std::env::temp_dir().join("unused") });
+    let tls = CertSource::SelfSigned { names: Vec::new(), ca: std::env::temp_dir().join("unused") };
+    let options = Options { clock: clock_of(case), ..Options::new(tls) };
     let router = router(&options, State::Fixed(request::state(case)?));
     let mut review = request::review(case);
     let mutated = call(&router, "/mutate", &review).await?;

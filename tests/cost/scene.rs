@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use memgate::casefile::Case;
+use memgate::model::kind::POLICY_GROUP;
 use memgate::model::request::Operation;
 use serde_json::{Value, json};
 
@@ -112,7 +113,10 @@ impl Scene {
         let new =
             if old == "team-a" || old == "ops" { format!("n{}", self.bases.len()) } else { old.clone() };
         move_to(&mut object, &old, &new);
-        for object in &case.state {
+        // A policy is for all objects; what policies cost is measured by themselves.
+        let is_policy =
+            |object: &&Value| object["apiVersion"].as_str().is_some_and(|it| it.starts_with(POLICY_GROUP));
+        for object in case.state.iter().filter(|object| !is_policy(object)) {
             let mut object = object.clone();
             move_to(&mut object, &old, &new);
             let key = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"];

@@ -41,6 +41,20 @@ const SAME: &[(&[&str], &[&str])] = &[
         ],
         &["--family=orka"],
     ),
+    (&["policies.enabled=false"], &["--no-policies"]),
+    (&["policies.strict=true"], &["--component=policy-strict"]),
+    (
+        &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],
+        &["--component=policy-strict", "--family=arkonis", "--family=orloj", "--family=sympozium"],
+    ),
+    (
+        &["policies.excludeNamespaces={lab,sandbox}", "policies.clusterDomain=example.internal"],
+        &[
+            "--policy-exclude-namespace=lab",
+            "--policy-exclude-namespace=sandbox",
+            "--cluster-domain=example.internal",
+        ],
+    ),
     (&["certs.mode=cert-manager"], &["--certs=cert-manager"]),
     (&["certs.mode=csi"], &["--certs=csi"]),
     (&["certs.mode=files"], &["--certs=files"]),
@@ -86,6 +100,8 @@ const REFUSED: &[&str] = &[
     "inject.orloj.sharedSecrets={Shared}",
     "replicaCount=0",
     "timeouts.idle=ten",
+    "policies.strict=perhaps",
+    "policies.crds.enabled=true",
     "referenceGrace=soon",
     "referenceGrace=-1",
     "networkPolicy.apiServerCIDRs={10.0.0.1}",
@@ -155,6 +171,12 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
         let args = object.pointer_mut("/spec/template/spec/containers/0/args").and_then(Value::as_array_mut);
         if let Some(args) = args {
             args.sort_by_key(Value::to_string);
+        }
+        if object["kind"] == "CustomResourceDefinition"
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            // What only Helm has to know.
+            metadata.remove("annotations");
         }
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -447,10 +469,16 @@ fn the_tables_are_memgates() {
         families.push(table(family.name));
     }
     let all = printed(&["--component=templates"]);
-    let entry = |kind: &str, name: &str| {
-        let configuration = all.iter().find(|object| object["kind"] == kind).expect("a configuration");
+    let without = printed(&["--no-policies"]);
+    let entry_of = |objects: &[Value], kind: &str, name: &str| {
+        let configuration = objects.iter().find(|object| object["kind"] == kind).expect("a configuration");
         let entries = configuration["webhooks"].as_array().expect("entries");
         entries.iter().find(|entry| entry["name"] == name).cloned().expect("an entry")
+    };
+    let entry = |kind: &str, name: &str| entry_of(&all, kind, name);
+    let rights = |objects: &[Value]| {
+        let role = objects.iter().find(|object| object["kind"] == "ClusterRole").expect("a role");
+        role["rules"].as_array().cloned().expect("rules")
     };
     let (mutating, validating) = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration");
     let mut required = short(&entry(mutating, "required.pods.memgate.dev"));
@@ -462,7 +490,7 @@ fn the_tables_are_memgates() {
         entry["always"] = json!(always);
         entry
     };
-    let pods = entry(mutating, "arkonis.pods.memgate.dev");
+    let pods = entry_of(&without, mutating, "arkonis.pods.memgate.dev");
     let templates = entry(validating, "templates.memgate.dev");
     let last = |entry: &Value| {
         entry["namespaceSelector"]["matchExpressions"].as_array().and_then(|all| all.last()).cloned()
@@ -476,6 +504,8 @@ fn the_tables_are_memgates() {
         ],
         "deletions": shared(validating, "deletions.memgate.dev", true),
         "templates": short(&templates),
+        "policies": short(&entry(validating, "policies.memgate.dev")),
+        "policyRights": rights(&all)[rights(&without).len()..],
         "notDisabled": last(&pods),
         "previewed": last(&templates),
         "families": families,
@@ -486,6 +516,11 @@ fn the_tables_are_memgates() {
         all.iter().filter(|object| object["metadata"]["name"] == "memgate-self-guard").collect();
     assert_eq!(self_guard.len(), 2);
     bless("files/self-guard.json", &json!({"objects": self_guard}));
+
+    let definitions: Vec<&Value> =
+        all.iter().filter(|object| object["kind"] == "CustomResourceDefinition").collect();
+    assert_eq!(definitions.len(), 2);
+    bless("files/policy-crds.json", &json!({"objects": definitions}));
 }
 
 #[test]
@@ -512,15 +547,20 @@ fn what_comes_from_elsewhere_is_as_it_is_there() {
     bless("files/dashboard.json", &find("ConfigMap")["data"]);
 }
 
-/// What one family adds.
+/// What one family adds, and what policies change of it.
 fn table(family: &str) -> Value {
-    let objects = printed(&[&format!("--family={family}")]);
+    let objects = printed(&[&format!("--family={family}"), "--no-policies"]);
+    let judged = printed(&[&format!("--family={family}")]);
     let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("an object");
+    let judged = judged.iter().find(|object| object["kind"] == "MutatingWebhookConfiguration");
+    let judged = judged.and_then(|object| object["webhooks"].as_array()).expect("entries");
+    let judged = |name: &str| judged.iter().find(|entry| entry["name"] == name).expect("the same entry");
     let entries = |kind: &str| of(kind)["webhooks"].as_array().cloned().expect("entries");
     let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
     let mut row = json!({
         "name": family, "rights": rights, "spared": [], "pods": [], "marked": [],
         "defaultsIn": "", "defaults": [], "validatedIn": "", "validated": [], "memories": [],
+        "policyDefaultsIn": "", "policyDefaults": [],
     });
     for entry in entries("MutatingWebhookConfiguration") {
         let name = entry["name"].as_str().expect("a name");
@@ -530,8 +570,15 @@ fn table(family: &str) -> Value {
             if entry["rules"] != json!([]) {
                 (row["defaultsIn"], row["defaults"]) = (entry["name"].clone(), entry["rules"].clone());
             }
+            let known = entry["rules"].as_array().expect("rules").len();
+            let more = &judged(name)["rules"].as_array().expect("rules")[known..];
+            if !more.is_empty() {
+                (row["policyDefaultsIn"], row["policyDefaults"]) = (entry["name"].clone(), json!(more));
+            }
         } else {
-            row["pods"].as_array_mut().expect("a list").push(short(&entry));
+            let mut pods = short(&entry);
+            pods["judged"] = short(judged(name))["objects"].clone();
+            row["pods"].as_array_mut().expect("a list").push(pods);
         }
     }
     for entry in entries("ValidatingWebhookConfiguration") {

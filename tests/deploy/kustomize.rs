@@ -29,8 +29,27 @@ fn the_default_is_what_the_renderer_prints() {
 #[test]
 fn each_family_is_what_the_renderer_prints() {
     for family in &families() {
-        compare(family, printed(&["--component", family]), built("base", &[family]));
+        compare(family, printed(&["--component", family, "--no-policies"]), built("base", &[family]));
     }
+}
+
+#[test]
+fn each_family_with_policies_is_what_the_renderer_prints() {
+    for name in family::ALL.map(|family| family.name) {
+        let (family, policies) = (&*format!("family-{name}"), &*format!("policies/{name}"));
+        let strict = &*format!("policy-strict/{name}");
+        let folders = [family, "policies/common", policies, strict];
+        compare(policies, printed(&["--component", family]), built("base", &folders[..3]));
+        let flags = ["--component", family, "--component", "policy-strict"];
+        compare(strict, printed(&flags), built("base", &folders));
+    }
+}
+
+#[test]
+fn all_families_without_policies_are_what_the_renderer_prints() {
+    let families = families();
+    let families: Vec<&str> = families.iter().map(String::as_str).collect();
+    compare("no policies", printed(&["--no-policies"]), built("base", &families));
 }
 
 /// A cluster rarely has all families; orka makes do without memory.
@@ -39,7 +58,8 @@ fn each_family_can_fail_closed_alone() {
     for family in family::ALL.into_iter().filter(|family| family.honours_required) {
         let name = family.name;
         let family = &*format!("family-{name}");
-        let flags = ["--component", family, "--component", "ha", "--component", "fail-closed"];
+        let flags =
+            ["--component", family, "--component", "ha", "--component", "fail-closed", "--no-policies"];
         let folder = format!("fail-closed/{name}");
         compare(&folder, printed(&flags), built("base", &[family, "ha", &folder]));
     }
@@ -62,8 +82,12 @@ fn all_components_together_are_what_the_renderer_prints() {
         [Component::KindDev, Component::CertFiles],
     ];
     for rivals in rivals {
-        let combines = |component: &Component| {
-            rivals.contains(component) || component.decides().is_none() && *component != Component::FailClosed
+        // What one of them refuses, a single node does not.
+        let is_alone = rivals.contains(&Component::SingleNode);
+        let combines = |component: &Component| match component {
+            Component::FailClosed => false,
+            Component::PolicyStrict => !is_alone,
+            _ => rivals.contains(component) || component.decides().is_none(),
         };
         holds(&choices().into_iter().filter(combines).collect::<Vec<_>>());
     }
@@ -107,10 +131,10 @@ fn the_readme_names_each_component_in_order() {
     assert_eq!(named, known.map(Component::name).collect::<Vec<_>>());
 }
 
-/// Every component that is no family, in the order in which they are listed.
+/// Every component that the default lacks, in the order in which they are listed.
 fn choices() -> Vec<Component> {
-    let families = |component: &Component| !matches!(component, Component::Family(_));
-    Component::all().filter(families).filter(|component| !NOT_HERE.contains(component)).collect()
+    let is_more = |component: &Component| !matches!(component, Component::Family(_) | Component::Policies);
+    Component::all().filter(is_more).filter(|component| !NOT_HERE.contains(component)).collect()
 }
 
 fn holds(components: &[Component]) {

@@ -5,6 +5,7 @@
 //! arguments     what the Deployment gives to memgate
 //! objects       sets of objects, and how they are compared
 //! generate      the tables among the files, printed by the renderer
+//! generate_policies  the same of the components about policies
 //! kustomize     base, families and components against the renderer
 //! helm          the chart against the renderer
 //! cert_manager  certs/cert-manager.yaml asks for the certificate that is needed
@@ -19,6 +20,7 @@ mod support;
 mod arguments;
 mod cert_manager;
 mod generate;
+mod generate_policies;
 mod helm;
 mod kustomize;
 mod monitoring;

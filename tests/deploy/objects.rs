@@ -1,9 +1,10 @@
 //! Sets of Kubernetes objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
 
+use memgate::deploy::component::Component;
 use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate::deploy::render;
 use memgate::manifest::{document::parse, source::Source};
@@ -23,13 +24,18 @@ pub(crate) fn printed(arguments: &[&str]) -> Objects {
 
 /// What every installation has: no family and no component.
 pub(crate) fn base() -> Objects {
+    base_with(BTreeSet::new())
+}
+
+/// The same with some components.
+pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
     let plan = InstallPlan {
         namespace: "memgate-system".to_owned(),
         image: concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
         endpoint: WebhookEndpoint::Service,
         ca: None,
         families: Vec::new(),
-        components: [].into(),
+        components,
         flags: Vec::new(),
     };
     read(&render(&plan, &InstallPart::ALL).expect("it can be written"))
@@ -64,12 +70,15 @@ pub(crate) fn compare(what: &str, rendered: Objects, written: Objects) {
     assert!(differences.is_empty(), "{what}:\n{}", differences.join("\n"));
 }
 
-/// Takes out what makes no difference to Kubernetes or to memgate: the order of flags, and lists that
-/// are empty rather than absent.
+/// Takes out what makes no difference to Kubernetes or to memgate: the order of flags and of webhook entries, no two of
+/// which are for one object, and lists that are empty rather than absent.
 fn normal(objects: Objects) -> Objects {
     let normal = |(name, mut object): (String, Value)| {
         if let Some(arguments) = object.pointer_mut("/spec/template/spec/containers/0/args") {
             arguments.as_array_mut().expect("is a list").sort_by_key(ToString::to_string);
+        }
+        if let Some(entries) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
+            entries.sort_by_key(|entry| entry["name"].to_string());
         }
         drop_empty(&mut object);
         (name, object)

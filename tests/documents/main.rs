@@ -6,9 +6,12 @@
 #[path = "../support/cases.rs"]
 mod cases;
 
+mod admission_policies;
 mod codes;
 mod examples;
 mod policies;
+mod policy_definitions;
+mod rules;
 mod upstream;
 
 use std::io::Write as _;

@@ -1,163 +1,57 @@
-//! That each rule is either one of a policy or known not to be, and that docs/policies.md says so.
-//! What policies do is shown in `tests/apiserver`.
+//! That the examples of policies can be copied: nothing is doubtful about them, each finds something in the examples
+//! of a platform or is met by all of them, and their cases pass.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::path::Path;
+use super::{memgate, text};
 
-use memgate::admission;
-use memgate::casefile::request;
-use memgate::deploy::cel_policies;
-use memgate::family;
-use memgate::model::cel::NotInCel;
-use memgate::model::family::Family;
-use memgate::model::finding::Severity;
+/// Before any of the dates in the examples.
+const EARLY: &str = "2026-12-16T00:00:00Z";
 
-use super::cases::cases;
-
-/// The page.
-const PAGE: &str = "docs/policies.md";
+/// The policies, with the examples that they are about.
+const POLICIES: [(&str, &str); 4] = [
+    ("baseline", "examples/arkonis"),
+    ("tenancy", "examples/arkonis"),
+    ("images", "examples/sympozium"),
+    ("roll-out", "examples/arkonis"),
+];
 
 #[test]
-fn each_code_that_refuses_is_classified() {
-    let refusing = refusing();
-    for family in family::ALL {
-        let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        let rules: BTreeSet<&str> = codes_in_cel(family).collect();
-        let without = family.not_in_cel.iter().map(|(code, _)| code.name);
-        for code in rules.into_iter().chain(without) {
-            *known.entry(code).or_default() += 1;
-        }
-        let twice: Vec<_> = known.iter().filter(|(_, count)| **count > 1).collect();
-        assert!(twice.is_empty(), "in a table and in none: {twice:?}");
-        let known: BTreeSet<String> = known.into_keys().map(str::to_owned).collect();
-        let refusing = refusing.get(family.name).expect("a family refuses something");
-        assert_eq!(&known, refusing, "{}", family.name);
+fn nothing_is_doubtful_about_the_examples() {
+    for (name, _) in POLICIES {
+        let file = format!("examples/policy/{name}.yaml");
+        let output = memgate(&["check", "--at", EARLY, "--fail-on", "warn", &file], "");
+        assert_eq!(output.status.code(), Some(0), "{file}: {}", text(&output.stdout));
     }
 }
 
 #[test]
-fn names_are_unique() {
-    let policies = cel_policies::validating(&family::ALL);
-    let names: BTreeSet<_> = policies.iter().map(|(policy, _)| policy.metadata.name.clone()).collect();
-    assert_eq!(names.len(), policies.len());
-    for (policy, binding) in policies {
-        assert_eq!(binding.spec.policy_name, policy.metadata.name.expect("a name"));
-        let variables = policy.spec.and_then(|spec| spec.variables).expect("variables");
-        let names: BTreeSet<_> = variables.iter().map(|variable| &variable.name).collect();
-        assert_eq!(names.len(), variables.len());
+fn the_examples_match_something() {
+    for (name, objects) in POLICIES {
+        let file = format!("examples/policy/{name}.yaml");
+        let output = memgate(&["check", "--at", EARLY, "-o", "json", "--policy", &file, objects], "");
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{file}: {}", text(&output.stderr));
+        assert!(!text(&output.stdout).contains("\"policy/unused\""), "{file} matches nothing");
     }
 }
 
 #[test]
-fn the_page_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let page = page();
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &page).expect("the page can be written");
+fn the_promotion_and_the_exemption_count_at_their_dates() {
+    for (file, at, expected) in [
+        ("examples/policy/roll-out.yaml", "2027-02-28T23:59:59Z", 0),
+        ("examples/policy/roll-out.yaml", "2027-03-01T00:00:00Z", 1),
+        ("examples/policy/exemption.yaml", "2027-02-28T23:59:59Z", 0),
+        ("examples/policy/exemption.yaml", "2027-03-01T00:00:00Z", 1),
+    ] {
+        let baseline = if file.contains("exemption") { "examples/policy/baseline.yaml" } else { file };
+        let policies = ["--policy", baseline, "--policy", file];
+        let arguments =
+            [&["check", "--point", "admission", "--at", at], &policies[..], &["examples/arkonis"]];
+        let output = memgate(&arguments.concat(), "");
+        assert_eq!(output.status.code(), Some(expected), "{file} at {at}: {}", text(&output.stdout));
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "{PAGE} is out of date; write it anew with BLESS=1 cargo test --test documents policies"
-    );
 }
 
-fn codes_in_cel(family: &'static Family) -> impl Iterator<Item = &'static str> {
-    family.cel_tables.iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
+#[test]
+fn their_cases_pass() {
+    let output = memgate(&["test", "examples/policy-cases/"], "");
+    assert!(output.status.success(), "{}", text(&output.stdout));
 }
-
-/// The codes under which cases refuse a family's own resources, by family.
-fn refusing() -> BTreeMap<String, BTreeSet<String>> {
-    let mut codes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (_, case) in cases().expect("the case files") {
-        let body = request::review(&case).to_string();
-        let review = admission::parse(&body).expect("a review");
-        if review.request.is_pod() {
-            continue;
-        }
-        let state = request::state(&case).expect("a state");
-        let admitted = admission::admit(&review.request, &state).expect("an answer");
-        let findings = admitted.decision.findings.iter();
-        for finding in findings.filter(|finding| finding.severity == Severity::Deny) {
-            let (family, _) = finding.code.name.split_once('/').expect("family/name");
-            codes.entry(family.to_owned()).or_default().insert(finding.code.name.to_owned());
-        }
-    }
-    codes
-}
-
-fn page() -> String {
-    let mut page = INTRODUCTION.to_owned();
-    for family in family::ALL {
-        section(&mut page, family).expect("a text can be written to");
-    }
-    page.push_str(MUTATING);
-    for family in family::ALL {
-        let about = family.about_cel_defaults;
-        writeln!(page, "- **{}**: {about}.", family.name).expect("a text can be written to");
-    }
-    page
-}
-
-fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
-    let policy = if family.fails_open { "Ignore" } else { "Fail" };
-    writeln!(page, "\n## {}\n\n`failurePolicy: {policy}`.\n", family.name)?;
-    writeln!(page, "| policy | kinds | codes |\n|---|---|---|")?;
-    for table in family.cel_tables {
-        let kinds: Vec<_> = table.kinds.iter().map(|kind| kind.kind).collect();
-        let mut codes: Vec<_> = table.rules.iter().map(|rule| format!("`{}`", rule.code.name)).collect();
-        let mut seen = BTreeSet::new();
-        codes.retain(|code| seen.insert(code.clone()));
-        writeln!(page, "| `memgate-{}` | {} | {} |", table.name, kinds.join(", "), codes.join(", "))?;
-    }
-    let without = family.not_in_cel;
-    let by_schema: Vec<_> = without
-        .iter()
-        .filter(|(_, why)| *why == NotInCel::Schema)
-        .map(|(code, _)| format!("`{}`", code.name))
-        .collect();
-    if !by_schema.is_empty() {
-        writeln!(page, "\nRefused by the schema already: {}.", by_schema.join(", "))?;
-    }
-    for (code, why) in without {
-        if let NotInCel::NotExpressible(reason) = why {
-            writeln!(page, "\nNot covered: `{}`, since {reason}.", code.name)?;
-        }
-    }
-    Ok(())
-}
-
-const INTRODUCTION: &str = "\
-# Policies
-
-`memgate manifests --component vap` adds ValidatingAdmissionPolicies with those of memgate's rules that need
-no other object. The apiserver evaluates them by itself, so it refuses what cannot work even while no replica
-of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and are tested on 1.36.
-
-- A policy only refuses. Warnings, rules about other objects, and pods are left to the webhook.
-- A refusal starts as memgate's own message does and ends with the code in square brackets;
-  `memgate explain CODE` says what to do. The apiserver names the first fault, memgate names all.
-- An update may keep a fault that the stored object has already, as long as the fields behind it stay as they
-  are. Policies refuse no object that is being deleted, and skip subresources.
-- Where a policy and the webhook are both installed, the apiserver asks the policy first, and the refusal is
-  the policy's.
-- The cost of an evaluation is bounded: policies leave a list of more than 128 entries, a text of more than
-  4,096 characters and an entry of a list of more than 256 to the webhook.
-- Policies read two things less closely: they know an IPv4 address mapped into IPv6 in its usual spelling
-  `::ffff:127.0.0.1` only, and a duration of more than 20 characters, or with a number of more than six
-  digits, only has to be well-formed.
-- A policy refuses nothing that memgate admits, and admits nothing that memgate refuses by a rule that the
-  policy covers: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
-  empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
-
-`BLESS=1 cargo test --test documents policies` makes this page from the rules, and that test holds it up to date.
-";
-
-const MUTATING: &str = "
-## Defaults
-
-`memgate manifests --component map` adds MutatingAdmissionPolicies (`admissionregistration.k8s.io/v1`,
-Kubernetes 1.36) for the defaults that need at most one other object, of a fixed name:
-
-";

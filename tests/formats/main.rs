@@ -17,6 +17,7 @@ mod fingerprints;
 mod github;
 mod hostile;
 mod junit;
+mod policies;
 mod run;
 mod sarif;
 mod schema;

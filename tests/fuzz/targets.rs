@@ -15,7 +15,7 @@ use memgate::{
     model::{
         edit::Edit,
         pointer::Pointer,
-        request::{Operation, Request as Asked},
+        request::{Occasion, Operation, Request as Asked},
         settings::Settings,
         snapshot::Snapshot,
     },
@@ -114,7 +114,7 @@ fn manifests() -> Vec<Vec<u8>> {
     let objects = cases::cases().expect("the case files");
     let objects = objects.iter().step_by(10).filter_map(|(_, case)| case.object.as_ref());
     let written = objects.map(|object| serde_saphyr::to_string(object).expect("YAML").into_bytes());
-    let examples = ["arkonis", "ark", "orloj", "orka", "sympozium"].iter().flat_map(|family| {
+    let examples = ["arkonis", "ark", "orloj", "orka", "sympozium", "policy"].iter().flat_map(|family| {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(family);
         let entries = std::fs::read_dir(directory).expect("the examples");
         let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
@@ -146,6 +146,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
             name: document.name().into(),
             object: Some(&object),
             old_object: None,
+            occasion: Occasion::default(),
             cancelled: None,
         };
         edits.push((index, decide(&request, &snapshot).edits));

@@ -13,6 +13,10 @@ use crate::support::kubectl::Output;
 use crate::support::scratch::Scratch;
 use crate::support::{tools, wait};
 
+/// The definitions of memgate's own kinds.
+const DEFINITIONS: [&str; 2] =
+    ["memorypolicies.policy.memgate.dev", "memorypolicyexemptions.policy.memgate.dev"];
+
 /// Everything that memgate installs in a cluster, by kind.
 const INSTALLED: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
     validatingadmissionpolicies,validatingadmissionpolicybindings,\
@@ -79,6 +83,9 @@ impl Cluster {
         for name in names.lines().filter(|name| name.contains("/memgate")) {
             self.control_plane.kubectl(&["delete", name, "--ignore-not-found"])?.ok()?;
         }
+        // Helm takes over nothing that it has not installed.
+        let definitions = [&["delete", "crd", "--ignore-not-found"], &DEFINITIONS[..]].concat();
+        self.control_plane.kubectl(&definitions)?.ok()?;
         // Nothing here collects what belongs to something that is gone.
         let everything = "deployments,replicasets,pods,services,poddisruptionbudgets,roles,rolebindings,secrets,\
             configmaps,networkpolicies,resourcequotas,serviceaccounts";
@@ -116,6 +123,9 @@ impl Cluster {
     pub(crate) fn ensure_nothing_is_left(&self) -> Result<()> {
         let names = self.control_plane.kubectl(&["get", INSTALLED, "-o", "name"])?.ok()?.stdout;
         let left: Vec<&str> = names.lines().filter(|name| name.contains("/memgate")).collect();
+        ensure!(left.is_empty(), "there is {left:?}");
+        let definitions = self.control_plane.kubectl(&["get", "crd", "-o", "name"])?.ok()?.stdout;
+        let left: Vec<&str> = DEFINITIONS.into_iter().filter(|name| definitions.contains(name)).collect();
         ensure!(left.is_empty(), "there is {left:?}");
         Ok(())
     }

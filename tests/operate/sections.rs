@@ -37,6 +37,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With Argo CD or Flux", Ground::Bare, answers),
     ("Check", Ground::Guarded, answers),
     ("Roll out", Ground::Installed, answers),
+    ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),
     ("Break glass", Ground::Guarded, answers_alone),

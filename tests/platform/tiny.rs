@@ -48,6 +48,10 @@ pub(crate) static FAMILY: Family = Family {
     aggregated_server: None,
     wait_probes: &[(&api::NOTEBOOK, "{}")],
 
+    viewed: &[],
+    view: |_, _| None,
+    view_pod: |_, _, _| None,
+
     validate: validate::validate,
     default: default::default,
     inject: inject::inject,

@@ -10,6 +10,7 @@
 mod damage;
 mod fields;
 mod outputs;
+mod policy;
 mod styles;
 mod webhook;
 

@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::fields::Field;
+use crate::policy::policy;
 use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -36,10 +37,25 @@ const COMMANDS: [&str; 21] = [
     "check --baseline known.json FILE",
     "explain-pod FILE",
     "explain-pod mutated.yaml",
+    "view FILE",
+    "view --with FILE FILE",
     "test FILE",
     "test -o json FILE",
     "test -o junit FILE",
     "test -o github FILE",
+];
+
+/// Those that judge by a policy, which quotes what it finds wrong.
+const JUDGED: [&str; 9] = [
+    "check -o text --policy policy.json FILE",
+    "check -o json --policy policy.json FILE",
+    "check -o jsonl --policy policy.json FILE",
+    "check -o sarif --policy policy.json FILE",
+    "check -o junit --policy policy.json FILE",
+    "check -o github --policy policy.json FILE",
+    "check -o gitlab --policy policy.json FILE",
+    "check -o text --point audit --policy policy.json --with FILE FILE",
+    "view --with FILE FILE",
 ];
 
 /// What `test` prints about a case that fails, with the sign of it.
@@ -77,6 +93,7 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
             expect_shown(field, style, &out)?;
         }
     }
+    judged(style, &directory)?;
     if style.name == "block" {
         expect_masked_apart(field, &directory)?;
     }
@@ -86,6 +103,20 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
     for (index, object) in objects(&field.text()).iter().enumerate() {
         review(field, object, style, &directory)?;
         failed_case(object, &objects(&field.text()), &directory, &format!("case-{index}.yaml"))?;
+    }
+    Ok(())
+}
+
+/// Runs the commands that judge by a policy.
+fn judged(style: &Style, directory: &TempDir) -> Result<(), Failed> {
+    fs::write(directory.path().join("policy.json"), policy().to_string())?;
+    for line in JUDGED {
+        let (out, err) = memgate(line, style.file, directory, None)?;
+        expect_no_marker(line, &out)?;
+        expect_no_marker(line, &err)?;
+        if err.contains("spec.rules") {
+            return Err(format!("{line}: the policy is refused: {err}").into());
+        }
     }
     Ok(())
 }
@@ -144,9 +175,12 @@ fn expect_shown(field: &Field, style: &Style, output: &str) -> Result<(), Failed
 /// The answer to the review of each object; only the patch may hold what is copied.
 fn review(field: &Field, object: &Value, style: &Style, directory: &TempDir) -> Result<(), Failed> {
     let body = admission_review(object).to_string();
-    let (out, err) = memgate("review --with FILE", style.file, directory, Some(&body))?;
-    expect_no_marker("review", &err)?;
-    expect_clean_answer(field, &out)
+    for line in ["review --with FILE", "review --policy policy.json --with FILE"] {
+        let (out, err) = memgate(line, style.file, directory, Some(&body))?;
+        expect_no_marker(line, &err)?;
+        expect_clean_answer(field, &out)?;
+    }
+    Ok(())
 }
 
 /// Looks at an answer and at its patch, which is in base64.

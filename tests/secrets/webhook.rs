@@ -13,12 +13,14 @@ use memgate::server::options::Options;
 use memgate::server::tls::CertSource;
 use memgate::server::{State, counted_router};
 use memgate::{admission, state};
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::expect_no_marker;
 use crate::fields::Field;
 use crate::outputs::{admission_review, expect_clean_answer};
+use crate::policy::policy;
 use crate::styles::objects;
 
 /// Sends the review of each object of a field to both paths, with the other objects as state and without.
@@ -35,13 +37,16 @@ async fn check_all(field: &Field) -> Result<(), Failed> {
     for object in &objects {
         state::add(&mut snapshot, object)?;
     }
-    for snapshot in [snapshot, state::empty(Settings::default())] {
+    let mut judged = snapshot.clone();
+    state::add(&mut judged, &policy())?;
+    for snapshot in [snapshot, judged, state::empty(Settings::default())] {
         for object in &objects {
             let review = admission_review(object).to_string();
             expect_clean_event(&review, &snapshot)?;
             // What is no AdmissionReview is told in the answer, too.
             for body in [
                 review.clone(),
+                update(object).to_string(),
                 object.to_string(),
                 review.replacen("CREATE", "ZAP", 1),
                 review.replace("}}", ""),
@@ -55,6 +60,15 @@ async fn check_all(field: &Field) -> Result<(), Failed> {
         return Err("nothing was logged".into());
     }
     expect_no_marker("the log", &log)
+}
+
+/// An update of the object from one whose texts are others, so that what was and what is differ.
+fn update(object: &Value) -> Value {
+    let mut review = admission_review(object);
+    let old = object.to_string().replace("http", "grpc").replace("notes", "older");
+    review["request"]["operation"] = json!("UPDATE");
+    review["request"]["oldObject"] = serde_json::from_str(&old).unwrap_or_default();
+    review
 }
 
 async fn ask(field: &Field, snapshot: &Snapshot, body: &str) -> Result<(), Failed> {

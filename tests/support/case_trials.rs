@@ -11,16 +11,28 @@ use super::cases;
 /// What answers a case.
 pub(crate) type Answer = fn(&Case) -> anyhow::Result<CaseOutcome>;
 
+/// A way to ask.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) answer: Answer,
+    /// Whether a case can be asked in this way.
+    pub(crate) takes: fn(&Case) -> bool,
+}
+
 /// Every case, asked in each of these ways.
-pub(crate) fn trials(ways: &[(&str, Answer)]) -> anyhow::Result<Vec<Trial>> {
+pub(crate) fn trials(ways: &[Way]) -> anyhow::Result<Vec<Trial>> {
     let cases = cases::cases()?.into_iter().map(|(file, case)| (file, Arc::new(case)));
     let cases: Vec<_> = cases.collect();
-    let trials = ways.iter().flat_map(|(way, answer)| cases.iter().map(|case| trial(way, *answer, case)));
+    let trials = ways.iter().flat_map(|way| {
+        cases.iter().filter(|(_, case)| (way.takes)(case)).map(|(file, case)| trial(*way, file, case))
+    });
     Ok(trials.collect())
 }
 
-fn trial(way: &str, answer: Answer, (file, case): &(String, Arc<Case>)) -> Trial {
-    let name = format!("{way}: {file}: {}", case.name);
+fn trial(way: Way, file: &str, case: &Arc<Case>) -> Trial {
+    let Way { name, answer, .. } = way;
+    let name = format!("{name}: {file}: {}", case.name);
     let case = Arc::clone(case);
     Trial::test(name, move || {
         let outcome = answer(&case).map_err(|error| Failed::from(format!("{error:#}")))?;

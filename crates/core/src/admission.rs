@@ -9,6 +9,7 @@
 
 mod bounds;
 mod response;
+mod texts;
 
 use std::borrow::Cow;
 
@@ -19,7 +20,7 @@ use crate::model::decision::{Decision, Untold};
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::reason::Reason;
-use crate::model::request::{Operation, Request};
+use crate::model::request::{Occasion, Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{self, Text, view};
 use crate::patch::{self, PatchError};
@@ -115,6 +116,8 @@ view! {
         old_object: &'a RawValue = "oldObject",
         /// Whether this is a dry run.
         dry_run: bool = "dryRun",
+        /// Who asks, read when a policy asks for it.
+        user_info: &'a RawValue = "userInfo",
     }
 }
 
@@ -166,6 +169,7 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
         name: or_empty(sent.name),
         object: sent.object.map(RawValue::get),
         old_object: sent.old_object.map(RawValue::get),
+        occasion: Occasion { user: sent.user_info.map(RawValue::get), ..Occasion::default() },
         cancelled: None,
     };
     Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
@@ -195,6 +199,7 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         untold: if phase == decision.phase { decision.untold } else { Untold::default() },
         edits,
         reason: decision.reason,
+        judged_by: (phase == decision.phase).then_some(decision),
         waits: None,
     }
     .to_bytes())
@@ -212,6 +217,7 @@ pub fn postpone(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<
         untold: decision.untold,
         edits: &[],
         reason: Reason::ReferencePending,
+        judged_by: Some(decision),
         waits: Some(message),
     }
     .to_bytes()
@@ -232,6 +238,7 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
         untold: admitted.decision.untold,
         edits,
         reason: admitted.reason(),
+        judged_by: Some(&admitted.decision),
         waits: None,
     }
     .to_bytes())

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::casefile::expect::Expect;
 use crate::model::pointer::Pointer;
-use crate::model::request::Operation;
+use crate::model::request::{Occasion, Operation, User};
 
 /// One case.
 #[derive(Debug, Clone)]
@@ -42,6 +42,10 @@ pub struct Case {
     pub dry_run: bool,
     /// The namespace of the request, where it is not the object's.
     pub namespace: Option<String>,
+    /// Where and when the decision is made.
+    pub occasion: Occasion<'static>,
+    /// Who makes the request: a name and groups.
+    pub user: Option<User>,
     /// The subresource; empty for the object itself.
     pub subresource: String,
     /// What has to come out.

@@ -7,12 +7,16 @@
 mod contradicted;
 pub mod form;
 mod limits;
+mod namespace;
 mod pod;
+mod policies;
 mod preview;
 mod schema;
 mod spoken;
 #[cfg(test)]
 mod tests;
+pub mod views;
+mod works;
 
 use std::cell::OnceCell;
 
@@ -34,6 +38,10 @@ use crate::model::tree::Tree;
 use crate::model::work::{MAX_PATCH_BYTES, Stop, Work};
 use crate::model::workload;
 use crate::patch::Patch;
+use crate::policy;
+use crate::policy::judge::Judgement;
+
+use self::works::Works;
 
 /// Decides one request.
 ///
@@ -47,6 +55,11 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
     if let Some(workload) = workload::find(&request.group, &request.kind) {
         return preview::decide(workload, request, snapshot);
+    }
+    if let Some(kind) = policy::resource::kind(&request.group, &request.kind) {
+        let mut decision = policy::resource::decide(kind, request, snapshot);
+        decision.untold = limits::keep_first(&mut decision.findings);
+        return decision;
     }
     match family::validated(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
@@ -90,7 +103,9 @@ fn decide_resource(
     if is_deleting(&object) && request.operation == Operation::Update {
         return Decision::pass(Reason::Deleting);
     }
-    if family.validates_changes_only && is_metadata_only_update(request) {
+    // A family's own silence does not stop policies.
+    let is_silent = family.validates_changes_only && is_metadata_only_update(request);
+    if is_silent && snapshot.policies.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
@@ -98,18 +113,9 @@ fn decide_resource(
     if let Some(ended) = limits::ended_resource(request, &works.new, [&works.old], false) {
         return ended;
     }
-    let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
-    let name = first_non_empty([&request.name, metadata("name")]);
-    let namespace = first_non_empty([&request.namespace, metadata("namespace")]);
-    let (namespace, state) = if kind.namespaced {
-        resolve_namespace(namespace, snapshot, &works.new)
-    } else {
-        ("", StateReader::new(snapshot, &works.new))
-    };
-    let operation = request.operation;
-    let subject = Subject { kind, operation, namespace, name, object: &object, old: old.as_ref() };
-    let stand_in = snapshot.crds.as_ref().map(|crds| (request, crds));
-    let decision = decide_subject(family, &subject, state, stand_in, &works);
+    let (subject, state) = subject(kind, request, (&object, old.as_ref()), snapshot, &works.new);
+    let asked = Asked { request, snapshot, is_silent };
+    let decision = decide_subject(family, &subject, state, &asked, &works);
     let unchanged = old.as_ref() == Some(&object);
     let old = [&works.old, &works.old_findings];
     let ended = limits::ended_resource(request, &works.new, old, unchanged);
@@ -118,38 +124,23 @@ fn decide_resource(
     ended.or_else(|| is_cancelled.then(|| Decision::pass(Reason::Cancelled))).unwrap_or(decision)
 }
 
-/// What counts the steps of a decision about a resource.
-struct Works<'c> {
-    /// About the object.
-    new: Work<'c>,
-    /// About reading the stored object.
-    old: Work<'c>,
-    /// About its findings, which nobody reads. They are wanted also where it is too large to be read whole.
-    old_findings: Work<'c>,
-    /// About the object once more, for the rare case that words are missing.
-    again: Work<'c>,
-    /// About the object and its schema, where no apiserver has checked them. It counts apart, so that a family
-    /// says the same everywhere.
-    schema: Work<'c>,
-    /// About the stored object and the schema.
-    old_schema: Work<'c>,
-}
-
-impl<'c> Works<'c> {
-    fn new(request: &Request<'c>) -> Self {
-        let cancelled = request.cancelled;
-        let is_update = request.operation == Operation::Update;
-        let bytes = |text: Option<&str>| text.map_or(0, str::len);
-        let (size, old_size) = (bytes(request.object), bytes(request.old_object));
-        Self {
-            new: Work::new(cancelled).about(size).compared(is_update),
-            old: Work::wordless(cancelled).about(old_size),
-            old_findings: Work::wordless(cancelled).about(old_size),
-            again: Work::wordy(cancelled).about(size).compared(is_update),
-            schema: Work::wordless(cancelled).about(size),
-            old_schema: Work::wordless(cancelled).about(old_size),
-        }
-    }
+/// An object of a family's own kind with its name and namespace, and the way to the state from there.
+fn subject<'n>(
+    kind: &'static Kind,
+    request: &'n Request<'_>,
+    (object, old): (&'n Tree, Option<&'n Tree>),
+    snapshot: &'n Snapshot,
+    work: &'n Work<'n>,
+) -> (Subject<'n>, StateReader<'n>) {
+    let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_non_empty([&request.name, metadata("name")]);
+    let namespace = first_non_empty([&request.namespace, metadata("namespace")]);
+    let (namespace, state) = if kind.namespaced {
+        resolve_namespace(namespace, snapshot, work)
+    } else {
+        ("", StateReader::new(snapshot, work))
+    };
+    (Subject { kind, operation: request.operation, namespace, name, object, old }, state)
 }
 
 /// The first text that is not empty. Callers put the request before the object's own metadata.
@@ -157,39 +148,74 @@ fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
     texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Decides about an object of a family's own kind; `stand_in` is what stands in for an apiserver that has not
-/// seen the object.
+/// What is asked about an object of a family's own kind.
+struct Asked<'s> {
+    request: &'s Request<'s>,
+    snapshot: &'s Snapshot,
+    /// Whether the family has nothing to say, and only policies judge.
+    is_silent: bool,
+}
+
+/// Decides about an object of a family's own kind.
 fn decide_subject<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
     mut state: StateReader<'s>,
-    stand_in: Option<(&Request<'_>, &Crds)>,
+    asked: &Asked<'s>,
     works: &'s Works<'s>,
 ) -> Decision {
-    let (mut findings, of_schema) = find(family, subject, &mut state, stand_in, works);
-    let denied = limits::denies(&findings);
-    let mut edits = if subject.operation == Operation::Delete {
+    let Asked { request, snapshot, is_silent } = *asked;
+    // Where no apiserver has seen the object, the definitions of kinds stand in for it.
+    let stand_in = snapshot.crds.as_ref().map(|crds| (request, crds));
+    let (mut findings, of_schema) = if is_silent {
+        (Vec::new(), Untold::default())
+    } else {
+        find(family, subject, &mut state, stand_in, works)
+    };
+    let mut edits = if is_silent || subject.operation == Operation::Delete {
         Vec::new()
     } else {
         (family.default)(subject, &mut state)
     };
+    if let Some(judged) = policies::judged(family, subject, request, snapshot) {
+        policy::defaults::add(&mut edits, subject.kind, &judged, snapshot, &mut state);
+    }
+    let Judgement { findings: judged, untold: of_policies, policies, exemptions, .. } =
+        policies::of_resource(family, subject, request, snapshot, &mut state);
+    findings.extend(judged);
+    let denied = limits::denies(&findings);
+    findings.retain(|finding| !(denied && finding.when_allowed));
+    let is_refused_by_policy = policies::is_refused_by_policy(&findings);
+    let is_refused_by_family = findings.iter().any(|it| it.policy.is_none() && it.severity == Severity::Deny);
     if Patch(&edits).is_longer_than(MAX_PATCH_BYTES) {
         edits.clear();
         findings.insert(0, limits::no_defaults());
     }
-    let untold = of_schema.and(limits::keep_told(&mut findings, subject.object));
+    let untold = of_schema.and(of_policies).and(limits::keep_told(&mut findings, subject.object));
     // Where there was too much, only that is said.
     if !works.new.has_ended() && findings.iter().any(Finding::is_wordless) {
         give_words(family, subject, &mut state, &works.again, &mut findings);
     }
-    let reason = match (denied, edits.is_empty()) {
+    let reason = match (is_refused_by_family, edits.is_empty()) {
         (true, _) => Reason::Invalid,
+        (false, _) if is_refused_by_policy => Reason::PolicyDenied,
         (false, false) => Reason::Defaulted,
+        (false, true) if is_silent => Reason::NotJudged,
         (false, true) => Reason::Valid,
     };
     let unknown = state.into_unknown();
     let families = vec![FamilyShare { family, edits: edits.len() }];
-    Decision { findings, untold, edits, unknown, families, phase: Phase::Validate, ..Decision::pass(reason) }
+    Decision {
+        findings,
+        untold,
+        edits,
+        unknown,
+        families,
+        policies,
+        exemptions,
+        phase: Phase::Validate,
+        ..Decision::pass(reason)
+    }
 }
 
 /// All findings about an object, in any order, and how much more the schema has to say.

@@ -2,19 +2,21 @@
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`message`],
-//! [`quantity`], [`url`], [`glob`] and the injection engine, [`inject`].
+//! [`url`] and the injection engine, [`inject`].
 
 pub mod ark;
 pub mod arkonis;
 pub mod codes;
 pub mod common;
-pub mod glob;
+pub mod container_view;
+pub mod endpoint_view;
 pub mod inject;
+pub mod inline_credential;
 pub mod message;
 pub mod naming;
 pub mod orka;
 pub mod orloj;
-pub mod quantity;
+pub mod policy_codes;
 pub mod schema_check;
 pub mod suggest;
 pub mod sympozium;
@@ -24,7 +26,7 @@ use crate::model::family::Family;
 use crate::model::finding::Code;
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::platform_settings::PlatformSettings;
-use crate::model::settings::Settings;
+use crate::model::settings::{PolicySettings, Settings};
 
 /// Every platform, in the order in which several that know one pod add to it.
 pub static ALL: [&Family; 5] =
@@ -33,7 +35,12 @@ pub static ALL: [&Family; 5] =
 /// By default every platform is enabled.
 impl Default for Settings {
     fn default() -> Self {
-        Self { families: ALL.to_vec(), namespace: None, platforms: PlatformSettings::default() }
+        Self {
+            families: ALL.to_vec(),
+            namespace: None,
+            platforms: PlatformSettings::default(),
+            policies: PolicySettings::default(),
+        }
     }
 }
 
@@ -45,7 +52,10 @@ pub fn find(name: &str) -> Option<&'static Family> {
 
 /// Every finding code of these platforms, after the common ones.
 pub fn codes<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Code> + use<'f> {
-    common::ALL.into_iter().chain(families.iter().flat_map(|family| family.codes).copied())
+    common::ALL
+        .into_iter()
+        .chain(policy_codes::ALL)
+        .chain(families.iter().flat_map(|family| family.codes).copied())
 }
 
 /// The platform that validates objects of this group and kind, with its row for the kind.

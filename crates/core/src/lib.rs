@@ -24,6 +24,7 @@ pub mod family;
 pub mod crd;
 
 pub mod patch;
+pub mod policy;
 
 pub mod decide;
 

@@ -5,15 +5,21 @@
 
 mod bundled;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::crd;
 use crate::family;
 use crate::model::crd::Crds;
+use crate::model::finding::Finding;
+use crate::model::kind::Kind;
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::policy;
 
 /// Why an object is not part of the state.
 #[derive(Debug, Error)]
@@ -43,24 +49,44 @@ pub fn empty(settings: Settings) -> Snapshot {
     snapshot
 }
 
-/// Adds an object to the state, or replaces the one of the same name; whether it is one at which decisions look.
+/// What became of an object that was added.
+#[derive(Debug, Default)]
+pub struct Added {
+    /// Whether it is one at which decisions look.
+    pub is_used: bool,
+    /// Of a policy or an exemption: why it is not in force.
+    pub faults: Vec<Finding>,
+}
+
+impl Added {
+    const fn used(is_used: bool) -> Self {
+        Self { is_used, faults: Vec::new() }
+    }
+}
+
+/// Adds an object to the state, or replaces the one of the same name.
 /// All others are left out, as is what has no name. `namespace` is where objects are that name none; without it
 /// they count as being in `default`, with a note that it was not given. A CustomResourceDefinition of a
 /// family's kind takes the place of the one that comes with memgate.
 ///
 /// # Errors
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
-pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
+pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<Added, AddError> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let is_definition = text("/kind") == "CustomResourceDefinition";
     if is_definition && text("/apiVersion").starts_with("apiextensions.k8s.io/") {
-        return add_definition(snapshot, value);
+        return add_definition(snapshot, value).map(Added::used);
     }
     let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+    if let Some(kind) = policy::resource::kind(group, text("/kind")) {
+        let value = with_namespace(value, kind, &snapshot.settings);
+        let faults = policy::put(Arc::make_mut(&mut snapshot.policies), kind, &value);
+        return Ok(Added { is_used: true, faults });
+    }
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, text("/kind")) else {
-        return Ok(false);
+        return Ok(Added::used(false));
     };
-    let Some(mut object) = Object::read(kind, value)? else { return Ok(false) };
+    let Some(mut object) = Object::read(kind, value)? else { return Ok(Added::used(false)) };
     if !kind.namespaced {
         object.namespace.clear();
     } else if object.namespace.is_empty() {
@@ -69,13 +95,28 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
         object.namespace = given.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     }
     snapshot.kind_mut(kind).insert(object);
-    Ok(true)
+    Ok(Added::used(true))
+}
+
+/// An object of a kind that has namespaces, with the one in which it counts as being.
+fn with_namespace<'v>(value: &'v Value, kind: &Kind, settings: &Settings) -> Cow<'v, Value> {
+    let given = value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    if !kind.namespaced || !given.is_empty() {
+        return Cow::Borrowed(value);
+    }
+    let mut value = value.clone();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        let namespace = settings.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+    Cow::Owned(value)
 }
 
 /// The name under which [`add`] keeps an object of this group and kind; `None` for one that it leaves out.
 #[must_use]
 pub fn reference(settings: &Settings, group: &str, kind: &str, value: &Value) -> Option<Reference> {
-    let kind = family::state_kind(&settings.families, group, kind)?;
+    let of_policy = policy::resource::kind(group, kind);
+    let kind = of_policy.or_else(|| family::state_kind(&settings.families, group, kind))?;
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (mut namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     if !kind.namespaced {

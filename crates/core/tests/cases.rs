@@ -10,41 +10,43 @@ mod cases;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
+use case_trials::Way;
 use libtest_mimic::Arguments;
 use memgate_core::admission;
 use memgate_core::casefile::Case;
 use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
 use memgate_core::model::finding::Severity;
-use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::patch::Patch;
 use serde_json::Value;
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let trials = case_trials::trials(&[("library", answer)])?;
+    let trials = case_trials::trials(&[Way { name: "library", answer, takes: |_| true }])?;
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome> {
     let snapshot = request::state(case)?;
     let body = request::review(case).to_string();
-    let review = admission::parse(&body)?;
+    let mut review = admission::parse(&body)?;
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, ..case.occasion };
     let admitted = admission::admit(&review.request, &snapshot)?;
-    ensure!(
-        admission::review(&review, &snapshot)? == admission::review(&review, &snapshot)?,
-        "the same question has two answers"
-    );
+    let answer = admission::review(&review, &snapshot)?;
+    ensure!(answer == admission::review(&review, &snapshot)?, "the same question has two answers");
+    let told = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
     another_implementation_agrees(case, &admitted)?;
     second_pass_changes_nothing(&review.request, &admitted, &snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
     Ok(CaseOutcome {
         allowed: admitted.allowed(),
-        message: of(Severity::Deny).map(|finding| finding.message.as_str()).collect::<Vec<_>>().join(", "),
+        message: told.map_err(anyhow::Error::msg)?.message,
         warnings: of(Severity::Warn).map(|finding| finding.message.clone()).collect(),
-        codes: Some(findings.iter().map(|finding| finding.code.name.to_owned()).collect()),
+        codes: Some(findings.iter().map(|finding| finding.code_name().to_owned()).collect()),
         changed: Some(!admitted.edits.is_empty() && admitted.allowed()),
         after: admitted.object.as_deref().map(serde_json::from_str).transpose()?,
     })

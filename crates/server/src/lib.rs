@@ -4,7 +4,7 @@
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
 
 // Under the paths that they have in their own crate.
-use memgate_core::{admission, decide, family, manifest, model};
+use memgate_core::{admission, decide, family, manifest, model, policy};
 
 pub mod deploy;
 

@@ -373,7 +373,7 @@ fn app_state(
                 (event_recorder, event_writer) = (Some(to), Some(from));
             }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
-            (Store::watching(settings, options.reference_grace), Some(lookups))
+            (Store::watching(settings, options.reference_grace, options.policies), Some(lookups))
         }
     };
     let decide = options.decide;
@@ -386,6 +386,7 @@ fn app_state(
         metrics: Arc::clone(metrics),
         dispatcher: Dispatcher::new(pool, Arc::clone(&lag)),
         decide,
+        clock: options.clock.clone(),
         event_recorder,
         log_limiter,
     };

@@ -38,7 +38,7 @@ pub(super) struct CertArgs {
     #[arg(long = "tls-name", value_name = "NAME", conflicts_with = "tls_cert")]
     tls_names: Vec<String>,
 
-    /// The namespace of memgate's Service and of the CA Secret; without it the service account's,
+    /// The namespace of memgate's Service and of the CA Secret, about which no policy judges; without it the service account's,
     /// else memgate-system
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -133,12 +133,18 @@ impl CertArgs {
         Some(ClientAuth { ca, names: self.client_names.clone() })
     }
 
+    /// The namespace that memgate runs in.
+    #[must_use]
+    pub(super) fn namespace(&self) -> String {
+        self.namespace.clone().unwrap_or_else(own_namespace)
+    }
+
     fn builtin(&self) -> anyhow::Result<Builtin> {
         anyhow::ensure!(
             self.leaf_validity <= self.ca_validity,
             "no certificate outlives its CA; give a --ca-validity that is longer than --leaf-validity"
         );
-        let namespace = self.namespace.clone().unwrap_or_else(own_namespace);
+        let namespace = self.namespace();
         let mut names = service_names(&self.service, &namespace);
         names.extend(self.tls_names.iter().cloned());
         Ok(Builtin {

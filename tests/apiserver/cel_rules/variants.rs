@@ -6,7 +6,10 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, stream};
 use memgate::{
     casefile::{Case as Asked, expect::Expect},
-    model::{pointer::Pointer, request::Operation},
+    model::{
+        pointer::Pointer,
+        request::{Occasion, Operation},
+    },
 };
 use serde_json::{Value, json};
 
@@ -189,6 +192,8 @@ fn asked(object: Value, old: Option<Value>) -> Asked {
         old_object: old,
         dry_run: true,
         namespace: None,
+        occasion: Occasion::default(),
+        user: None,
         subresource: String::new(),
         expect: Expect::default(),
     }

@@ -6,10 +6,13 @@ use serde_json::{Value, json};
 use crate::installed::{documents, memgate};
 
 /// What `memgate manifests` prints for a namespace; what is not in a namespace bears the
-/// namespace's name in front of its own.
+/// namespace's name in front of its own. Definitions of kinds are left out: there is one of each in a cluster, and other
+/// tests use them.
 pub(super) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value>> {
     let text = memgate(&[&["manifests", "-n", namespace], arguments].concat())?;
-    documents(&text).into_iter().map(|object| renamed(object, namespace)).collect()
+    let is_definition = |object: &Value| object["kind"] == "CustomResourceDefinition";
+    let objects = documents(&text).into_iter().filter(|object| !is_definition(object));
+    objects.map(|object| renamed(object, namespace)).collect()
 }
 
 /// The same as text.

@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate::{
     manifest::{document::parse, source::Source},
-    model::{finding::Severity, settings::Settings},
+    model::{finding::Severity, request::Occasion, settings::Settings},
     offline::{
         check::{Decided, check},
         load::load,
@@ -130,7 +130,7 @@ fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
 
 fn check_one(json: &str) -> Result<Verdict> {
     let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut json.as_bytes())?;
-    let checked = check(inputs);
+    let checked = check(inputs, Occasion::default());
     let of_form = || checked.decided.iter().flat_map(|decided| &decided.of_form);
     let decided = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
     let findings: Vec<_> = decided.chain(of_form()).collect();

@@ -7,27 +7,20 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::model::decision::Untold;
+use crate::model::decision::{Decision, Untold};
 use crate::model::edit::Edit;
-use crate::model::finding::{Finding, Severity, codes, without_controls};
+use crate::model::finding::{Finding, Severity, codes};
 use crate::model::members::Members;
 use crate::model::reason::Reason;
 use crate::model::request::Request;
 use crate::patch::Patch;
 
 use super::bounds::{cut, json_bytes, takes};
+use super::texts::{Complaint, MAX_COMPLAINT_CHARS, message_with_help, status_message, warning};
 
 /// How many bytes of warnings one response may hold: what the apiserver passes on to a client.
 /// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
 const MAX_WARNINGS_BYTES: usize = 4096;
-
-/// How many characters a warning may have: what the API asks for.
-/// Source: Kubernetes documentation, Dynamic Admission Control, Response.
-const MAX_WARNING_CHARS: usize = 120;
-
-/// How many bytes the message of a denial may have, as JSON. A response has 64 KiB at most beside its patch:
-/// this, the causes, the warnings, which escapes can double, and some names.
-const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
 /// How many bytes the causes of a denial may have.
 const MAX_CAUSES_BYTES: usize = 24 << 10;
@@ -35,8 +28,8 @@ const MAX_CAUSES_BYTES: usize = 24 << 10;
 /// How many bytes of JSON stand around the texts of a cause.
 const CAUSE_BYTES: usize = 80;
 
-/// How many characters one complaint may have. What is longer lists what somebody has to look up anyway.
-const MAX_COMPLAINT_CHARS: usize = 1024;
+/// How many characters the names of policies, or of exemptions, may have in an audit annotation.
+const MAX_NAMES_CHARS: usize = 2048;
 
 /// How many characters of a name are repeated: as many as one in Kubernetes has at most.
 const MAX_NAME_CHARS: usize = 253;
@@ -50,6 +43,8 @@ pub(super) struct ReviewResponse<'a> {
     pub(super) untold: Untold,
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
+    /// The decision whose policies and exemptions this call tells of.
+    pub(super) judged_by: Option<&'a Decision>,
     /// Why the object is refused for now, whatever the findings say; they are told when it is admitted.
     pub(super) waits: Option<&'a str>,
 }
@@ -136,7 +131,8 @@ impl ReviewResponse<'_> {
         let mut left = MAX_CAUSES_BYTES;
         let causes = complaints.iter().map(Complaint::cause);
         let details = self.details(causes.take_while(|cause| cause.fits(&mut left)).collect());
-        let message = status_message(&details, &complaints, self.untold.denials);
+        let of_what = [&*details.kind, &*details.group, &*details.name];
+        let message = status_message(of_what, &complaints, self.untold.denials);
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
@@ -194,14 +190,20 @@ impl ReviewResponse<'_> {
             out.extend_from_slice(br#","codes":"#);
             json(out, &codes);
         }
+        let Some(Decision { policies, exemptions, .. }) = self.judged_by else {
+            return out.push(b'}');
+        };
+        let exemptions: Vec<&str> = exemptions.iter().map(String::as_str).collect();
+        for (key, names) in [("policies", policies.join(",")), ("exemptions", exemptions.join(","))] {
+            if !names.is_empty() {
+                out.push(b',');
+                json(out, key);
+                out.push(b':');
+                json(out, &cut(&names, MAX_NAMES_CHARS));
+            }
+        }
         out.push(b'}');
     }
-}
-
-/// A reason why the object is refused.
-struct Complaint<'f> {
-    finding: &'f Finding,
-    text: String,
 }
 
 impl Complaint<'_> {
@@ -222,40 +224,6 @@ impl StatusCause {
     }
 }
 
-/// What is wrong, what to do and the code, as far as there is room: the advice is left out first, since
-/// `memgate explain CODE` has it, and then the code, which is in the audit annotations too.
-fn warning(finding: &Finding) -> String {
-    let coded = |text: &str| format!("{text} [{}]", finding.code.name);
-    let bare = without_controls(finding.message.clone());
-    let fits = |text: &String| text.chars().count() <= MAX_WARNING_CHARS;
-    [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
-}
-
-/// What is wrong and, where the message does not say it already, what to do.
-fn message_with_help(finding: &Finding) -> String {
-    match &finding.help {
-        Some(help) => without_controls(format!("{}; {help}", finding.message)),
-        None => without_controls(finding.message.clone()),
-    }
-}
-
-/// The message as the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with
-/// brackets around several messages; then how many more there are.
-fn status_message(details: &StatusDetails<'_>, complaints: &[Complaint<'_>], untold: usize) -> String {
-    let dot = if details.group.is_empty() { "" } else { "." };
-    let name = if details.name.is_empty() { String::new() } else { format!(" \"{}\"", details.name) };
-    let mut left = MAX_MESSAGE_BYTES;
-    let texts = complaints.iter().map(|complaint| cut(&complaint.text, MAX_COMPLAINT_CHARS));
-    let texts: Vec<_> = texts.take_while(|text| takes(&mut left, json_bytes(text) + ", ".len())).collect();
-    let (open, close) = if texts.len() > 1 { ("[", "]") } else { ("", "") };
-    let more = match complaints.len() - texts.len() + untold {
-        0 => String::new(),
-        more => format!(" … and {more} more"),
-    };
-    let texts = texts.join(", ");
-    format!("{}{dot}{}{name} is invalid: {open}{texts}{close}{more}", details.kind, details.group)
-}
-
 /// Writes a value as JSON. Neither writing to memory nor serializing these types can fail.
 fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let written = serde_json::to_writer(out, value);
@@ -264,23 +232,50 @@ fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::finding::{Cause, Code};
-    use crate::model::pointer::Pointer;
+    use serde_json::{Value, json};
 
-    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
+    use crate::admission::{parse, review};
+    use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+    use crate::model::policy::Policies;
+    use crate::model::request::{Occasion, Point};
+    use crate::model::snapshot::Snapshot;
+    use crate::policy::{put, timestamp};
 
     #[test]
-    fn leaves_out_of_a_warning_what_makes_it_too_long() {
-        let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
-        let advice = |length| "x".repeat(length - "is odd;  [family/code]".len());
-        let longest = warning(&finding(advice(MAX_WARNING_CHARS)));
-        assert_eq!(longest.len(), MAX_WARNING_CHARS);
-        assert!(longest.ends_with("x [family/code]"), "{longest}");
-        assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), "is odd [family/code]");
-        let long = "x".repeat(MAX_WARNING_CHARS - " [family/code]".len());
-        let coded = |message: String| warning(&Finding::warn(&CODE, Pointer::root(), message));
-        assert_eq!(coded(long.clone()), format!("{long} [family/code]"));
-        assert_eq!(coded(format!("{long}x")), format!("{long}x"));
+    fn names_policies_and_exemptions_in_audit_annotations() {
+        let mut policies = Policies::default();
+        let policy = json!({"metadata": {"name": "org"}, "spec": {
+            "exemptions": {"namespaces": ["ex"], "maxAge": "90d"},
+            "rules": [{"id": "durable", "backends": {"durable": true}}],
+        }});
+        let exemption = json!({"metadata": {"name": "lab", "namespace": "ex"}, "spec": {
+            "policy": "org", "rules": ["durable"], "target": {"namespaces": ["team-a"]}, "reason": "until it moves",
+            "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-01-15T00:00:00Z",
+        }});
+        assert!(put(&mut policies, &MEMORY_POLICY, &policy).is_empty());
+        assert!(put(&mut policies, &MEMORY_POLICY_EXEMPTION, &exemption).is_empty());
+        let mut snapshot = Snapshot::default();
+        snapshot.policies = policies.into();
+        let object = json!({
+            "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a", "namespace": "team-a"},
+            "spec": {"backend": "in-context"},
+        });
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "1", "kind": {"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"},
+            "namespace": "team-a", "operation": "CREATE", "object": object,
+        }});
+        let body = body.to_string();
+        let mut parsed = parse(&body).expect("a review");
+        let annotations = |parsed: &crate::admission::Review<'_>| -> Value {
+            let answer = review(parsed, &snapshot).expect("an answer");
+            let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+            answer.pointer("/response/auditAnnotations").cloned().unwrap_or_default()
+        };
+        let at = |text| Occasion::new(Point::Admission, timestamp(text).expect("a time"));
+        parsed.request.occasion = at("2027-01-01T00:00:00Z");
+        let expected = json!({"reason": "valid", "codes": "policy/org/durable", "policies": "org", "exemptions": "ex/lab"});
+        assert_eq!(annotations(&parsed), expected);
+        parsed.request.occasion = at("2027-02-01T00:00:00Z");
+        assert_eq!(annotations(&parsed).get("exemptions"), None);
     }
 }

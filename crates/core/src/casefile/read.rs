@@ -4,10 +4,12 @@ use serde_json::{Map, Value};
 
 use crate::casefile::expect::Expect;
 use crate::casefile::{Case, CaseFileError};
+use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::pointer::Pointer;
-use crate::model::request::Operation;
+use crate::model::request::{Occasion, Operation, Point, User};
+use crate::policy;
 
-const CASE_KEYS: [&str; 10] = [
+const CASE_KEYS: [&str; 13] = [
     "name",
     "why",
     "operation",
@@ -17,6 +19,9 @@ const CASE_KEYS: [&str; 10] = [
     "dryRun",
     "namespace",
     "subresource",
+    "at",
+    "point",
+    "user",
     "expect",
 ];
 
@@ -80,12 +85,15 @@ impl CaseReader {
             dry_run: self.flag(map, at, "dryRun").unwrap_or(false),
             namespace: given(map, "namespace").map(|_| self.text(map, at, "namespace")),
             subresource: self.text(map, at, "subresource"),
+            occasion: self.occasion(map, at),
+            user: self.user(map, at),
             expect: self.expect(map, at),
         };
         if case.name.is_empty() {
             self.error(at, "the case has no name");
         }
         self.check_objects(&case);
+        self.check_time(map, &case);
         Some(case)
     }
 
@@ -101,6 +109,19 @@ impl CaseReader {
         }
     }
 
+    /// What policies say of a date depends on the time, so a case must give it.
+    fn check_time(&mut self, map: &Map<String, Value>, case: &Case) {
+        let is_dated = |object: &Value| {
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            kind == MEMORY_POLICY_EXEMPTION.kind
+                || kind == MEMORY_POLICY.kind && object.pointer("/spec/promote").is_some()
+        };
+        if given(map, "at").is_none() && case.state.iter().any(is_dated) {
+            let message = "the state holds dates of policies: say when, such as at: 2027-02-01T00:00:00Z";
+            self.error(&case.pointer, message);
+        }
+    }
+
     fn operation(&mut self, map: &Map<String, Value>, at: &Pointer) -> Operation {
         if given(map, "operation").is_none() {
             return Operation::Create;
@@ -110,6 +131,40 @@ impl CaseReader {
             self.error(&at.key("operation"), "operation is CREATE, UPDATE, DELETE or CONNECT");
             Operation::Create
         })
+    }
+
+    fn occasion(&mut self, map: &Map<String, Value>, at: &Pointer) -> Occasion<'static> {
+        let mut occasion = Occasion::default();
+        if given(map, "at").is_some() {
+            let text = self.text(map, at, "at");
+            match policy::timestamp(&text) {
+                Some(now) => occasion.now = now,
+                None => self.error(&at.key("at"), "at is a time such as 2027-02-01T00:00:00Z"),
+            }
+        }
+        if given(map, "point").is_some() {
+            let name = self.text(map, at, "point");
+            match Point::ALL.into_iter().find(|point| point.name() == name) {
+                Some(point) => occasion.point = point,
+                None => self.error(&at.key("point"), "point is admission, ci or audit"),
+            }
+        }
+        occasion
+    }
+
+    fn user(&mut self, map: &Map<String, Value>, at: &Pointer) -> Option<User> {
+        let at = at.key("user");
+        match given(map, "user")? {
+            Value::Object(user) => {
+                self.known_keys(user, &at, &["name", "groups"]);
+                let groups = self.texts_at(user, &at, "groups");
+                Some(User { name: self.text(user, &at, "name"), groups })
+            }
+            _ => {
+                self.error(&at, "user is a map with name and groups");
+                None
+            }
+        }
     }
 
     fn state(&mut self, map: &Map<String, Value>, at: &Pointer) -> Vec<Value> {

@@ -55,7 +55,9 @@ pub fn review(case: &Case) -> Value {
     put("name", json!(text(subject, "/metadata/name")));
     put("namespace", json!(namespace(case, subject, kind)));
     put("operation", json!(case.operation.name()));
-    put("userInfo", json!({"username": USER}));
+    let user = case.user.as_ref();
+    let name = user.map_or(USER, |user| &user.name);
+    put("userInfo", json!({"username": name, "groups": user.map(|user| &user.groups)}));
     put("object", object.cloned().unwrap_or(Value::Null));
     put("oldObject", old_object.cloned().unwrap_or(Value::Null));
     put("dryRun", json!(case.dry_run));

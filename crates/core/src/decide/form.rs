@@ -86,6 +86,7 @@ fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::request::Occasion;
     use crate::model::request::Operation;
 
     fn request<'r>(group: &'r str, kind: &'r str, object: &'r str) -> Request<'r> {
@@ -99,6 +100,7 @@ mod tests {
             name: "".into(),
             object: Some(object),
             old_object: None,
+            occasion: Occasion::default(),
             cancelled: None,
         }
     }

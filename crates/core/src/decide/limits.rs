@@ -110,21 +110,32 @@ pub(super) fn keep_told(findings: &mut Vec<Finding>, object: &Tree) -> Untold {
     untold
 }
 
-/// Leaves the findings that are told, in their order: denials before warnings, and of each those in front.
+/// Leaves the findings that are told, in their order: denials before warnings, warnings before notes, and of each
+/// those in front. Notes that are left out are not counted.
 pub(super) fn keep_first(findings: &mut Vec<Finding>) -> Untold {
-    let all = findings.len();
-    if all <= MAX_FINDINGS_TOLD {
+    if findings.len() <= MAX_FINDINGS_TOLD {
         return Untold::default();
     }
-    let denials = findings.iter().filter(|finding| is_denial(finding)).count();
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (denials, warnings) = (count(Severity::Deny), count(Severity::Warn));
     let told_denials = denials.min(MAX_FINDINGS_TOLD);
-    let (mut denials_left, mut warnings_left) = (told_denials, MAX_FINDINGS_TOLD - told_denials);
+    let told_warnings = warnings.min(MAX_FINDINGS_TOLD - told_denials);
+    let told_notes = MAX_FINDINGS_TOLD - told_denials - told_warnings;
+    let (mut denials_left, mut warnings_left, mut notes_left) = (told_denials, told_warnings, told_notes);
     findings.retain(|finding| {
-        let left = if is_denial(finding) { &mut denials_left } else { &mut warnings_left };
+        let left = match finding.severity {
+            Severity::Deny => &mut denials_left,
+            Severity::Warn => &mut warnings_left,
+            Severity::Note => &mut notes_left,
+        };
         let told = *left > 0;
         *left = left.saturating_sub(1);
         told
     });
-    let untold_denials = denials - told_denials;
-    Untold { denials: untold_denials, warnings: all - findings.len() - untold_denials }
+    Untold { denials: denials - told_denials, warnings: warnings - told_warnings }
+}
+
+/// Where a pointer stands, in an object whose fields are sorted by name, as the apiserver sends them.
+pub(super) fn position(pointer: &Pointer) -> Vec<(usize, String)> {
+    pointer.tokens().map(|token| (token.parse().unwrap_or(0), token.into_owned())).collect()
 }

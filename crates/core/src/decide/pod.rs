@@ -6,10 +6,9 @@
 mod controller;
 
 use std::borrow::Cow;
-use std::sync::atomic::AtomicBool;
 
+use crate::family::common;
 use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
-use crate::family::{self, common};
 use crate::model::decision::{Decision, FamilyShare};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::event::{InvolvedObject, PodEvent};
@@ -30,7 +29,7 @@ use crate::patch::Patch;
 use crate::patch::apply::apply;
 
 use self::controller::is_from_controller;
-use super::{first_non_empty, limits, resolve_namespace};
+use super::{limits, namespace, policies, resolve_namespace};
 
 /// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,54 +49,48 @@ fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
     }
 }
 
-/// The namespace that a pod declares by itself, for a manifest without one.
-fn declared_namespace<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
-    // A pod's own word counts whichever families are switched on.
-    let all = family::ALL.iter().chain(families);
-    all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
-}
-
 pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.operation != Operation::Create || !request.subresource.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
     match request.object {
-        Some(pod) => decide_new(pod, &request.namespace, snapshot, request.cancelled),
+        Some(pod) => decide_new(pod, &request.namespace, request, snapshot),
         None => Decision::pass(Reason::Malformed),
     }
 }
 
-/// Decides about a new pod; an empty `namespace` means that the request has none.
+/// Decides about a new pod, of the request or of its workload; an empty `namespace` means that the request has none.
 pub(super) fn decide_new(
     text: &str,
     namespace: &str,
+    request: &Request<'_>,
     snapshot: &Snapshot,
-    cancelled: Option<&AtomicBool>,
 ) -> Decision {
-    let work = Work::new(cancelled);
+    let work = Work::new(request.cancelled);
     let pod = match Pod::parse_within(text, &work) {
         Ok(pod) => pod,
         Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
         Err(_) => return Decision::pass(Reason::Malformed),
     };
-    if inject_mode(&pod) == InjectMode::Disabled {
+    let opts_out = inject_mode(&pod) == InjectMode::Disabled;
+    if opts_out && snapshot.policies.is_empty() {
         return Decision::pass(Reason::OptedOut);
     }
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let metadata_namespace = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
-    let namespace = first_non_empty([namespace, metadata_namespace.unwrap_or_default()]);
-    let namespace = match (namespace, &snapshot.settings.namespace) {
-        ("", None) => declared_namespace(&pod, &snapshot.settings.families).unwrap_or_default(),
-        _ => namespace,
+    let (namespace, mut state) =
+        resolve_namespace(namespace::of_pod(&pod, namespace, snapshot), snapshot, &work);
+    let decision = if opts_out {
+        Decision::pass(Reason::OptedOut)
+    } else {
+        decide_injection(text, &pod, namespace, &snapshot.settings.families, &mut state)
     };
-    let (namespace, mut state) = resolve_namespace(namespace, snapshot, &work);
-    let decision = decide_injection(text, &pod, namespace, &snapshot.settings.families, &mut state);
     let known = !matches!(decision.reason, Reason::NotOurs | Reason::NotRecognised | Reason::OptedOut);
     if let Some(ended) = limits::ended_pod(&work, known, decision.required) {
         return ended;
     }
+    let decision = policies::add_to_pod(decision, &pod, (text, namespace), request, snapshot, &mut state);
     Decision { unknown: state.into_unknown(), ..decision }
 }
 
@@ -219,7 +212,7 @@ fn join(
     if Patch(&joined.edits).is_longer_than(MAX_PATCH_BYTES) {
         state.work().over_limit(Pointer::root, Limit::Patch);
     }
-    joined.findings.sort_by_cached_key(|finding| position(&finding.pointer));
+    joined.findings.sort_by_cached_key(|finding| limits::position(&finding.pointer));
     joined.untold = limits::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {
@@ -298,9 +291,4 @@ fn not_recognised() -> Decision {
     let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label_pointer(INJECT_LABEL), message)
         .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
     Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
-}
-
-/// Where a pointer stands, in an object whose fields are sorted by name, as the apiserver sends them.
-fn position(pointer: &Pointer) -> Vec<(usize, String)> {
-    pointer.tokens().map(|token| (token.parse().unwrap_or(0), token.into_owned())).collect()
 }

@@ -15,7 +15,7 @@ use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::pod;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
-use crate::model::request::{Operation, Request};
+use crate::model::request::{Occasion, Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::view;
 use crate::model::workload::Workload;
@@ -54,7 +54,9 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
     let namespace = first_non_empty([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
     let (pod, claims) = pod_of_template(template, &parts.name, parts.claim_templates);
-    let pod = decide_new(&pod, namespace, snapshot, request.cancelled);
+    let occasion = Occasion { workload: Some(&parts.name), ..request.occasion };
+    let request = &Request { occasion, ..request.clone() };
+    let pod = decide_new(&pod, namespace, request, snapshot);
     let template_pointer = Pointer::new(workload.template);
     Decision {
         findings: pod
@@ -65,6 +67,8 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
         // In a preview everything warns.
         untold: Untold { denials: 0, warnings: pod.untold.denials + pod.untold.warnings },
         unknown: pod.unknown,
+        policies: pod.policies,
+        exemptions: pod.exemptions,
         phase: Phase::Validate,
         ..Decision::pass(preview_reason(pod.reason))
     }
@@ -95,7 +99,8 @@ fn in_workload(finding: Finding, template_pointer: &Pointer, claims: &ClaimVolum
         Severity::Deny => format!("its pods will be refused: {message}"),
     };
     let related = finding.related.map(|(other, label)| (claims.in_workload(template_pointer, &other), label));
-    Finding { severity: Severity::Warn, pointer, message, related, on_rewrite: false, ..finding }
+    let severity = finding.severity.min(Severity::Warn);
+    Finding { severity, pointer, message, related, on_rewrite: false, ..finding }
 }
 
 /// A pod that was not examined passes its reason on to the workload.
@@ -124,7 +129,8 @@ const fn preview_reason(pod_reason: Reason) -> Reason {
         | Reason::Defaulted
         | Reason::Previewed
         | Reason::Valid
-        | Reason::Invalid => Reason::Previewed,
+        | Reason::Invalid
+        | Reason::PolicyDenied => Reason::Previewed,
     }
 }
 

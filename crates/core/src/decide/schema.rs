@@ -195,6 +195,7 @@ mod tests {
     use super::*;
     use crate::decide::decide;
     use crate::family::orka;
+    use crate::model::request::Occasion;
     use crate::model::settings::Settings;
     use crate::model::snapshot::Snapshot;
     use crate::state;
@@ -212,6 +213,7 @@ mod tests {
             name: "A_b".into(),
             object: Some(object),
             old_object: None,
+            occasion: Occasion::default(),
             cancelled: None,
         }
     }

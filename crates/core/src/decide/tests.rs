@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::model::finding::Cause;
+use crate::model::request::Occasion;
 use crate::model::settings::Settings;
 use crate::state;
 
@@ -18,6 +19,7 @@ fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: 
         name: "a".into(),
         object: Some(object),
         old_object: old,
+        occasion: Occasion::default(),
         cancelled: None,
     };
     decide(&request, snapshot)

@@ -14,6 +14,7 @@ pub mod service;
 mod url_syntax;
 pub mod validate;
 pub mod value;
+pub mod view;
 
 use crate::model::family::{Family, SchemaStandIn};
 
@@ -53,6 +54,10 @@ pub static FAMILY: Family = Family {
     },
     aggregated_server: Some(api::AGGREGATED_SERVER),
     wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
+
+    viewed: &view::VIEWED,
+    view: view::view,
+    view_pod: view::view_pod,
 
     validate: validate::validate,
     default: default::default,

@@ -10,6 +10,7 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod validate;
+pub mod view;
 
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;
@@ -59,6 +60,10 @@ pub static FAMILY: Family = Family {
         (&api::KUBESWARM.memory, r#"{"backend":"redis"}"#),
         (&api::AGENTOPS.memory, r#"{"backend":"redis"}"#),
     ],
+
+    viewed: &view::VIEWED,
+    view: view::view,
+    view_pod: view::view_pod,
 
     validate: validate::validate,
     default: default::default,

@@ -2,6 +2,9 @@
 
 use crate::family::codes::codes;
 
+/// The rule by which the default memory of a namespace is written. Defaults of policies come before it.
+pub const NAMESPACE_DEFAULT: &str = "the namespace's default Memory";
+
 codes! { "memgate";
     /// An entry of a baseline that occurs no longer, or less often.
     BASELINE_FIXED = "baseline-fixed", NotFound;

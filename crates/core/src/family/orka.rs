@@ -17,9 +17,12 @@ pub mod cel_rules;
 pub mod codes;
 pub mod default;
 pub mod inject;
+mod memory_tools;
 pub mod selector_value;
 pub mod setting;
+mod task_variable;
 pub mod validate;
+pub mod view;
 
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;
@@ -63,6 +66,10 @@ pub static FAMILY: Family = Family {
         &api::TASK,
         r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,
     )],
+
+    viewed: &view::VIEWED,
+    view: view::view,
+    view_pod: view::view_pod,
 
     validate: validate::validate,
     default: default::default,

@@ -11,6 +11,7 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod validate;
+pub mod view;
 
 mod endpoint;
 mod namespace;
@@ -56,6 +57,10 @@ pub static FAMILY: Family = Family {
     },
     aggregated_server: None,
     wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
+
+    viewed: &view::VIEWED,
+    view: view::view,
+    view_pod: view::view_pod,
 
     validate: validate::validate,
     default: default::default,

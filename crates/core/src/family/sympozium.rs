@@ -10,8 +10,10 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 mod lookup;
+mod mode;
 pub mod validate;
 pub mod variables;
+pub mod view;
 
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;
@@ -58,6 +60,10 @@ pub static FAMILY: Family = Family {
         &api::ENSEMBLE,
         r#"{"agentConfigs":[{"name":"one","systemPrompt":"None."}],"sharedMemory":{"enabled":true,"storageSize":"none"}}"#,
     )],
+
+    viewed: &view::VIEWED,
+    view: view::view,
+    view_pod: view::view_pod,
 
     validate: validate::validate,
     default: default::default,

@@ -1,7 +1,10 @@
-//! The parts of a URL that rules on endpoints need: scheme, userinfo and host. memgate never connects to
-//! one.
+//! The parts of a URL that rules on endpoints need: scheme, userinfo, hosts, path and query. memgate never
+//! connects to one.
 
-use std::net::Ipv4Addr;
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::model::percent::percent_decoded;
 
 /// The parts of an endpoint, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +13,16 @@ pub struct Endpoint<'u> {
     pub scheme: Option<&'u str>,
     /// Whether the host has userinfo before it, such as `user@`.
     pub userinfo: bool,
+    /// The user of the userinfo, without a password; may be empty.
+    pub user: &'u str,
+    /// The host with its port, or several with commas in between, for [`server`]; may be empty.
+    pub servers: &'u str,
     /// The host without port and brackets; may be empty.
     pub host: &'u str,
+    /// The path with its slash; may be empty.
+    pub path: &'u str,
+    /// The query without its question mark; may be empty.
+    pub query: &'u str,
     /// Whether what follows the host is nothing, or a colon with nothing or a port behind it.
     pub port_is_good: bool,
 }
@@ -24,13 +35,23 @@ impl<'u> Endpoint<'u> {
             Some((scheme, rest)) => (Some(scheme), rest),
             None => (None, text),
         };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let (userinfo, host_and_port) = match authority.rsplit_once('@') {
-            Some((_, host)) => (true, host),
-            None => (false, authority),
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (userinfo, servers) = match authority.rsplit_once('@') {
+            Some((userinfo, servers)) => (Some(userinfo), servers),
+            None => (None, authority),
         };
-        let (host, port) = split_port(host_and_port);
-        Self { scheme, userinfo, host, port_is_good: is_port(port) }
+        let user = userinfo.and_then(|userinfo| userinfo.split(':').next()).unwrap_or_default();
+        let (host, port) = split_port(servers);
+        let before_fragment = rest.split('#').next().unwrap_or_default();
+        let (path, query) = before_fragment.split_once('?').unwrap_or((before_fragment, ""));
+        let (userinfo, port_is_good) = (userinfo.is_some(), is_port(port));
+        Self { scheme, userinfo, user, servers, host, path, query, port_is_good }
+    }
+
+    /// The parameters of the query, their names decoded and their values as they stand.
+    pub fn parameters(&self) -> impl Iterator<Item = (Cow<'u, str>, &'u str)> + use<'u> {
+        let parameters = self.query.split('&').filter_map(|parameter| parameter.split_once('='));
+        parameters.map(|(name, value)| (percent_decoded(name), value))
     }
 
     /// Whether the scheme is `http` or `https`, in any case, and there is a host, with a port or without.
@@ -61,6 +82,31 @@ fn split_port(host_and_port: &str) -> (&str, &str) {
     }
     let at = host_and_port.find(':').unwrap_or(host_and_port.len());
     host_and_port.split_at(at)
+}
+
+/// A host and what stands behind its colon, one of a list such as those of Postgres and Kafka. There an address of
+/// IPv6 needs no brackets.
+#[must_use]
+pub fn server(host_and_port: &str) -> (&str, &str) {
+    if let Some((host, port)) = host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return (host, port.strip_prefix(':').unwrap_or_default());
+    }
+    match host_and_port.split_once(':') {
+        Some((host, port)) if !port.contains(':') => (host, port),
+        _ => (host_and_port, ""),
+    }
+}
+
+/// The address that a host is: of IPv4 in any spelling, of IPv6 with a zone or without. One of IPv4 mapped into IPv6
+/// counts as itself.
+#[must_use]
+pub fn ip(host: &str) -> Option<IpAddr> {
+    if let Some(ip) = ipv4(host) {
+        return Some(IpAddr::V4(ip));
+    }
+    let without_zone = host.split('%').next().unwrap_or_default();
+    let ip: Ipv6Addr = without_zone.parse().ok()?;
+    Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
 }
 
 /// Whether this is nothing, or `:` with digits or nothing behind it, as Go reads URLs.

@@ -18,6 +18,8 @@ mod splice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::manifest::error::Error;
 use crate::manifest::outline::NodeId;
 use crate::manifest::place::DocumentPlace;
@@ -39,6 +41,12 @@ pub struct Rewritten {
     /// The documents, by [`DocumentPlace::index`], that had to be written anew, without their comments
     /// and their form, because of aliases or the like.
     pub reformatted: Vec<usize>,
+}
+
+/// A value as a document of YAML that every reader takes for this value.
+#[must_use]
+pub fn yaml(value: &Value) -> String {
+    emit::document(value)
 }
 
 /// Makes the edits of some of a source's documents in its text. What no edit touches stays as it

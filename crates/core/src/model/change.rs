@@ -91,6 +91,7 @@ impl<'de> Visitor<'de> for OurAnnotations<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::request::Occasion;
 
     fn keeps(old: &str, new: &str) -> bool {
         is_metadata_only_update(&Request {
@@ -103,6 +104,7 @@ mod tests {
             name: "".into(),
             object: Some(new),
             old_object: Some(old),
+            occasion: Occasion::default(),
             cancelled: None,
         })
     }

@@ -114,6 +114,15 @@ fn is_credential_parameter(name: &str) -> bool {
     is_credential_name(&name) || CREDENTIAL_PARAMETERS.iter().any(|word| known(word))
 }
 
+/// Whether the query of a URL has a parameter that holds a credential, and not only a `$(…)` in place of one.
+#[must_use]
+pub fn has_credential_parameter(query: &str) -> bool {
+    query
+        .split(['&', ';'])
+        .filter_map(|parameter| parameter.split_once('='))
+        .any(|(name, value)| !value.is_empty() && !value.starts_with("$(") && is_credential_parameter(name))
+}
+
 fn plain_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }

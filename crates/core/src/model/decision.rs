@@ -1,5 +1,7 @@
 //! Decisions: everything that was found and is to be changed, and what could not be known.
 
+use std::collections::BTreeSet;
+
 use crate::model::edit::Edit;
 use crate::model::event::PodEvent;
 use crate::model::family::Family;
@@ -32,6 +34,10 @@ pub struct Decision {
     pub required: bool,
     /// The Events about a pod that is admitted without its memory: at most one for each family.
     pub events: Vec<PodEvent>,
+    /// The policies that judged the object, by name.
+    pub policies: Vec<String>,
+    /// The exemptions that counted, as `namespace/name`.
+    pub exemptions: BTreeSet<String>,
     /// The families that decided, in their order; empty when the object does not concern any.
     pub families: Vec<FamilyShare>,
 }
@@ -77,6 +83,8 @@ impl Decision {
             from_controller: false,
             required: false,
             events: Vec::new(),
+            policies: Vec::new(),
+            exemptions: BTreeSet::new(),
             families: Vec::new(),
         }
     }

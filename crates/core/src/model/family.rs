@@ -16,6 +16,7 @@ use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
 use crate::model::injection::Injection;
 use crate::model::kind::Kind;
+use crate::model::memory_view::{MemoryView, Role};
 use crate::model::pod::Pod;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
@@ -81,6 +82,15 @@ pub struct Family {
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
     /// reports on. It is sent as a dry run.
     pub wait_probes: &'static [(&'static Kind, &'static str)],
+
+    /// The kinds of which there is a view, with what their objects are to memory.
+    pub viewed: &'static [(&'static Kind, Role)],
+    /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. Labels and
+    /// name of the object itself are set by who asks; those of the memory that it uses by the family.
+    pub view: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
+    /// does not know the pod. The containers that serve memory are added by who asks.
+    pub view_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
 
     /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
     /// absence would break.
@@ -148,6 +158,14 @@ pub struct Subject<'t> {
     pub object: &'t Tree,
     /// The stored object, for an UPDATE.
     pub old: Option<&'t Tree>,
+}
+
+impl Family {
+    /// Whether memgate adds containers to the family's pods: only there are containers that serve memory.
+    #[must_use]
+    pub const fn adds_containers(&self) -> bool {
+        self.stand_in_pods.is_some()
+    }
 }
 
 impl fmt::Debug for Family {

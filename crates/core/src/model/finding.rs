@@ -6,6 +6,7 @@ use crate::model::credential;
 use crate::model::elsewhere::Elsewhere;
 use crate::model::object::Object;
 use crate::model::pointer::Pointer;
+use crate::model::policy_rule::PolicyFinding;
 use crate::model::work::Work;
 
 /// How bad a finding is.
@@ -97,8 +98,10 @@ pub enum Phase {
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule that is broken.
+    /// The rule that is broken; for a rule of a policy the one that stands for all of them.
     pub code: &'static Code,
+    /// The rule of a policy that is broken.
+    pub policy: Option<PolicyFinding>,
     /// Why, in the words of the Kubernetes API: that of the code, where the rule at hand says nothing else.
     pub cause: Cause,
     /// Whether the request is refused for it.
@@ -135,6 +138,7 @@ impl Finding {
         let message = shown(message.into());
         Self {
             code,
+            policy: None,
             cause: code.cause,
             severity: Severity::Deny,
             pointer,
@@ -181,6 +185,12 @@ impl Finding {
         Self::warn(code, pointer, message)
     }
 
+    /// The stable name of the rule that is broken: `family/kebab-case`, or `policy/POLICY/RULE`.
+    #[must_use]
+    pub fn code_name(&self) -> &str {
+        self.policy.as_ref().map_or(self.code.name, |policy| policy.rule.code.as_str())
+    }
+
     /// Whether this is only counted and compared with findings about the stored object. What refers to another
     /// place or gives advice need not be found out for it.
     #[must_use]
@@ -203,6 +213,19 @@ impl Finding {
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(shown(help.into())), ..self }
+    }
+
+    /// The same finding with a text behind its message, which stays whole where the message is cut or hides something
+    /// to its end.
+    #[must_use]
+    pub fn ending(mut self, end: &str) -> Self {
+        let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
+        if self.message.len() > room {
+            self.message.truncate(self.message.floor_char_boundary(room));
+            self.message.push('…');
+        }
+        self.message.push_str(end);
+        self
     }
 
     /// The same finding with the values it rests on.
@@ -259,9 +282,9 @@ impl Finding {
     /// What makes two findings the same for ratcheting: code, path (where it matters) and the values they
     /// rest on.
     #[must_use]
-    pub fn fingerprint(&self) -> (&'static str, &str, &str) {
+    pub fn fingerprint(&self) -> (&str, &str, &str) {
         let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
-        (self.code.name, path, &self.fingerprint_value)
+        (self.code_name(), path, &self.fingerprint_value)
     }
 }
 
@@ -281,8 +304,8 @@ fn words(
 pub fn codes(findings: &[&Finding]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for finding in findings {
-        if !names.contains(&finding.code.name) {
-            names.push(finding.code.name);
+        if !names.contains(&finding.code_name()) {
+            names.push(finding.code_name());
         }
     }
     names.join(",")

@@ -76,6 +76,29 @@ pub static SECRET: Kind = Kind {
     ]),
 };
 
+/// core/v1 Service: read for its ports, and to know which names lead into the cluster.
+pub static SERVICE: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Service",
+    plural: "services",
+    namespaced: true,
+    schema: Schema::Open(&[
+        Field::new("metadata", METADATA),
+        Field::new(
+            "spec",
+            Schema::Open(&[Field::new(
+                "ports",
+                Schema::List(&Schema::Open(&[
+                    Field::new("name", Schema::Text),
+                    Field::new("port", Schema::Integer),
+                    Field::new("targetPort", Schema::Text),
+                ])),
+            )]),
+        ),
+    ]),
+};
+
 /// core/v1 Namespace: read for its labels, from manifests.
 pub static NAMESPACE: Kind = Kind {
     group: "",
@@ -85,6 +108,35 @@ pub static NAMESPACE: Kind = Kind {
     namespaced: false,
     schema: Schema::Open(&[Field::new("metadata", METADATA_WITH_LABELS)]),
 };
+
+/// The policy of an organisation on memory; the whole spec is kept, to be compiled.
+pub static MEMORY_POLICY: Kind = Kind {
+    group: POLICY_GROUP,
+    version: "v1alpha1",
+    kind: "MemoryPolicy",
+    plural: "memorypolicies",
+    namespaced: false,
+    schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("spec", Schema::Whole(&[]))]),
+};
+
+/// An exemption from a policy; the whole spec is kept, to be compiled.
+pub static MEMORY_POLICY_EXEMPTION: Kind = Kind {
+    group: POLICY_GROUP,
+    version: "v1alpha1",
+    kind: "MemoryPolicyExemption",
+    plural: "memorypolicyexemptions",
+    namespaced: true,
+    schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("spec", Schema::Whole(&[]))]),
+};
+
+/// The group of policies and exemptions.
+pub const POLICY_GROUP: &str = "policy.memgate.dev";
+
+/// Both kinds of that group.
+pub static POLICY_KINDS: [&Kind; 2] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION];
+
+/// Their CustomResourceDefinitions.
+pub const POLICY_CRDS: &str = include_str!("../../../../deploy/crds/policy.yaml");
 
 /// Namespaces whose pods a cluster needs to come up: no request about them is sent to memgate.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

@@ -206,6 +206,11 @@ impl KindState {
         self.absent.entry(namespace).or_default().insert(name);
     }
 
+    /// All objects, by namespace and name.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> {
+        self.namespaces.values().flat_map(|names| names.values()).map(AsRef::as_ref)
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -50,11 +50,13 @@ pub enum Reason {
     Valid,
     /// A family resource was validated and is refused.
     Invalid,
+    /// A policy refuses what works.
+    PolicyDenied,
 }
 
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::NotOurs,
         Self::NotJudged,
         Self::OptedOut,
@@ -78,6 +80,7 @@ impl Reason {
         Self::Previewed,
         Self::Valid,
         Self::Invalid,
+        Self::PolicyDenied,
     ];
 
     /// The stable name in metrics, logs and audit annotations.
@@ -107,6 +110,7 @@ impl Reason {
             Self::Previewed => "previewed",
             Self::Valid => "valid",
             Self::Invalid => "invalid",
+            Self::PolicyDenied => "policy-denied",
         }
     }
 }

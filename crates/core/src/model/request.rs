@@ -3,6 +3,11 @@
 use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::model::view::{self, Text, view};
+
 /// The operation of an admission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -63,8 +68,94 @@ pub struct Request<'a> {
     pub object: Option<&'a str>,
     /// The stored object as JSON text; for UPDATE and DELETE.
     pub old_object: Option<&'a str>,
+    /// Where the decision is made, when, and for whom.
+    pub occasion: Occasion<'a>,
     /// Says when nobody waits for the decision any more; it then ends early.
     pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// Where a decision is made, when, and for whom: what policies ask besides the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occasion<'a> {
+    /// Where the decision is made.
+    pub point: Point,
+    /// When.
+    pub now: Timestamp,
+    /// Who asks, as the JSON of an `authentication.k8s.io/v1` UserInfo; only an apiserver knows.
+    pub user: Option<&'a str>,
+    /// The name of the workload whose pod this is, where the pod is yet to be named after it.
+    pub workload: Option<&'a str>,
+}
+
+impl Occasion<'_> {
+    /// Nobody asks, at this point and time.
+    #[must_use]
+    pub const fn new(point: Point, now: Timestamp) -> Self {
+        Self { point, now, user: None, workload: None }
+    }
+}
+
+impl Default for Occasion<'_> {
+    /// At admission, at no time: before every date of a policy.
+    fn default() -> Self {
+        Self::new(Point::Admission, Timestamp::MIN)
+    }
+}
+
+/// Where a decision is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// By a webhook, or as it would.
+    Admission,
+    /// Before anything is deployed.
+    Ci,
+    /// About what is stored.
+    Audit,
+}
+
+impl Point {
+    /// Every point.
+    pub const ALL: [Self; 3] = [Self::Admission, Self::Ci, Self::Audit];
+
+    /// The word that policies use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admission => "admission",
+            Self::Ci => "ci",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+view! {
+    /// Who asks.
+    UserInfo {
+        /// The name.
+        username: Text<'a> = "username",
+        /// The groups, unread.
+        groups: &'a RawValue = "groups",
+    }
+}
+
+/// Who asks: name and groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// The name; empty when nobody is known.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+impl Occasion<'_> {
+    /// Reads who asks; nobody where it is not known or cannot be read.
+    #[must_use]
+    pub fn user(&self) -> User {
+        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
+        let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
+        let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
+        User { name, groups: groups.unwrap_or_default() }
+    }
 }
 
 impl Request<'_> {

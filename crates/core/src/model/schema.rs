@@ -120,6 +120,18 @@ pub const METADATA_WITH_UID: Schema = Schema::Open(&[
     UID,
 ]);
 
+/// The metadata of memory resources: policies select by the labels of the memory that an object uses.
+pub const METADATA_OF_MEMORY: Schema = Schema::Open(&[
+    Field::new("name", Schema::Text),
+    Field::new("generateName", Schema::Text),
+    Field::new("namespace", Schema::Text),
+    Field::new("deletionTimestamp", Schema::Text),
+    LABELS,
+]);
+
+/// The labels of an object.
+pub const LABELS: Field = Field::new("labels", Schema::Texts);
+
 /// The uid of an object.
 pub const UID: Field = Field::new("uid", Schema::Text);
 
@@ -129,6 +141,6 @@ pub const METADATA_WITH_LABELS: Schema = Schema::Open(&[
     Field::new("generateName", Schema::Text),
     Field::new("namespace", Schema::Text),
     Field::new("deletionTimestamp", Schema::Text),
-    Field::new("labels", Schema::Texts),
+    LABELS,
     Field::new("annotations", Schema::Texts),
 ]);

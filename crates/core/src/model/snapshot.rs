@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::model::crd::Crds;
 use crate::model::kind::Kind;
 use crate::model::object::{KindState, Kinds, Object, Reference};
+use crate::model::policy::Policies;
 use crate::model::settings::Settings;
 use crate::model::state_reader::StateReader;
 use crate::model::work::Work;
@@ -18,6 +19,8 @@ pub struct Snapshot {
     pub settings: Settings,
     /// What an apiserver asks of objects; `None` in a cluster, where it has asked already.
     pub crds: Option<Crds>,
+    /// The policies and exemptions, ready to judge.
+    pub policies: Arc<Policies>,
     kinds: Kinds,
 }
 
@@ -62,13 +65,13 @@ impl Snapshot {
 impl<'s> StateReader<'s> {
     /// Nothing read yet, about an object in a namespace.
     #[must_use]
-    pub const fn new(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
-        Self::of(&snapshot.kinds, &snapshot.settings.platforms, true, work)
+    pub fn new(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
+        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, work)
     }
 
     /// Nothing read yet, about an object whose namespace was not given.
     #[must_use]
-    pub const fn without_namespace(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
-        Self::of(&snapshot.kinds, &snapshot.settings.platforms, false, work)
+    pub fn without_namespace(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
+        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, work)
     }
 }

@@ -18,6 +18,7 @@ const MAX_UNKNOWN: usize = 1_000;
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
     platforms: &'s PlatformSettings,
+    cluster_domain: &'s str,
     namespace_given: bool,
     work: &'s Work<'s>,
     unknown: BTreeSet<Reference>,
@@ -28,11 +29,11 @@ impl<'s> StateReader<'s> {
     #[must_use]
     pub const fn of(
         kinds: &'s Kinds,
-        platforms: &'s PlatformSettings,
+        (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         work: &'s Work<'s>,
     ) -> Self {
-        Self { kinds, platforms, namespace_given, work, unknown: BTreeSet::new() }
+        Self { kinds, platforms, cluster_domain, namespace_given, work, unknown: BTreeSet::new() }
     }
 
     /// Counts what follows elsewhere, for what is said of the stored object has a budget of its own. Returns
@@ -180,11 +181,25 @@ impl<'s> StateReader<'s> {
         self.platforms
     }
 
+    /// The domain of the cluster's Services.
+    #[must_use]
+    pub const fn cluster_domain(&self) -> &'s str {
+        self.cluster_domain
+    }
+
     /// The first other namespace that holds an object of this name, for a hint.
     #[must_use]
     pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
         let mut homes = self.named(kind, name).map(|object| object.namespace.as_str());
         homes.find(|home| *home != namespace)
+    }
+
+    /// Reads without noting what is not known: nothing that depends on it is looked up.
+    pub fn quietly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let noted = std::mem::take(&mut self.unknown);
+        let value = read(self);
+        self.unknown = noted;
+        value
     }
 
     /// What was asked for and is not known, each once, in the order of kinds, namespaces and names.

@@ -194,14 +194,19 @@ impl Tree {
         matches!(self, Self::Texts(entries, _) if entries.iter().any(|(k, _)| k == key))
     }
 
-    /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without those of values that are not
-    /// strings.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
+    /// The entries of an object of strings, in document order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
         let entries = match self {
             Self::Texts(entries, _) => entries.as_slice(),
             _ => &[],
         };
-        entries.iter().map(|(key, _)| key.as_str())
+        entries.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without those of values that are not
+    /// strings.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries().map(|(key, _)| key)
     }
 
     /// The names of fields that the schema does not have (the first few), in document order.

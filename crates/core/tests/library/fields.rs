@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::cases;
 
 /// What people and templates leave where something else belongs.
-fn wrong_values() -> Vec<Value> {
+pub(super) fn wrong_values() -> Vec<Value> {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     vec![
         Value::Null,
@@ -56,7 +56,7 @@ fn fields(shape: &Schema, here: &Pointer, found: &mut Vec<Pointer>) {
 }
 
 /// The fields of an object; none when memgate reads no objects of its kind.
-fn fields_of(object: &Value) -> Vec<Pointer> {
+pub(super) fn fields_of(object: &Value) -> Vec<Pointer> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
     let families = family::ALL;
@@ -74,7 +74,7 @@ fn fields_of(object: &Value) -> Vec<Pointer> {
 
 /// Sets a field, with the objects and lists on the way where there are none; `None` takes it away.
 /// Whether there was a way.
-fn set(object: &mut Value, pointer: &Pointer, value: Option<&Value>) -> bool {
+pub(super) fn set(object: &mut Value, pointer: &Pointer, value: Option<&Value>) -> bool {
     let tokens: Vec<_> = pointer.tokens().collect();
     let Some((last, way)) = tokens.split_last() else { return false };
     let mut here = object;

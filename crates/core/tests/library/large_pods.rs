@@ -7,7 +7,7 @@ use memgate_core::decide::decide;
 use memgate_core::model::decision::Decision;
 use memgate_core::model::finding::Phase;
 use memgate_core::model::reason::Reason;
-use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::settings::Settings;
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::model::work::{
@@ -62,6 +62,7 @@ fn request(kind: &'static str, object: &str, of: impl FnOnce(&Request<'_>) -> De
         name: "".into(),
         object: Some(object),
         old_object: None,
+        occasion: Occasion::default(),
         cancelled: None,
     })
 }

@@ -6,7 +6,7 @@ use memgate_core::decide::decide;
 use memgate_core::model::decision::{Decision, Untold};
 use memgate_core::model::finding::Severity;
 use memgate_core::model::reason::Reason;
-use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::model::work::MAX_ENTRIES;
 use serde_json::{Value, json};
@@ -33,6 +33,7 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
         name: "scout".into(),
         object: Some(&object),
         old_object: old.as_deref(),
+        occasion: Occasion::default(),
         cancelled,
     };
     decide(&request, &Snapshot::default())

@@ -4,6 +4,7 @@
 //! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
 //! limits      what is larger than what is read, and how much is told
+//! large_views  views of objects with very much in them, and with nothing around them
 //! large_pods  pods as large as they are read, larger ones, and their patches
 //! answers     how large answers are, and that they say each thing once
 //! long_lists  the check of patches with very many edits
@@ -11,8 +12,10 @@
 //! missing     what a pod's memory lacks, and who made the pod
 //! orloj_settings  what an installation of Orloj shares
 //! pod_events  which object the event of a missing memory regards
+//! policies    what tenants and authors of policies may write, and what no policy may do
 //! properties  what must hold for any input
 //! several_families  pods that two families know
+//! views       what rules of policies see of an object
 //! warnings    how long the messages are
 //! ```
 //!
@@ -24,13 +27,16 @@ mod cases;
 mod answers;
 mod fields;
 mod large_pods;
+mod large_views;
 mod limits;
 mod long_lists;
 mod manifest;
 mod missing;
 mod orloj_settings;
 mod pod_events;
+mod policies;
 mod properties;
 mod rewrite;
 mod several_families;
+mod views;
 mod warnings;

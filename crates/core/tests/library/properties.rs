@@ -15,7 +15,7 @@ use memgate_core::model::finding::Phase;
 use memgate_core::model::kind::{NAMESPACE, SECRET};
 use memgate_core::model::object::{Coverage, KindState, Object};
 use memgate_core::model::pointer::Pointer;
-use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::patch::{Patch, PatchError, apply::apply, verify::check};
 use proptest::prelude::*;
@@ -24,14 +24,14 @@ use serde_json::{Value, json};
 
 /// JSON that keeps the order and the repeats of its keys.
 #[derive(Debug, Clone)]
-enum Json {
+pub(super) enum Json {
     Raw(String),
     List(Vec<Self>),
     Object(Vec<(String, Self)>),
 }
 
 impl Json {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let joined = |parts: Vec<String>| parts.join(",");
         match self {
             Self::Raw(text) => text.clone(),
@@ -50,7 +50,7 @@ fn string(text: &str) -> Json {
 }
 
 /// Any small JSON value, repeated keys included.
-fn anything() -> impl Strategy<Value = Json> {
+pub(super) fn anything() -> impl Strategy<Value = Json> {
     let leaf = prop_oneof![
         Just("null"),
         Just("true"),
@@ -212,6 +212,7 @@ fn request<'a>(kind: &'static str, group: &'static str, object: &'a str) -> Requ
         name: "one".into(),
         object: Some(object),
         old_object: None,
+        occasion: Occasion::default(),
         cancelled: None,
     }
 }

@@ -7,7 +7,7 @@ use memgate_core::family::{ark, arkonis};
 use memgate_core::model::decision::Decision;
 use memgate_core::model::edit::Op;
 use memgate_core::model::family::Family;
-use memgate_core::model::request::{Operation, Request};
+use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::settings::Settings;
 use memgate_core::patch::{apply::apply, verify::check};
 use memgate_core::state;
@@ -56,6 +56,7 @@ fn decided(text: &str, families: Vec<&'static Family>) -> Decision {
         name: "".into(),
         object: Some(text),
         old_object: None,
+        occasion: Occasion::default(),
         cancelled: None,
     };
     decide(&request, &snapshot)

@@ -15,6 +15,8 @@ use crate::model::family::Family;
 pub enum Component {
     /// A family.
     Family(&'static Family),
+    /// MemoryPolicies count, and so do pods that opted out of injection.
+    Policies,
     /// Three replicas, in different zones.
     Ha,
     /// One replica, and nothing is refused while it is away.
@@ -45,6 +47,8 @@ pub enum Component {
     NoEvents,
     /// Pods of agents are refused while memgate is away.
     FailClosed,
+    /// So are pods and resources in namespaces that ask for it, since policies could deny them.
+    PolicyStrict,
     /// Warnings about the pods of workloads in namespaces that ask for them.
     Templates,
     /// What cannot work is refused while memgate is away.
@@ -66,7 +70,8 @@ impl Component {
     }
 
     /// Every component that is not a family.
-    pub const OTHERS: [Self; 21] = [
+    pub const OTHERS: [Self; 23] = [
+        Self::Policies,
         Self::Ha,
         Self::SingleNode,
         Self::KindDev,
@@ -82,6 +87,7 @@ impl Component {
         Self::PriorityCritical,
         Self::NoEvents,
         Self::FailClosed,
+        Self::PolicyStrict,
         Self::Templates,
         Self::Vap,
         Self::Map,
@@ -95,6 +101,7 @@ impl Component {
     pub fn name(self) -> Cow<'static, str> {
         let name = match self {
             Self::Family(family) => return format!("family-{}", family.name).into(),
+            Self::Policies => "policies",
             Self::Ha => "ha",
             Self::SingleNode => "single-node",
             Self::KindDev => "kind-dev",
@@ -110,6 +117,7 @@ impl Component {
             Self::PriorityCritical => "priority-critical",
             Self::NoEvents => "no-events",
             Self::FailClosed => "fail-closed",
+            Self::PolicyStrict => "policy-strict",
             Self::Templates => "templates",
             Self::Vap => "vap",
             Self::Map => "map",
@@ -133,6 +141,7 @@ impl Component {
             Self::Ha | Self::SingleNode | Self::KindDev => Some(ExclusiveChoice::Replicas),
             Self::CertManager | Self::CsiDriver | Self::CertFiles => Some(ExclusiveChoice::Certificate),
             Self::Family(_)
+            | Self::Policies
             | Self::Mtls
             | Self::NetworkPolicy
             | Self::HostNetwork
@@ -142,6 +151,7 @@ impl Component {
             | Self::PriorityCritical
             | Self::NoEvents
             | Self::FailClosed
+            | Self::PolicyStrict
             | Self::Templates
             | Self::Vap
             | Self::Map

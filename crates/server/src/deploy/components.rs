@@ -5,7 +5,8 @@ mod certs;
 mod monitoring;
 mod network;
 mod operations;
-mod policy;
+mod policies;
+mod reviews;
 
 use crate::deploy::cel_policies;
 use crate::deploy::component::Component;
@@ -17,6 +18,7 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
     match component {
         // Its rules are in the plan.
         Component::Family(_) => {}
+        Component::Policies => policies::policies(objects, plan),
         Component::Ha => availability::ha(objects),
         Component::SingleNode => availability::single_node(objects),
         Component::KindDev => availability::kind_dev(objects),
@@ -31,11 +33,12 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::Dashboards => monitoring::dashboards(objects, plan),
         Component::PriorityCritical => operations::priority_critical(objects, plan),
         Component::NoEvents => operations::no_events(objects),
-        Component::FailClosed => policy::fail_closed(objects, plan),
-        Component::Templates => policy::templates(objects, plan),
+        Component::FailClosed => reviews::fail_closed(objects, plan),
+        Component::PolicyStrict => policies::strict(objects, plan),
+        Component::Templates => reviews::templates(objects, plan),
         Component::Vap => objects.validating_policies = cel_policies::validating(&plan.families),
         Component::Map => objects.mutating_policies = cel_policies::mutating(&plan.families),
-        Component::StaticManifest => policy::static_manifest(objects),
+        Component::StaticManifest => reviews::static_manifest(objects),
         Component::GitopsArgocd => operations::argo_cd(objects),
         Component::GitopsFlux => operations::flux(objects),
     }

@@ -16,7 +16,8 @@ use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
 
-const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
+/// The operations that write an object.
+pub(super) const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
 
 /// Adds a family.
 pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
@@ -127,6 +128,11 @@ fn marked_resources(
     ValidatingWebhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),
         match_conditions: Some(conditions),
-        ..validating_webhook(plan, &format!("{}.{}", family.name, kind.plural), failure, seconds)
+        ..validating_webhook(plan, &marked_name(family, kind), failure, seconds)
     }
+}
+
+/// The name of the entry for objects of a kind that concern memgate only with an annotation.
+pub(super) fn marked_name(family: &Family, kind: &Kind) -> String {
+    format!("{}.{}", family.name, kind.plural)
 }

@@ -39,6 +39,8 @@ pub enum WebhookEndpoint {
 pub enum InstallPart {
     /// The namespace.
     Namespace,
+    /// The definitions of memgate's own kinds.
+    Crds,
     /// The service account and what it may do.
     Rbac,
     /// The policies that work without memgate.
@@ -51,5 +53,6 @@ pub enum InstallPart {
 
 impl InstallPart {
     /// Every part, in the order in which they are applied.
-    pub const ALL: [Self; 5] = [Self::Namespace, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
+    pub const ALL: [Self; 6] =
+        [Self::Namespace, Self::Crds, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
 }

@@ -13,7 +13,7 @@ use k8s_openapi::api::rbac::v1::{
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::{CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
 use crate::model::family::Family;
-use crate::model::kind::Kind;
+use crate::model::kind::{Kind, NAMESPACE, POLICY_KINDS};
 
 /// The service account; its token is mounted where it is needed, for an hour at a time.
 pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {
@@ -64,6 +64,11 @@ pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
         ..rule("apiregistration.k8s.io", &["apiservices"], &["get"])
     }));
     rules
+}
+
+/// Read access to policies and exemptions, and to the labels of Namespaces by which they select.
+pub(super) fn policies() -> Vec<PolicyRule> {
+    rules(POLICY_KINDS.into_iter().chain([&NAMESPACE]), &["get", "list", "watch"])
 }
 
 /// One rule for each API group.

@@ -23,6 +23,8 @@ use crate::deploy::metadata::{NAME, cluster_metadata, labels, metadata, string_m
 pub(super) const WEBHOOK_PORT: i32 = 10250;
 /// Where probes and metrics are served.
 pub(super) const HEALTH_PORT: i32 = 8081;
+/// Leaves policies alone: the base lacks the rights for them.
+pub(super) const NO_POLICIES: &str = "--no-policies";
 /// Where client libraries look for the service account.
 const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a start may take before the kubelet tries another one.
@@ -195,6 +197,7 @@ fn arguments() -> Vec<String> {
         format!("--listen=[::]:{WEBHOOK_PORT}"),
         format!("--health=[::]:{HEALTH_PORT}"),
         "--certs=builtin".to_owned(),
+        NO_POLICIES.to_owned(),
     ]
 }
 

@@ -1,12 +1,13 @@
 //! The one place of the crate that reads the wall clock.
 //!
-//! Only what compares with dates in certificates needs it: deadlines and ages are monotonic
-//! (`Instant`), and decisions know no time at all.
+//! Only what compares with dates in certificates and policies needs it: deadlines and ages are monotonic
+//! (`Instant`), and a decision is told the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
@@ -41,6 +42,12 @@ impl Clock {
     pub fn unix_now(&self) -> i64 {
         let since_epoch = self.now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX)
+    }
+
+    /// The time now, as policies count it. Beyond the years that can be written it stands still.
+    #[must_use]
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp::try_from(self.now()).unwrap_or(Timestamp::MAX)
     }
 }
 

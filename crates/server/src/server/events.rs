@@ -241,7 +241,7 @@ fn event_name(pod_event: &PodEvent, now: i64) -> String {
     let InvolvedObject { api_version, kind, name, uid, .. } = &pod_event.regarding;
     let window =
         now.div_euclid(i64::try_from(DEDUPLICATION_WINDOW.as_secs()).unwrap_or(i64::MAX)).to_string();
-    let parts = [api_version, kind.as_ref(), name, uid, pod_event.finding.code.name, &window];
+    let parts = [api_version, kind.as_ref(), name, uid, pod_event.finding.code_name(), &window];
     let hash = digest(&SHA256, parts.join("\n").as_bytes());
     let hash = u64::from_be_bytes(hash.as_ref().first_chunk().copied().unwrap_or_default());
     format!("{}.{hash:016x}", truncate(name, MAX_NAME_BYTES).trim_end_matches(['.', '-']))
@@ -249,7 +249,7 @@ fn event_name(pod_event: &PodEvent, now: i64) -> String {
 
 fn note(pod_event: &PodEvent) -> String {
     let finding = &pod_event.finding;
-    let (code, message) = (finding.code.name, &finding.message);
+    let (code, message) = (finding.code_name(), &finding.message);
     let part = if pod_event.partly { "a part of its memory" } else { "its memory" };
     let advice = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     let note = format!(

@@ -120,6 +120,8 @@ impl Health {
         if let Some(not_after) = self.certificate.client_ca_not_after() {
             self.metrics.set_not_after(CertKind::ClientCa, not_after);
         }
+        let handler = &self.app.handler;
+        self.metrics.policies.set(&handler.store.snapshot().policies, handler.clock.timestamp());
         for (family, objects, age) in self.app.handler.store.stats() {
             self.metrics.set_store(family, objects, age);
         }

@@ -1,9 +1,10 @@
 //! What the server counts and measures, in the OpenMetrics text format.
 //!
-//! Label values are fixed words from the enums in [`labels`], never a part of a request, so the number of
-//! series is bounded. docs/metrics.md lists them all.
+//! Label values are fixed words from the enums in [`labels`], never a part of a request, and the names of a limited
+//! number of [`policies`], so the number of series is bounded. docs/metrics.md lists them all.
 
 pub(super) mod labels;
+mod policies;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::server::metrics::labels::{
     EventOutcome, HandshakeOutcome, JobOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome,
     WebhookKind,
 };
+use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
 
 /// The content type of [`Metrics::text`].
@@ -67,6 +69,7 @@ pub(super) struct Metrics {
     ready: Gauge,
     patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
     pods_held: Labelled<ByFamily, Counter>,
+    pub(super) policies: PolicyMetrics,
 }
 
 impl Metrics {
@@ -96,11 +99,13 @@ impl Metrics {
             trace_spans: Labelled::default(),
             ready: Gauge::default(),
             pods_held: Labelled::default(),
+            policies: PolicyMetrics::default(),
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
         };
         metrics.register_admission();
         metrics.register_pool();
         metrics.register_state();
+        metrics.policies.register(&mut metrics.registry);
         metrics.register_listener();
         metrics.process.register_collector(Box::new(Process));
         metrics

@@ -46,6 +46,8 @@ pub struct Options {
     pub decide: Decide,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
+    /// Whether policies are watched and judged by. Default: yes.
+    pub policies: bool,
     /// For how long pods wait for what they refer to and does not exist, from when that was found missing.
     /// Default: 30 s, in which people and tools apply what belongs together; zero for not at all.
     pub reference_grace: Duration,
@@ -68,6 +70,7 @@ impl Options {
             workers: default_workers(),
             decide,
             events: true,
+            policies: true,
             reference_grace: Duration::from_secs(30),
             traces: None,
         }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::admission::{self, Review};
@@ -17,7 +18,9 @@ use crate::model::decision::Decision;
 use crate::model::finding::{Finding, Phase, Severity, codes};
 use crate::model::object::Reference;
 use crate::model::reason::Reason;
+use crate::model::request::{Occasion, Point};
 use crate::model::snapshot::Snapshot;
+use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::dispatch::Dispatcher;
 use crate::server::events::EventRecorder;
@@ -46,6 +49,8 @@ pub(super) struct ReviewHandler {
     pub(super) dispatcher: Dispatcher,
     /// Decides a review.
     pub(super) decide: Decide,
+    /// What the time is, for policies.
+    pub(super) clock: Clock,
     /// Records Events; `None` without a cluster.
     pub(super) event_recorder: Option<EventRecorder>,
     /// Limits the log lines about decisions.
@@ -87,6 +92,8 @@ struct Step {
     /// Whether anything may be looked up after this step.
     may_look_up: bool,
     start: Instant,
+    /// The time, the same for all steps.
+    now: Timestamp,
     trace: Trace,
 }
 
@@ -109,6 +116,7 @@ impl ReviewHandler {
     ) -> Result<HandledReview, Rejection> {
         let mut snapshot = self.store.snapshot();
         let mut looked_up = BTreeSet::new();
+        let now = self.clock.timestamp();
         let mut steps = 1;
         loop {
             let step = Step {
@@ -118,6 +126,7 @@ impl ReviewHandler {
                 looked_up: looked_up.clone(),
                 may_look_up: self.lookups.is_some() && steps < MAX_DECISIONS,
                 start,
+                now,
                 trace: trace.clone(),
             };
             let handler = Arc::clone(self);
@@ -142,6 +151,8 @@ impl ReviewHandler {
         let text = str::from_utf8(&step.body).map_err(Rejection::NotUtf8)?;
         let mut review = admission::parse(text).map_err(Rejection::Malformed)?;
         review.request.cancelled = cancelled;
+        let user = review.request.occasion.user;
+        review.request.occasion = Occasion { user, ..Occasion::new(Point::Admission, step.now) };
         step.trace.set_review(&review);
         let span = step.trace.child_span("decide");
         let decision = (self.decide)(&review.request, &step.snapshot);
@@ -200,6 +211,7 @@ impl ReviewHandler {
                 self.metrics.observe_patch(share.family, share.edits);
             }
         }
+        self.metrics.policies.count(findings.iter().copied());
         drop(span);
         let answer = HandledReview {
             body: body.into(),
@@ -249,6 +261,11 @@ impl ReviewHandler {
     /// synced yet.
     fn unresolved(&self, decision: &Decision) -> Result<Vec<Reference>, Rejection> {
         let unknown = &decision.unknown;
+        // What policies say is not known before all of them are.
+        let is_judged = !matches!(decision.reason, Reason::NotOurs);
+        if is_judged && !self.store.has_policies() {
+            return Err(Rejection::NotSynced);
+        }
         if unknown.iter().any(|reference| !self.store.is_synced(reference.kind)) {
             return Err(Rejection::NotSynced);
         }

@@ -15,6 +15,7 @@ pub(super) mod apply_event;
 pub(super) mod discovery;
 mod idle_timeout;
 pub(super) mod missing;
+mod policies;
 pub(super) mod watch;
 
 use std::collections::BTreeMap;
@@ -61,24 +62,30 @@ struct Watch {
 impl Store {
     /// A state that never changes. What it lacks will never come, so no pod waits for anything.
     pub(super) fn fixed(snapshot: Snapshot) -> Self {
-        Self::new(snapshot, true, Duration::ZERO)
+        Self::new(snapshot, &[], true, Duration::ZERO)
     }
 
-    /// A state without any objects yet, for the kinds of the families in `settings`. Pods wait up to
-    /// `reference_grace` for what does not exist.
-    pub(super) fn watching(settings: Settings, reference_grace: Duration) -> Self {
+    /// A state without any objects yet, for the kinds of the families in `settings` and, if they are `judged_by`,
+    /// for policies. Pods wait up to `reference_grace` for what does not exist.
+    pub(super) fn watching(settings: Settings, reference_grace: Duration, judged_by: bool) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
         for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.fetched) {
             // Not watched but fetched: such an object is looked up whenever a decision needs it.
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }
-        Self::new(snapshot, false, reference_grace)
+        let of_policies = if judged_by { policies::WATCHED.as_slice() } else { &[] };
+        Self::new(snapshot, of_policies, false, reference_grace)
     }
 
-    fn new(snapshot: Snapshot, synced: bool, reference_grace: Duration) -> Self {
+    fn new(
+        snapshot: Snapshot,
+        of_policies: &'static [&'static Kind],
+        synced: bool,
+        reference_grace: Duration,
+    ) -> Self {
         let families = snapshot.settings.families.clone();
-        let kinds = families.iter().flat_map(|family| family.watched);
+        let kinds = families.iter().flat_map(|family| family.watched).chain(of_policies);
         let last_activity = Instant::now();
         let watches = kinds.map(|kind| (*kind, Watch { synced, last_activity })).collect();
         Self {
@@ -111,6 +118,14 @@ impl Store {
         self.watches().get(kind).is_none_or(|watch| watch.synced)
     }
 
+    /// Whether all policies and exemptions are known that are watched.
+    pub(super) fn has_policies(&self) -> bool {
+        policies::WATCHED
+            .into_iter()
+            .filter(|kind| policies::is_compiled(kind))
+            .all(|kind| self.is_synced(kind))
+    }
+
     /// The watched kinds that were not listed yet.
     pub(super) fn not_synced(&self) -> Vec<&'static Kind> {
         self.watches().iter().filter(|(_, watch)| !watch.synced).map(|(kind, _)| *kind).collect()
@@ -121,6 +136,7 @@ impl Store {
         let appeared = Appeared::of(kind, &change);
         let mut latest = lock(&self.latest);
         match change {
+            change if policies::is_compiled(kind) => policies::apply(&mut latest, kind, &change),
             StoreChange::Replace(state) => latest.set(kind, state),
             StoreChange::Insert(object) => latest.kind_mut(kind).insert(object),
             StoreChange::Remove { namespace, name } => latest.kind_mut(kind).remove(&namespace, &name),
@@ -241,7 +257,7 @@ mod tests {
 
     #[test]
     fn is_not_synced_until_every_kind_is() {
-        let store = Store::watching(Settings::default(), Duration::ZERO);
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
         let kinds = store.kinds();
         assert_eq!(store.not_synced(), kinds);
         for kind in &kinds {
@@ -253,7 +269,7 @@ mod tests {
 
     #[test]
     fn activity_alone_does_not_sync() {
-        let store = Store::watching(Settings::default(), Duration::ZERO);
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
         let kind = store.kinds()[0];
         store.record_activity(kind);
         assert!(!store.is_synced(kind));
@@ -261,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
-        let store = Store::watching(Settings::default(), Duration::ZERO);
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
         let (family, kinds) =
             store.families.iter().map(|family| (*family, family.watched)).next_back().unwrap();
         let age = |store: &Store| store.stats().iter().find(|(other, ..)| *other == family).unwrap().2;
@@ -284,7 +300,7 @@ mod tests {
     #[test]
     fn what_a_watch_or_a_lookup_shows_is_no_longer_missing() {
         let grace = Duration::from_secs(30);
-        let store = Store::watching(Settings::default(), grace);
+        let store = Store::watching(Settings::default(), grace, true);
         let kind = store.kinds()[0];
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
         let missing = std::slice::from_ref(&reference);
@@ -315,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_came_while_it_was_looked_up_is_not_remembered_as_missing() {
-        let store = Store::watching(Settings::default(), Duration::from_secs(30));
+        let store = Store::watching(Settings::default(), Duration::from_secs(30), true);
         let kind = store.kinds()[0];
         store.apply(kind, StoreChange::Insert(object(kind, "a")));
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };

@@ -139,6 +139,23 @@ set (the values of its sort), path; mutating or not.
   admissionReviewVersions: [v1]
 {{- end }}
 
+{{/*
+An entry that is ignored while memgate is away; with policies.strict a second one for strict namespaces, where it is
+not. Arguments as for memgate.entry.
+*/}}
+{{- define "memgate.openEntry" -}}
+{{- if .root.Values.policies.strict -}}
+{{- $strict := dict "key" "memgate.dev/policy" "operator" "In" "values" (list "strict") -}}
+{{- $ordinary := set (deepCopy $strict) "operator" "NotIn" -}}
+{{- $namespaces := default list .entry.namespaces -}}
+{{- $closed := merge (dict "name" (printf "strict.%s" .entry.name) "namespaces" (append $namespaces $strict) "failurePolicy" "Fail" "timeoutSeconds" 5) .entry -}}
+{{- include "memgate.entry" (dict "root" .root "entry" $closed "set" (omit .set "failurePolicy" "timeoutSeconds") "mutating" .mutating) }}
+{{ include "memgate.entry" (dict "root" .root "entry" (merge (dict "namespaces" (append $namespaces $ordinary)) .entry) "set" .set "mutating" .mutating) }}
+{{- else -}}
+{{- include "memgate.entry" . }}
+{{- end -}}
+{{- end }}
+
 {{/* The annotations of both webhook configurations. */}}
 {{- define "memgate.configurationAnnotations" -}}
 {{- $annotations := deepCopy .Values.webhooks.annotations -}}

@@ -192,10 +192,16 @@ volumes:
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if not .Values.policies.enabled }}
+- --no-policies
+{{- end }}
+{{- range .Values.policies.excludeNamespaces }}
+- --policy-exclude-namespace={{ . }}
+{{- end }}
 {{- if not .Values.events.enabled }}
 - --no-events
 {{- end }}
-{{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
+{{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain "reference-grace" .Values.referenceGrace) }}
 {{- with .Values.limits }}
 {{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue "workers" .workers) }}
 {{- end }}

@@ -1,8 +1,8 @@
 //! The URL of a memory service, as the platform's client reads it. memgate never connects to it.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
-use crate::family::url::ipv4;
+use crate::family::url;
 
 use super::url_syntax::{is_host, is_userinfo, is_well_escaped};
 
@@ -95,12 +95,7 @@ impl<'u> Address<'u> {
     }
 
     fn ip(&self) -> Option<IpAddr> {
-        if let Some(ip) = ipv4(self.host) {
-            return Some(IpAddr::V4(ip));
-        }
-        let without_zone = self.host.split('%').next().unwrap_or_default();
-        let ip: Ipv6Addr = without_zone.parse().ok()?;
-        Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
+        url::ip(self.host)
     }
 }
 

@@ -4,8 +4,8 @@
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
 use crate::model::family::AggregatedServer;
-use crate::model::kind::Kind;
-use crate::model::schema::{Field, METADATA, Schema};
+use crate::model::kind::{Kind, SERVICE};
+use crate::model::schema::{Field, METADATA, METADATA_OF_MEMORY, Schema};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -43,7 +43,7 @@ pub static MEMORY: Kind = Kind {
     plural: "memories",
     namespaced: true,
     schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
+        Field::new("metadata", METADATA_OF_MEMORY),
         Field::new(
             "spec",
             Schema::Open(&[
@@ -152,29 +152,6 @@ pub static ARK_CONFIG: Kind = Kind {
     schema: Schema::Open(&[
         Field::new("metadata", METADATA),
         Field::new("spec", Schema::Open(&[Field::new("defaultMemory", MEMORY_REF).guarded()])),
-    ]),
-};
-
-/// core/v1 Service: what a `serviceRef` leads to.
-pub static SERVICE: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Service",
-    plural: "services",
-    namespaced: true,
-    schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
-        Field::new(
-            "spec",
-            Schema::Open(&[Field::new(
-                "ports",
-                Schema::List(&Schema::Open(&[
-                    Field::new("name", Schema::Text),
-                    Field::new("port", Schema::Integer),
-                    Field::new("targetPort", Schema::Text),
-                ])),
-            )]),
-        ),
     ]),
 };
 

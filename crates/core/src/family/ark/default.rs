@@ -4,6 +4,7 @@
 //! makes that visible in the Query. The platform looks ports up by name, but its own documents show a
 //! number.
 
+use crate::family::common::NAMESPACE_DEFAULT;
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
 use crate::model::object::{Lookup, Object, is_deleting};
@@ -66,7 +67,7 @@ pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMe
     match state.get_if_known(&MEMORY, namespace, DEFAULT) {
         Lookup::Found(memory) if !memory.deleting() => {
             let resource = format!("Memory {namespace}/{DEFAULT}").into();
-            let origin = Origin { resource, field: "".into(), rule: "the namespace's default Memory" };
+            let origin = Origin { resource, field: "".into(), rule: NAMESPACE_DEFAULT };
             DefaultMemory::Memory { name: DEFAULT.to_owned(), origin }
         }
         Lookup::Unknown => DefaultMemory::Unknown,

@@ -19,7 +19,7 @@ use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
 use crate::model::members::Members;
-use crate::model::object::Lookup;
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
@@ -27,30 +27,26 @@ use crate::model::state_reader::StateReader;
 use crate::model::work::{Limit, MAX_ENTRIES, MAX_PATCH_BYTES, Work};
 
 use self::find::{Found, HeaderVariable};
-use self::recognise::MemoryName;
-use super::api::{CONTAINERS_ANNOTATION, DEFAULT, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
+use self::recognise::{MemoryName, OptIn, recognise};
+use super::api::{CONTAINERS_ANNOTATION, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
     LOOKUP_FAILED, POD_BROKER, POD_CONTAINER_UNKNOWN, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
     POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
     POD_TIMEOUT_INVALID,
 };
 
-/// The label with the name of a pod's application.
-const NAME_LABEL: &str = "app.kubernetes.io/name";
-
 /// What to add to the pod; `None` if it did not opt in.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
-    let wanted = pod.annotation(MEMORY_ANNOTATION)?;
-    let app_name = pod.label(NAME_LABEL);
-    if namespace == "kube-system" || app_name == Some("memgate") {
-        return Some(Injection::nothing(Reason::NotOurs));
-    }
-    if app_name == Some("ark-broker") {
-        let warning =
-            Finding::warn(&POD_BROKER, annotation_pointer(MEMORY_ANNOTATION), "broker pods are not injected");
-        return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
-    }
+    let wanted = match recognise(pod, namespace)? {
+        OptIn::Wanted(wanted) => wanted,
+        OptIn::OfOthers => return Some(Injection::nothing(Reason::NotOurs)),
+        OptIn::OfBroker => {
+            let at = annotation_pointer(MEMORY_ANNOTATION);
+            let warning = Finding::warn(&POD_BROKER, at, "broker pods are not injected");
+            return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
+        }
+    };
     let mut injection = Injection::nothing(Reason::Complete);
     let timeout = timeout(pod, &mut injection);
     let work = state.work();
@@ -63,6 +59,23 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
         return Some(injection);
     }
     Some(merge_variables(target, &found, &variables, injection.warnings, work))
+}
+
+/// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
+/// the pod did not opt in.
+pub(super) fn memory_of<'p, 's>(
+    pod: &'p Pod<'_>,
+    namespace: &'p str,
+    state: &mut StateReader<'s>,
+) -> Option<Vec<(&'p str, &'s Object)>> {
+    let OptIn::Wanted(wanted) = recognise(pod, namespace)? else { return None };
+    let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
+        return Some(Vec::new());
+    };
+    Some(match state.get_if_known(&MEMORY, home, name) {
+        Lookup::Found(memory) => vec![(home, memory)],
+        Lookup::Absent | Lookup::Unknown => Vec::new(),
+    })
 }
 
 /// The pod's controller, since the platform has no object for a pod.
@@ -129,12 +142,11 @@ fn find<'s>(
     injection: &mut Injection,
     state: &mut StateReader<'s>,
 ) -> Option<Found<'s>> {
-    let Some(MemoryName { namespace: home, name }) = MemoryName::read(wanted) else {
+    let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
         let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
         add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
         return None;
     };
-    let (home, name) = (home.unwrap_or(namespace), if name.is_empty() { DEFAULT } else { name });
     match state.get_if_known(&MEMORY, home, name) {
         Lookup::Found(memory) => {
             let namespace_given = memory.namespace_given && state.namespace_given();

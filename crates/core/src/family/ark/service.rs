@@ -1,11 +1,15 @@
 //! Resolves a `serviceRef`: to a Service, one of its ports, and a URL.
 
-use crate::model::object::Lookup;
+use crate::model::kind::SERVICE;
+use crate::model::object::{Lookup, Object};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::api::SERVICE;
+use super::address::is_port;
 use super::value::ValueSource;
+
+/// The domain of all Services, as the platform writes it whatever that of the cluster is.
+pub const SERVICE_DOMAIN: &str = ".svc.cluster.local";
 
 /// A `serviceRef` that names a Service.
 #[derive(Debug, Clone, Copy)]
@@ -56,11 +60,41 @@ impl<'t> ServiceRef<'t> {
         state.get_if_known(&SERVICE, self.namespace, self.name)
     }
 
-    /// The URL on a port of this number.
+    /// The number of the port that it means of a Service.
     #[must_use]
-    pub fn url(&self, port: i64) -> String {
+    pub fn port_of(&self, service: &Object) -> Option<i64> {
+        let ports = ports(&service.tree);
+        let meant = match self.port {
+            None => ports.first().copied(),
+            Some(port) => {
+                let named = port.text().and_then(|name| port_by_name(&ports, name));
+                named.or_else(|| port_by_number(&ports, port_number(port)?))
+            }
+        };
+        meant.map(|port| port.number)
+    }
+
+    /// The port where it is given as a number, quoted or not.
+    #[must_use]
+    pub fn given_number(&self) -> Option<i64> {
+        port_number(self.port?)
+    }
+
+    /// The URL on a port of this number, or without one.
+    #[must_use]
+    pub fn url(&self, port: Option<i64>) -> String {
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let path = self.path.map(clean_path).unwrap_or_default();
-        format!("http://{}.{}.svc.cluster.local:{port}{path}", self.name, self.namespace)
+        format!("http://{}.{}{SERVICE_DOMAIN}{port}{path}", self.name, self.namespace)
+    }
+}
+
+/// A port given as a number, quoted or not.
+fn port_number(port: &Tree) -> Option<i64> {
+    match port {
+        Tree::Integer(number) => Some(*number).filter(|number| (1..=65535).contains(number)),
+        Tree::Text(text) if is_port(text) => text.parse().ok(),
+        _ => None,
     }
 }
 

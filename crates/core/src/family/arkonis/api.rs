@@ -12,7 +12,7 @@
 
 use crate::model::kind::Kind;
 use crate::model::pointer::Pointer;
-use crate::model::schema::{Field, METADATA, METADATA_WITH_UID, Schema};
+use crate::model::schema::{Field, METADATA, METADATA_OF_MEMORY, METADATA_WITH_UID, Schema};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -184,7 +184,7 @@ const EMBEDDING: Field = Field::new(
 const MEMORY: Schema = Schema::Object(&[
     Field::new("apiVersion", Schema::Any),
     Field::new("kind", Schema::Any),
-    Field::new("metadata", METADATA),
+    Field::new("metadata", METADATA_OF_MEMORY),
     Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE])),
     Field::new("status", Schema::Any),
 ]);
@@ -192,7 +192,7 @@ const MEMORY: Schema = Schema::Object(&[
 const SWARM_MEMORY: Schema = Schema::Object(&[
     Field::new("apiVersion", Schema::Any),
     Field::new("kind", Schema::Any),
-    Field::new("metadata", METADATA),
+    Field::new("metadata", METADATA_OF_MEMORY),
     Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE, EMBEDDING])),
     Field::new("status", Schema::Any),
 ]);
@@ -398,6 +398,12 @@ impl VectorStore<'_> {
 /// Zero and negative numbers mean the same as an absent one.
 fn positive(number: Option<i64>) -> Option<i64> {
     number.filter(|number| *number > 0)
+}
+
+/// The pointer to the `memoryRef` of an agent.
+#[must_use]
+pub fn memory_ref_pointer(dialect: &Dialect) -> Pointer {
+    dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
 /// The `memoryRef` of an agent; `None` if it is absent or not an object.

@@ -11,12 +11,13 @@ use crate::family::inject::{Conflict, Unmet, container_named, controller_of, mer
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
+use crate::model::object::Object;
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use super::api::{AGENT_CONTAINER, DIALECTS};
+use super::api::{AGENT_CONTAINER, DIALECTS, Dialect};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
@@ -27,6 +28,17 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
         return Some(Injection::nothing(Reason::Malformed));
     }
     Some(try_inject(pod, &agent_label, namespace, state).unwrap_or_else(|unmet| *unmet))
+}
+
+/// The memory of an agent pod, valid or not, or why it is not found; `None` if it is not an agent pod of this family.
+pub(super) fn memory_of<'s>(
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Option<Result<(&'static Dialect, &'s Object), Unmet>> {
+    let agent_label = recognise::recognise(pod)?;
+    let found = find::find_claimed(&agent_label, namespace, state);
+    Some(found.map(|found| (found.dialect, found.memory)))
 }
 
 /// The agent of the pod, or else the pod's controller.

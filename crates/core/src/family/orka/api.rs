@@ -95,18 +95,22 @@ pub static AGENT: Kind = kind(
         Field::new(
             "spec",
             Schema::Open(&[
-                Field::new(
-                    "tools",
-                    Schema::List(&Schema::Open(&[
-                        Field::new("name", Schema::Text),
-                        Field::new("enabled", Schema::Boolean),
-                    ])),
-                ),
+                TOOLS,
                 Field::new(
                     "coordination",
-                    Schema::Open(&[Field::new("approvalRequiredTools", Schema::List(&Schema::Text))]),
+                    Schema::Open(&[
+                        ENABLED,
+                        Field::new("approvalRequiredTools", Schema::List(&Schema::Text)),
+                    ]),
                 ),
-                Field::new("runtime", Schema::Open(&[Field::new("type", Schema::Text)])),
+                Field::new(
+                    "runtime",
+                    Schema::Open(&[
+                        Field::new("type", Schema::Text),
+                        Field::new("defaultAllowedTools", Schema::List(&Schema::Text)),
+                    ]),
+                ),
+                Field::new("secretRef", Schema::Open(&[NAME])),
             ]),
         ),
     ]),
@@ -154,17 +158,27 @@ pub static MEMORY_BACKEND: Kind = kind(
                     ]),
                 ),
                 Field::new("deployment", Schema::Open(&[Field::new("endpoint", Schema::Text)])),
-                Field::new("store", Schema::Open(&[Field::new("name", Schema::Text)])),
+                Field::new(
+                    "clientAuth",
+                    Schema::Open(&[Field::new(
+                        "bearerTokenSecretRef",
+                        Schema::Open(&[NAME, Field::new("key", Schema::Text)]),
+                    )]),
+                ),
+                Field::new("store", Schema::Open(&[NAME])),
             ]),
         ),
     ]),
 );
 
-/// An Agent in the state: only its annotations are kept.
+/// An Agent in the state: its annotations, and which tools it gives to Tasks.
 pub static STATE_AGENT: Kind = kind(
     "Agent",
     "agents",
-    Schema::Open(&[Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED]))]),
+    Schema::Open(&[
+        Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED])),
+        Field::new("spec", Schema::Open(&[TOOLS, Field::new("coordination", Schema::Open(&[ENABLED]))])),
+    ]),
 );
 
 /// A Task in the state. Its variables are left out, since some hold credentials.
@@ -234,6 +248,10 @@ pub const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
 const NAME: Field = Field::new("name", Schema::Text);
 const NAMESPACE_NAME: Field = Field::new("namespace", Schema::Text);
 
+const ENABLED: Field = Field::new("enabled", Schema::Boolean);
+
+const TOOLS: Field = Field::new("tools", Schema::List(&Schema::Open(&[NAME, ENABLED])));
+
 const ANNOTATED: Field = Field::new(
     "annotations",
     Schema::Open(&[
@@ -265,6 +283,16 @@ pub fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
 fn entry<'t>(object: &'t Tree, map: &str, key: &str) -> Option<&'t str> {
     let map = object.at(&["metadata", map])?;
     map.entry(key).or_else(|| map.get(key).and_then(Tree::text))
+}
+
+/// The name of the Task whose schedule made this one.
+#[must_use]
+pub fn scheduled_parent(task: &Tree) -> Option<&str> {
+    if label(task, SCHEDULED_LABEL) != Some("true") {
+        return None;
+    }
+    let full_name = annotation(task, PARENT_ANNOTATION).filter(|name| !name.is_empty());
+    full_name.or_else(|| label(task, PARENT_LABEL)).filter(|name| !name.is_empty())
 }
 
 /// The Agent of a Task: its namespace, if the Task sets one, and its name.

@@ -4,7 +4,7 @@
 //! pod.
 
 mod find;
-mod recognise;
+pub(super) mod recognise;
 mod want;
 
 use crate::family::inject::elsewhere::origin_place;

@@ -1,7 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use crate::model::kind::Kind;
-use crate::model::schema::{Field, Schema, UID};
+use crate::model::schema::{Field, LABELS, Schema, UID};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -81,9 +81,25 @@ const METADATA: Field = Field::new(
         Field::new("namespace", Schema::Text),
         Field::new("deletionTimestamp", Schema::Text),
         UID,
-        Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)])),
+        ANNOTATIONS,
     ]),
 );
+
+const MEMORY_METADATA: Field = Field::new(
+    "metadata",
+    Schema::Open(&[
+        Field::new("name", Schema::Text),
+        Field::new("generateName", Schema::Text),
+        Field::new("namespace", Schema::Text),
+        Field::new("deletionTimestamp", Schema::Text),
+        UID,
+        LABELS,
+        ANNOTATIONS,
+    ]),
+);
+
+const ANNOTATIONS: Field =
+    Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)]));
 
 const STATUS: Field = Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)]));
 
@@ -91,7 +107,7 @@ const AUTH: Field = Field::new("auth", Schema::Object(&[Field::new("secretRef", 
     .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
 
 const MEMORY_SCHEMA: Schema = Schema::Open(&[
-    METADATA,
+    MEMORY_METADATA,
     Field::new(
         "spec",
         Schema::Object(&[

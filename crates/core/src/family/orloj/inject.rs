@@ -13,12 +13,13 @@ use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env
 use crate::model::event::InvolvedObject;
 use crate::model::finding::Finding;
 use crate::model::injection::Injection;
+use crate::model::object::Object;
 use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use self::find::Finder;
+use self::find::{Finder, Found};
 use self::recognise::Identity;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
@@ -26,7 +27,7 @@ use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 /// What to add to the pod; `None` if it is not an agent pod of this family.
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
-    if pod.label(COMPONENT_LABEL) != Some(AGENT_JOB) {
+    if !is_agent_pod(pod) {
         return None;
     }
     Some(try_inject(pod, namespace, state).unwrap_or_else(|unmet| *unmet))
@@ -34,9 +35,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 
 fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Result<Injection, Unmet> {
     let (index, container) = agent_container(pod)?;
-    let identity = Identity::read(pod, (index, container), namespace, state.work());
-    let finder = Finder { pointer: env::pointer(index), identity };
-    let found = finder.find(namespace, state)?;
+    let found = find(pod, (index, container), namespace, state)?;
     let (wanted, omitted) = want::want((index, container), &found, namespace, state);
     let mut injection = merge(wanted, state.work(), |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
@@ -46,6 +45,34 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
     });
     injection.warnings.extend(omitted);
     Ok(injection)
+}
+
+/// What the container of a pod names.
+fn find<'p, 's>(
+    pod: &'p Pod<'_>,
+    (index, container): (usize, &'p Container<'_>),
+    namespace: &'p str,
+    state: &mut StateReader<'s>,
+) -> Result<Found<'s>, Unmet> {
+    let identity = Identity::read(pod, (index, container), namespace, state.work());
+    Finder { pointer: env::pointer(index), identity }.find(namespace, state)
+}
+
+/// The Memory of an agent pod, or why it is not found; `None` if it is not an agent pod of this family.
+pub(super) fn memory_of<'s>(
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Option<Result<&'s Object, Unmet>> {
+    if !is_agent_pod(pod) {
+        return None;
+    }
+    let found = agent_container(pod).and_then(|container| find(pod, container, namespace, state));
+    Some(found.map(|found| found.memory))
+}
+
+fn is_agent_pod(pod: &Pod<'_>) -> bool {
+    pod.label(COMPONENT_LABEL) == Some(AGENT_JOB)
 }
 
 /// The Agent of the pod, or else the pod's controller. `None` if the task belongs to another namespace.

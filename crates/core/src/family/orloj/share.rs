@@ -4,8 +4,8 @@
 //! elsewhere needs no right on them. So a pod gets a reference to a Secret from an object of its own
 //! namespace, or where the settings share the Secret.
 
-use crate::family::glob;
 use crate::model::finding::{Finding, quoted};
+use crate::model::glob::Glob;
 use crate::model::platform_settings::Orloj;
 use crate::model::pointer::Pointer;
 
@@ -15,7 +15,7 @@ use super::namespace::NamespacedName;
 
 /// Whether an object of this Kubernetes namespace may hand the Secret to a pod of the Secret's namespace.
 pub(super) fn may_hand_out(secret: NamespacedName<'_>, from: &str, settings: &Orloj) -> bool {
-    let fits = |pattern: &String| glob::matches(pattern, secret.name);
+    let fits = |pattern: &String| Glob::new(pattern.as_str()).matches(secret.name);
     from == secret.namespace
         || is_in_job_namespace(secret, settings) && settings.shared_secrets.iter().any(fits)
 }

@@ -138,6 +138,18 @@ pub static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &
 pub static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("sympozium", &[(COMPONENT_LABEL, &[AGENT_RUN_COMPONENT]), (INSTANCE_LABEL, &[])])];
 
+/// The URL of the private memory of an Agent, where it is a Service.
+#[must_use]
+pub fn private_url(agent: &str, namespace: &str) -> String {
+    format!("http://{agent}-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
+}
+
+/// The URL of the memory that an Ensemble shares.
+#[must_use]
+pub fn shared_url(ensemble: &str, namespace: &str) -> String {
+    format!("http://{ensemble}-shared-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
+}
+
 const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
     Kind { group: GROUP, version: "v1alpha1", kind, plural, namespaced: true, schema }
 }

@@ -7,8 +7,8 @@
 //! Private memory is a separate service or a native sidecar, shared memory is always a service, and the
 //! older memory in a ConfigMap is a volume.
 
-mod find;
-mod recognise;
+pub(super) mod find;
+pub(super) mod recognise;
 mod want;
 
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use super::api::agent::{section, text_at};
 use super::api::ensemble::{Ensemble, shares_memory};
 use super::api::membrane::{effective_permeability, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
-use super::api::{ACCESSES, BUDGET_ACTIONS, MEMORY_SERVER_PORT};
+use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
 
 /// Who the agent is; the runner sends it along with every request.
 pub const INSTANCE: &str = "INSTANCE_NAME";
@@ -49,7 +49,7 @@ pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>
     let spec = Ensemble::read(&ensemble.tree);
     let Some(shared) = spec.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
     let resource = resource_name("Ensemble", ensemble);
-    let url = format!("http://{}-shared-memory.{namespace}.svc:{MEMORY_SERVER_PORT}", ensemble.name);
+    let url = shared_url(&ensemble.name, namespace);
     let access = access(shared, config);
     let mut variables = SharedVariables { resource, list: Vec::new() };
     variables.add_literal(SHARED_URL, url, "spec.sharedMemory.enabled");
@@ -86,8 +86,10 @@ fn min_evidence_kind(membrane: &Tree) -> Option<&str> {
     text_at(policy, &["minKind"]).filter(|kind| !kind.is_empty())
 }
 
-/// With rules, an agent whose config is not known may only read: a rule could forbid it to write.
-fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
+/// What the agent of a config may do with the shared memory. With rules, one whose config is not known may only
+/// read: a rule could forbid it to write.
+#[must_use]
+pub fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
         Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
         None if shared.rules.is_empty() => ACCESSES[0],

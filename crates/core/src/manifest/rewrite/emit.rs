@@ -36,6 +36,13 @@ impl Line {
     }
 }
 
+/// A value as a document of YAML, with the end of its last line.
+pub(super) fn document(value: &Value) -> String {
+    let mut lines = Vec::new();
+    block(&mut lines, value, &ValueOrigins::default(), 0, Indents { map: 2, list: 0 });
+    lines.into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
+}
+
 /// The entry `key: value` of a block mapping whose keys stand at column `at`.
 pub(super) fn entry(
     lines: &mut Vec<Line>,
@@ -298,6 +305,12 @@ fn double_quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn writes_a_document() {
+        let value = serde_json::json!({"a": {}, "b": [{"c": 1, "d": ["true"]}], "e": {"f": null}});
+        assert_eq!(document(&value), "a: {}\nb:\n- c: 1\n  d:\n  - \"true\"\ne:\n  f: null\n");
+    }
 
     #[test]
     fn quotes_what_any_yaml_reader_could_mistake() {

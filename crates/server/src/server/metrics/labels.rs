@@ -1,4 +1,4 @@
-//! The labels of the metrics: closed sets of fixed words.
+//! The labels of the metrics: closed sets of fixed words, and the names of some policies.
 //!
 //! Knows nothing of the other modules of the server, so that each of them can name what it counts.
 
@@ -53,6 +53,23 @@ pub(super) struct ByKindAndResult {
 pub(super) struct ByConfigAndResult {
     pub(super) webhook_config: &'static str,
     pub(super) result: &'static str,
+}
+
+/// A policy by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByPolicy {
+    pub(super) policy: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByPolicyAndAction {
+    pub(super) policy: String,
+    pub(super) action: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByState {
+    pub(super) state: &'static str,
 }
 
 /// What became of a span.

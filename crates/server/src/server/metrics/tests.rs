@@ -1,13 +1,25 @@
 use std::collections::BTreeSet;
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::policies::MAX_POLICIES;
 use super::*;
 use crate::family;
+use crate::family::policy_codes::RULE;
+use crate::model::finding::{Finding, Severity};
+use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+use crate::model::pointer::Pointer;
+use crate::model::policy::Policies;
+use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
 use crate::model::reason::Reason;
 use crate::model::request::Operation;
 use crate::server::rejection;
 
 /// How many series one replica may have.
-const MAX_SERIES: usize = 1_500;
+const MAX_SERIES: usize = 2_000;
 
 const OPERATIONS: [Operation; 4] =
     [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
@@ -73,7 +85,47 @@ fn all() -> Metrics {
     for kind in CertKind::ALL {
         metrics.set_not_after(kind, 1);
     }
+    count_policies(&metrics);
     metrics
+}
+
+/// Counts everything of more policies than have names of their own.
+fn count_policies(metrics: &Metrics) {
+    let (mut policies, now) = (Policies::default(), Timestamp::UNIX_EPOCH);
+    for index in 0..=MAX_POLICIES {
+        let name = format!("p-{index}");
+        put(&mut policies, &name);
+        for severity in [Severity::Deny, Severity::Warn, Severity::Note] {
+            metrics.policies.count(&[finding(&policies, &name, severity, PolicyStatus::Violated)]);
+        }
+        metrics.policies.count(&[finding(&policies, &name, Severity::Note, PolicyStatus::Exempt)]);
+    }
+    metrics.policies.set(&policies, now);
+}
+
+/// A policy, and an exemption from it that is in force.
+fn put(policies: &mut Policies, name: &str) {
+    let spec = json!({
+        "rules": [{"id": "a", "labels": {"required": ["team"]}}],
+        "exemptions": {"namespaces": ["granted"], "maxAge": "30d"},
+    });
+    let policy = json!({"metadata": {"name": name}, "spec": spec});
+    let exemption = json!({
+        "metadata": {"name": name, "namespace": "granted"},
+        "spec": {
+            "policy": name, "rules": ["a"], "target": {"namespaces": ["lab"]}, "reason": "it moves away soon",
+            "from": "1969-12-31T00:00:00Z", "expiresAt": "1970-01-02T00:00:00Z",
+        },
+    });
+    for (kind, manifest) in [(&MEMORY_POLICY, policy), (&MEMORY_POLICY_EXEMPTION, exemption)] {
+        assert_eq!(crate::policy::put(policies, kind, &manifest), []);
+    }
+}
+
+fn finding(policies: &Policies, policy: &str, severity: Severity, status: PolicyStatus) -> Finding {
+    let rule = Arc::clone(&policies.get(policy).unwrap().rules[0].about);
+    let policy = Some(PolicyFinding { rule, status });
+    Finding { policy, severity, ..Finding::deny(&RULE, Pointer::root(), "it has no team") }
 }
 
 fn series(text: &str) -> BTreeSet<&str> {
@@ -159,7 +211,8 @@ fn the_documentation_lists_all_values_of_labels() {
         let values = series(&text)
             .into_iter()
             .filter_map(|line| line.split(['{', ',']).find_map(|pair| pair.strip_prefix(&start)));
-        let exposed: BTreeSet<_> = values.map(|rest| rest.split('"').next().unwrap()).collect();
+        let values = values.map(|rest| rest.split('"').next().unwrap());
+        let exposed: BTreeSet<_> = values.filter(|value| !value.starts_with("p-")).collect();
         assert_eq!(documented, exposed, "{label}");
     }
 }
@@ -173,4 +226,39 @@ fn labels_of(text: &str, name: &str) -> String {
     }
     names.remove("le");
     if names.is_empty() { "–".to_owned() } else { names.into_iter().collect::<Vec<_>>().join(", ") }
+}
+
+#[test]
+fn policies_are_counted_by_what_comes_of_them() {
+    let metrics = Metrics::new();
+    let mut policies = Policies::default();
+    put(&mut policies, "one");
+    let invalid = json!({"metadata": {"name": "two"}, "spec": {"rules": [{"id": "a"}]}});
+    assert_eq!(crate::policy::put(&mut policies, &MEMORY_POLICY, &invalid).len(), 1);
+    metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
+    for (severity, status) in [
+        (Severity::Deny, PolicyStatus::Violated),
+        (Severity::Deny, PolicyStatus::Violated),
+        (Severity::Warn, PolicyStatus::Unknown),
+        (Severity::Note, PolicyStatus::Exempt),
+    ] {
+        metrics.policies.count(&[finding(&policies, "one", severity, status)]);
+    }
+    // A finding of a family is none of a policy's.
+    metrics.policies.count(&[Finding::deny(&RULE, Pointer::root(), "it is wrong")]);
+    let text = metrics.text().unwrap();
+    for line in [
+        r#"memgate_policy_findings_total{policy="one",action="deny"} 2"#,
+        r#"memgate_policy_findings_total{policy="one",action="warn"} 1"#,
+        r#"memgate_policy_exempted_total{policy="one"} 1"#,
+        r#"memgate_policies{state="in_force"} 1"#,
+        r#"memgate_policies{state="invalid"} 1"#,
+        r#"memgate_policy_exemption_expires_timestamp_seconds{policy="one"} 86400"#,
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line} is not in\n{text}");
+    }
+
+    // Once it has ended nobody has to look after it.
+    metrics.policies.set(&policies, Timestamp::from_second(86_400).unwrap());
+    assert!(!metrics.text().unwrap().contains("expires_timestamp_seconds{"));
 }

@@ -10,6 +10,7 @@ use crate::family::arkonis;
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::object::{Coverage, KindState, Object};
 use crate::model::settings::Settings;
+use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
 use crate::server::runtime_lag::LagMonitor;
 use crate::server::store::apply_event::StoreChange;
@@ -24,7 +25,7 @@ fn handler(grace: Duration) -> Arc<ReviewHandler> {
 }
 
 fn unshared_handler(grace: Duration) -> ReviewHandler {
-    let store = Store::watching(Settings::default(), grace);
+    let store = Store::watching(Settings::default(), grace, true);
     for kind in store.kinds() {
         store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
     }
@@ -37,6 +38,7 @@ fn unshared_handler(grace: Duration) -> ReviewHandler {
         lookups: Some(Lookups::new(client, 4, Arc::clone(&metrics))),
         metrics,
         decide,
+        clock: Clock::default(),
         event_recorder: None,
         log_limiter: LogRateLimiter::new(LogRate { burst: 100, per_second: 100 }),
     }

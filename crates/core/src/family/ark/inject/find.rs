@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 
 use crate::model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
+use crate::model::kind::SERVICE;
 use crate::model::members::Members;
 use crate::model::object::{Lookup, Object, Reference};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::address::{Address, is_port};
-use super::super::api::{SERVICE, is_credential_header, resolved_address};
-use super::super::service::{ServiceRef, port_by_name, port_by_number, ports};
+use super::super::address::Address;
+use super::super::api::{is_credential_header, resolved_address};
+use super::super::service::ServiceRef;
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::family::inject::env::escape_references;
 use crate::family::inject::references;
@@ -99,13 +100,13 @@ impl<'s> Found<'s> {
     fn service(&self, source: &ValueSource<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let Some(reference) = ServiceRef::read(source, &self.namespace) else { return self.resolved() };
         let known = match reference.look_up(state) {
-            Lookup::Found(service) => port(&reference, service),
+            Lookup::Found(service) => reference.port_of(service),
             Lookup::Absent | Lookup::Unknown => None,
         };
         if let Some(port) = known {
-            return self.literal(&reference.url(port));
+            return self.literal(&reference.url(Some(port)));
         }
-        let by_given_number = || self.literal(&reference.url(port_number(reference.port?)?));
+        let by_given_number = || self.literal(&reference.url(Some(reference.given_number()?)));
         self.resolved().or_else(by_given_number)
     }
 
@@ -217,27 +218,5 @@ impl<'s> KeyName<'s> {
 
     fn to_ref(self) -> KeyRef {
         KeyRef { name: self.name.to_owned(), key: Cow::Owned(self.key.to_owned()), optional: self.optional }
-    }
-}
-
-/// The number of the port of a Service that a reference means.
-fn port(reference: &ServiceRef<'_>, service: &Object) -> Option<i64> {
-    let ports = ports(&service.tree);
-    let meant = match reference.port {
-        None => ports.first().copied(),
-        Some(port) => {
-            let named = port.text().and_then(|name| port_by_name(&ports, name));
-            named.or_else(|| port_by_number(&ports, port_number(port)?))
-        }
-    };
-    meant.map(|port| port.number)
-}
-
-/// A port given as a number, quoted or not.
-fn port_number(port: &Tree) -> Option<i64> {
-    match port {
-        Tree::Integer(number) => Some(*number).filter(|number| (1..=65535).contains(number)),
-        Tree::Text(text) if is_port(text) => text.parse().ok(),
-        _ => None,
     }
 }

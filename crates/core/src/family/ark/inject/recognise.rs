@@ -1,11 +1,38 @@
-//! Reads the annotations of a pod. Blanks around values are ignored.
+//! Which pods opt in, and what their annotations say. Blanks around values are ignored.
 
 use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;
+use crate::model::pod::Pod;
 use crate::model::work::MAX_ENTRIES;
+
+use super::super::api::{DEFAULT, MEMORY_ANNOTATION};
 
 /// The longest timeout, in seconds.
 const MAX_TIMEOUT_SECONDS: u16 = 3600;
+
+/// The label with the name of a pod's application.
+const NAME_LABEL: &str = "app.kubernetes.io/name";
+
+/// What comes of a pod's opting in.
+pub(super) enum OptIn<'p> {
+    /// It asks for the Memory that this text names.
+    Wanted(&'p str),
+    /// It is a pod of the cluster or of memgate, which gets none.
+    OfOthers,
+    /// It is a pod of the platform's own memory service.
+    OfBroker,
+}
+
+/// Whether a pod of this namespace opted in; `None` if it did not.
+pub(super) fn recognise<'p>(pod: &'p Pod<'_>, namespace: &str) -> Option<OptIn<'p>> {
+    let wanted = pod.annotation(MEMORY_ANNOTATION)?;
+    Some(match pod.label(NAME_LABEL) {
+        Some("memgate") => OptIn::OfOthers,
+        _ if namespace == "kube-system" => OptIn::OfOthers,
+        Some("ark-broker") => OptIn::OfBroker,
+        _ => OptIn::Wanted(wanted),
+    })
+}
 
 /// The reference to a Memory in an annotation.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +54,12 @@ impl<'a> MemoryName<'a> {
         let valid_name = is_dns_subdomain(name) || text.is_empty();
         let valid = valid_name && namespace.is_none_or(is_namespace);
         valid.then_some(Self { namespace, name })
+    }
+
+    /// The namespace and the name of the Memory, for a pod of this namespace.
+    pub(super) fn within(&self, pod_namespace: &'a str) -> (&'a str, &'a str) {
+        let name = if self.name.is_empty() { DEFAULT } else { self.name };
+        (self.namespace.unwrap_or(pod_namespace), name)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
+use crate::model::kind::SERVICE;
 use crate::model::object::Lookup;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
@@ -9,7 +10,6 @@ use crate::model::tree::Tree;
 use crate::model::work::Work;
 
 use super::super::address::Address;
-use super::super::api::SERVICE;
 use super::super::codes::{
     MEMORY_ADDRESS_BLANK, MEMORY_ADDRESS_CREDENTIALS, MEMORY_ADDRESS_EXCLUSIVE, MEMORY_ADDRESS_LOCAL,
     MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,

@@ -9,7 +9,7 @@ use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use super::super::api::{ARKONIS, DIALECTS, Dialect, memory_name};
+use super::super::api::{ARKONIS, DIALECTS, Dialect, memory_name, memory_ref_pointer};
 use super::super::codes::{
     AGENT_WITHOUT_MEMORY, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_MEMORY_INVALID, POD_MEMORY_NOT_FOUND,
 };
@@ -36,32 +36,41 @@ pub(super) fn find<'s>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Result<Found<'s>, Unmet> {
-    let pointer = || label_pointer(agent_label.key);
+    let found = find_claimed(agent_label, namespace, state)?;
+    let memory = found.memory;
+    match memory.defect(|tree| first_denial(found.dialect, tree)) {
+        None => Ok(found),
+        Some(first) => {
+            let message = format!("{} is invalid: {}", found.memory_title(), first.message);
+            let pointer = label_pointer(agent_label.key);
+            let unmet = unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer, message);
+            Err(unmet_by(unmet, memory, first.pointer.clone(), "invalid"))
+        }
+    }
+}
+
+/// The memory of the agent that a pod names, valid or not.
+pub(super) fn find_claimed<'s>(
+    agent_label: &AgentLabel<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<Found<'s>, Unmet> {
     let (dialect, agent) = find_agent(agent_label, namespace, state)?;
     let Some(name) = memory_name(dialect, &agent.tree) else {
         let path = dialect.memory_ref.join(".");
         let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(agent_label.agent));
-        let unmet = no_memory(&AGENT_WITHOUT_MEMORY, pointer(), message);
+        let unmet = no_memory(&AGENT_WITHOUT_MEMORY, label_pointer(agent_label.key), message);
         return Err(unmet_by(unmet, agent, Pointer::root(), "claims no memory"));
     };
-    let memory = match state.get(&dialect.memory, namespace, name) {
-        Lookup::Found(memory) => memory,
+    match state.get(&dialect.memory, namespace, name) {
+        Lookup::Found(memory) => Ok(Found { dialect, agent, memory }),
         Lookup::Absent => {
             let kinds = [&dialect.memory];
             let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label);
-            let at = dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
-            return Err(unmet_by(unmet, agent, at.key("name"), "claimed here"));
+            let at = memory_ref_pointer(dialect).key("name");
+            Err(unmet_by(unmet, agent, at, "claimed here"))
         }
-        Lookup::Unknown => return Err(lookup_failed(&dialect.memory, name, agent_label)),
-    };
-    let found = Found { dialect, agent, memory };
-    match memory.defect(|tree| first_denial(dialect, tree)) {
-        None => Ok(found),
-        Some(first) => {
-            let message = format!("{} is invalid: {}", found.memory_title(), first.message);
-            let unmet = unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer(), message);
-            Err(unmet_by(unmet, memory, first.pointer.clone(), "invalid"))
-        }
+        Lookup::Unknown => Err(lookup_failed(&dialect.memory, name, agent_label)),
     }
 }
 

@@ -12,7 +12,8 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::{
-    Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, settings_names, settings_pointer,
+    Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names,
+    settings_pointer,
 };
 use super::super::codes::{
     MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
@@ -37,7 +38,7 @@ pub(super) fn findings(
         findings.extend(settings.filter(|_| !claims).and_then(|settings| without_memory(dialect, settings)));
         return findings;
     };
-    let pointer = reference_pointer(dialect).key("name");
+    let pointer = memory_ref_pointer(dialect).key("name");
     if let Some(finding) = unusable_name(dialect, agent, name, &pointer) {
         findings.push(finding);
         return findings;
@@ -51,10 +52,6 @@ pub(super) fn findings(
         }
     }
     findings
-}
-
-fn reference_pointer(dialect: &Dialect) -> Pointer {
-    dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
 /// With a name that cannot exist the agent starts without memory.
@@ -151,7 +148,7 @@ fn without_memory(dialect: &Dialect, settings: EffectiveSettings<'_>) -> Option<
         settings.kind,
         quoted(&settings.object.name),
         quoted(settings.backend),
-        reference_pointer(dialect).field()
+        memory_ref_pointer(dialect).field()
     );
     let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message);
     let at = memory_backend_pointer();

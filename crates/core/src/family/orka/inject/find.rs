@@ -8,10 +8,7 @@ use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::api::{
-    PARENT_ANNOTATION, PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, STATE_TASK, TASK_LABEL, agent_ref,
-    annotation, label,
-};
+use super::super::api::{STATE_AGENT, STATE_TASK, TASK_LABEL, agent_ref, annotation, scheduled_parent};
 use super::super::codes::AGENT_MISSING;
 use super::super::setting::{Setting, SettingValue};
 use super::recognise::Worker;
@@ -77,7 +74,7 @@ impl<'s> SettingSources<'s> {
             Lookup::Absent | Lookup::Unknown => None,
         };
         let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
-        let parent = match task.and_then(scheduled_parent) {
+        let parent = match task.and_then(|task| scheduled_parent(&task.object.tree)) {
             Some(name) => get(&STATE_TASK, namespace, name, state)?,
             None => None,
         };
@@ -148,16 +145,6 @@ fn get<'s>(
         Lookup::Absent => Ok(None),
         Lookup::Unknown => Err(UnknownObject { kind: kind.kind, name: format!("{namespace}/{name}") }),
     }
-}
-
-/// The name of the Task whose schedule created this one.
-fn scheduled_parent(task: AnnotatedObject<'_>) -> Option<&str> {
-    let task = &task.object.tree;
-    if label(task, SCHEDULED_LABEL) != Some("true") {
-        return None;
-    }
-    let full_name = annotation(task, PARENT_ANNOTATION).filter(|name| !name.is_empty());
-    full_name.or_else(|| label(task, PARENT_LABEL)).filter(|name| !name.is_empty())
 }
 
 /// The Agent that the Task names. The pod's variable counts only without a Task, since users can set it

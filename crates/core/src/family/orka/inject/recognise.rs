@@ -26,7 +26,7 @@ const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const APP_LABEL: (&str, &str) = ("app.kubernetes.io/name", "orka-acp-runtime");
 
 /// The container of an AI worker.
-pub(super) struct Worker<'p, 'a> {
+pub(in super::super) struct Worker<'p, 'a> {
     /// Its index among the pod's containers.
     pub(super) index: usize,
     pub(super) container: &'p Container<'a>,
@@ -36,7 +36,7 @@ pub(super) struct Worker<'p, 'a> {
 
 impl<'p, 'a> Worker<'p, 'a> {
     /// Finds the worker of a pod, before its fields are compared with each other.
-    pub(super) fn find(pod: &'p Pod<'a>) -> Option<Self> {
+    pub(in super::super) fn find(pod: &'p Pod<'a>) -> Option<Self> {
         let is_ai_worker = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
             && pod.label(TASK_TYPE_LABEL) == Some(TASK_TYPE_AI);
         if !is_ai_worker || is_pooled(pod) || !made_by_job(pod) {
@@ -57,7 +57,7 @@ impl<'p, 'a> Worker<'p, 'a> {
     }
 
     /// Contradictions in the pod. A pod with any is left alone.
-    pub(super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
+    pub(in super::super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {
             let message =

@@ -2,16 +2,14 @@
 
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
-use crate::model::kind::NAMESPACE;
-use crate::model::object::Lookup;
-use crate::model::pointer::{Path, Pointer};
+use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
-use super::super::setting::{Setting, is_off, switch};
-use super::tools::{Misspellings, is_memory_tool};
+use super::super::memory_tools::{AgentTool, are_off, is_memory_tool};
+use super::tools::Misspellings;
 use super::{annotations, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -21,7 +19,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if runtime.is_none() {
         findings.extend(approvals(subject, state.work()));
     }
-    let tools = Tool::read_all(agent);
+    let tools: Vec<AgentTool<'_>> = AgentTool::read_all(agent).collect();
     let mut misspellings = Misspellings::new(subject.namespace);
     findings.extend(
         tools
@@ -33,7 +31,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     match runtime {
         None => {
             let mut disabled = memory_tools().filter(|tool| !tool.enabled).peekable();
-            if disabled.peek().is_some() && !tools_are_off(subject, state) {
+            if disabled.peek().is_some() && !are_off(agent, subject.namespace, state) {
                 findings.extend(disabled.map(|tool| tool.disabled(state.work())));
             }
         }
@@ -44,17 +42,6 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         Some(_) => {}
     }
     findings
-}
-
-/// Whether the Agent, or else its namespace, switches the memory tools off.
-fn tools_are_off(subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
-    if let Some(on) = switch(Setting::Tools, subject.object) {
-        return !on;
-    }
-    match state.get(&NAMESPACE, "", subject.namespace) {
-        Lookup::Found(namespace) => is_off(Setting::Tools, &namespace.tree),
-        Lookup::Absent | Lookup::Unknown => false,
-    }
 }
 
 /// The platform accepts such an Agent and fails every Task that uses it.
@@ -91,28 +78,7 @@ fn name<'t>(subject: &Subject<'t>) -> &'t str {
     }
 }
 
-/// An entry of `spec.tools`.
-struct Tool<'t> {
-    index: usize,
-    name: &'t str,
-    enabled: bool,
-}
-
-impl<'t> Tool<'t> {
-    fn read_all(agent: &'t Tree) -> Vec<Self> {
-        let list = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
-        let tool = |(index, tool): (usize, &'t Tree)| {
-            let name = tool.get("name")?.text()?.trim();
-            Some(Self { index, name, enabled: tool.get("enabled") != Some(&Tree::Boolean(false)) })
-        };
-        list.iter().enumerate().filter_map(tool).collect()
-    }
-
-    fn pointer(&self, field: &'static str) -> Pointer {
-        let spec = Path::Key(&Path::Root, "spec");
-        Path::Key(&Path::Index(&Path::Key(&spec, "tools"), self.index), field).pointer()
-    }
-
+impl AgentTool<'_> {
     fn disabled(&self, work: &Work<'_>) -> Finding {
         let message = "memory tools stay on for ai Tasks; enabled: false has no effect";
         let message = |at: &Pointer| with_field(at, message);

@@ -14,9 +14,9 @@ use super::super::codes::{
     OPT_OUT_TOOLS_ENV,
 };
 use super::super::setting::{Setting, is_off, parse_bool, switch};
+use super::super::task_variable::TaskVariable;
 use super::task_type::TaskType;
 use super::tools::Misspellings;
-use super::variables::TaskVariable;
 use super::{annotations, variables, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

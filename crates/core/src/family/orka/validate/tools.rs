@@ -12,11 +12,6 @@ use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
 use super::super::codes::TOOL_TYPO;
 use super::with_field;
 
-/// Whether a trimmed name is a memory tool.
-pub(super) fn is_memory_tool(name: &str) -> bool {
-    MEMORY_TOOLS.contains(&name)
-}
-
 /// Finds the names that do not exist and are close to that of a memory tool. The platform silently drops
 /// them.
 pub(super) struct Misspellings<'t> {

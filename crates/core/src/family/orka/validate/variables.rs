@@ -1,12 +1,12 @@
-//! The variables of a Task.
+//! Validates the variables of a Task.
 
 use crate::model::finding::{Code, Finding};
-use crate::model::pointer::{Path, Pointer};
-use crate::model::tree::Tree;
+use crate::model::pointer::Pointer;
 use crate::model::work::Work;
 
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
+use super::super::task_variable::TaskVariable;
 use super::task_type::TaskType;
 use super::with_field;
 
@@ -15,9 +15,6 @@ const PREFIX: &str = "ORKA_";
 
 /// The variable with the name of the Agent.
 const AGENT_NAME: &str = "ORKA_AGENT_NAME";
-
-/// The variable with the token of the worker.
-const TOKEN: &str = "ORKA_SA_TOKEN";
 
 /// The variables that the controller sets after those of the Task, or instead of them.
 const RESERVED: [&str; 7] = [
@@ -30,45 +27,7 @@ const RESERVED: [&str; 7] = [
     "ORKA_COORDINATION_ENABLED",
 ];
 
-/// One variable of a Task.
-pub(super) struct TaskVariable<'t> {
-    index: usize,
-    pub(super) name: &'t str,
-    value: Option<&'t str>,
-    has_source: bool,
-}
-
-impl<'t> TaskVariable<'t> {
-    /// The variables that have a name.
-    pub(super) fn read_all(task: &'t Tree) -> Vec<Self> {
-        let list = task.at(&["spec", "env"]).map(Tree::elements).unwrap_or_default();
-        let variable = |(index, variable): (usize, &'t Tree)| {
-            let name = variable.get("name")?.text()?;
-            let value = variable.get("value").and_then(Tree::text);
-            let has_source = variable.get("valueFrom").is_some_and(Tree::is_object);
-            Some(Self { index, name, value, has_source })
-        };
-        list.iter().enumerate().filter_map(variable).collect()
-    }
-
-    /// The literal, if it is known before the pod runs.
-    pub(super) fn literal(&self) -> Option<&'t str> {
-        let literal = self.value.unwrap_or_default();
-        (!self.has_source && !literal.contains("$(")).then_some(literal)
-    }
-
-    /// The pointer to the value, or else to the variable.
-    pub(super) fn value_pointer(&self) -> Pointer {
-        self.pointer(self.value.map(|_| "value"))
-    }
-
-    fn pointer(&self, field: Option<&'static str>) -> Pointer {
-        let spec = Path::Key(&Path::Root, "spec");
-        let env = Path::Key(&spec, "env");
-        let variable = Path::Index(&env, self.index);
-        field.map_or(variable, |field| Path::Key(&variable, field)).pointer()
-    }
-
+impl TaskVariable<'_> {
     fn warn_at_name(
         &self,
         work: &Work<'_>,
@@ -166,9 +125,7 @@ fn set_by_controller(
 }
 
 fn literal_token(variable: &TaskVariable<'_>, work: &Work<'_>) -> Option<Finding> {
-    if variable.name != TOKEN || variable.literal()?.is_empty() {
-        return None;
-    }
+    variable.token()?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
     Some(variable.warn_at_value(work, &ENV_LITERAL_TOKEN, || message.to_owned()))
 }

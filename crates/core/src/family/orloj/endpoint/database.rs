@@ -1,6 +1,7 @@
 //! Which database a Postgres URL leads to, as Postgres drivers read it.
 //! Source: PostgreSQL documentation, libpq, connection URIs.
 
+use crate::family::url::{Endpoint, server};
 use crate::model::percent::percent_decoded;
 
 use super::is_postgres;
@@ -31,16 +32,14 @@ pub(in super::super) fn database(endpoint: &str) -> Option<Database> {
     if !is_postgres(endpoint) || endpoint.len() > MAX_READ_BYTES {
         return None;
     }
-    let (_, rest) = endpoint.split_once("://")?;
-    let rest = rest.split('#').next().unwrap_or_default();
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (userinfo, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let user = userinfo.split(':').next().unwrap_or_default();
-    let name = first([Some(path), parameter(query, "dbname"), Some(user), parameter(query, "user")])?;
-    let hosts = first([Some(hosts), parameter(query, "host")])?;
-    let port = parameter(query, "port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
-    let servers: Option<Vec<_>> = percent_decoded(hosts).split(',').map(|host| server(host, port)).collect();
+    let url = Endpoint::parse(endpoint);
+    let parameter = |name| url.parameters().find(|(known, _)| known == name).map(|(_, value)| value);
+    let path = url.path.strip_prefix('/');
+    let name = first([path, parameter("dbname"), Some(url.user), parameter("user")])?;
+    let hosts = first([Some(url.servers), parameter("host")])?;
+    let port = parameter("port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
+    let hosts = percent_decoded(hosts);
+    let servers: Option<Vec<_>> = hosts.split(',').map(|host| spelling(host, port)).collect();
     Some(Database { servers: servers?.join(","), name: percent_decoded(name).into_owned() })
 }
 
@@ -49,22 +48,9 @@ fn first<const N: usize>(texts: [Option<&str>; N]) -> Option<&str> {
     texts.into_iter().flatten().find(|text| !text.is_empty())
 }
 
-/// A parameter of a query, still percent-encoded.
-fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
-    let parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
-    parameters.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
-}
-
 /// A host and its port, in one spelling; `None` without a host.
-fn server(host_and_port: &str, default_port: &str) -> Option<String> {
-    let (host, port) = match host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) => (host, port.strip_prefix(':').unwrap_or_default()),
-        // An address of IPv6 in a query has no brackets, and neither has the directory of a socket a port.
-        None => match host_and_port.split_once(':') {
-            Some((host, port)) if !port.contains(':') => (host, port),
-            _ => (host_and_port, ""),
-        },
-    };
+fn spelling(host_and_port: &str, default_port: &str) -> Option<String> {
+    let (host, port) = server(host_and_port);
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let port = if port.is_empty() { default_port } else { port };
     (!host.is_empty()).then(|| format!("{host}:{port}"))

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
 use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
@@ -68,10 +69,43 @@ pub fn agent_ref(run: &Tree) -> Option<&str> {
     text_at(run, &["spec", "agentRef"]).or_else(|| text_at(run, &["spec", "instanceRef"]))
 }
 
+/// The pointer to the name of the Agent, under the name that is used.
+#[must_use]
+pub fn agent_ref_pointer(run: &Tree) -> Pointer {
+    let old =
+        text_at(run, &["spec", "agentRef"]).is_none() && text_at(run, &["spec", "instanceRef"]).is_some();
+    Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
+}
+
 /// Whether an AgentRun without skills inherits those of its Agent.
 #[must_use]
 pub fn inherits_skills(run: &Tree) -> bool {
     label(run, SOURCE_LABEL) != Some(WEB_PROXY)
+}
+
+/// Whose skills a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkillsOwner {
+    /// Its own.
+    Run,
+    /// Those of its Agent.
+    Agent,
+}
+
+/// Whose skills count: those of the run, and without any it takes its agent's. A pod can be without a run.
+#[must_use]
+pub fn skills_owner(run: Option<&Tree>, agent: Option<&Tree>) -> Option<SkillsOwner> {
+    if run.is_some_and(|run| !skills(run).is_empty()) {
+        return Some(SkillsOwner::Run);
+    }
+    let inherits = run.is_none_or(inherits_skills);
+    agent.filter(|_| inherits).map(|_| SkillsOwner::Agent)
+}
+
+/// The label of an Agent that names its Ensemble, with the name.
+#[must_use]
+pub fn ensemble_label(agent: &Tree) -> Option<(&'static str, &str)> {
+    [ENSEMBLE_LABEL, PACK_LABEL].into_iter().find_map(|key| Some((key, label(agent, key)?)))
 }
 
 /// The name of the Ensemble. The Agent's label overrides the run's, and the current label the old one.

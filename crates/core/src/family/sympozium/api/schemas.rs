@@ -113,6 +113,7 @@ pub(super) const SKILL_PACK: Schema = Schema::Open(&[
                     ])),
                 ),
                 boolean("requiresServer"),
+                Field::new("secretRef", Schema::Text),
                 VOLUMES,
                 VOLUME_MOUNTS,
                 field("tools", Schema::List(&Schema::Open(&[text("name")]))),

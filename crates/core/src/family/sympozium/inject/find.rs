@@ -13,7 +13,8 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
 use super::super::api::agent::{
-    agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill, skills,
+    SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,
+    skills, skills_owner,
 };
 use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
 use super::super::api::{AGENT_RUN, ENSEMBLE_LABEL, RUN_LABEL};
@@ -22,21 +23,21 @@ use super::super::lookup;
 use super::recognise::instance_label;
 
 /// The objects of a pod, and the memories that are on.
-pub(super) struct Found<'s> {
+pub(in super::super) struct Found<'s> {
     /// The name of the agent.
     pub(super) instance: String,
     /// The Agent; absent when only its run speaks of memory, or where its Ensemble will make it.
-    pub(super) agent: Option<&'s Object>,
+    pub(in super::super) agent: Option<&'s Object>,
     /// The config of the Ensemble that will make the Agent.
     pub(super) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
-    pub(super) private: Option<(&'s Object, String)>,
+    pub(in super::super) private: Option<(&'s Object, String)>,
     /// Whether the memory in a ConfigMap is on.
     pub(super) legacy: bool,
     /// The Ensemble.
-    pub(super) ensemble: Option<&'s Object>,
+    pub(in super::super) ensemble: Option<&'s Object>,
     /// Whether its shared memory is on.
-    pub(super) shared: bool,
+    pub(in super::super) shared: bool,
     /// The Agent's entry in the Ensemble.
     pub(super) config: Option<&'s str>,
     /// What is missing.
@@ -52,7 +53,7 @@ impl Found<'_> {
     }
 }
 
-pub(super) fn find<'s>(
+pub(in super::super) fn find<'s>(
     pod: &Pod<'_>,
     instance: &str,
     namespace: &str,
@@ -115,9 +116,10 @@ fn find_run<'s>(
 
 /// The run's own skills count; without any it takes its agent's.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
-    let own = run.filter(|run| !skills(&run.tree).is_empty());
-    let inherits = run.is_none_or(|run| inherits_skills(&run.tree));
-    let object = own.or_else(|| agent.filter(|_| inherits))?;
+    let object = match skills_owner(run.map(|run| &run.tree), agent.map(|agent| &agent.tree))? {
+        SkillsOwner::Run => run?,
+        SkillsOwner::Agent => agent?,
+    };
     let index = memory_skill(skills(&object.tree))?;
     Some((object, format!("spec.skills[{index}].skillPackRef")))
 }

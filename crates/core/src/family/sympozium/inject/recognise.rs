@@ -7,7 +7,7 @@ use crate::model::pointer::Pointer;
 use super::super::api::{AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 
 /// The name of the agent that a pod runs.
-pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
+pub(in super::super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     let is_run = pod.label(COMPONENT_LABEL) == Some(AGENT_RUN_COMPONENT);
     pod.label(INSTANCE_LABEL).filter(|name| is_run && !name.is_empty())
 }

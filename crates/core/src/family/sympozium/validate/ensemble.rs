@@ -19,7 +19,7 @@ use super::super::codes::{
 };
 use super::{Report, about_agents, access, configs, limits, membrane, names, volumes};
 use crate::family::message::{fit_names, truncate};
-use crate::family::quantity::billionths;
+use crate::model::quantity::billionths;
 
 const SHARED: &str = "/spec/sharedMemory";
 

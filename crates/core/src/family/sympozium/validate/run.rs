@@ -8,7 +8,7 @@ use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::agent::{agent_ref, is_true, label, text_at};
+use super::super::api::agent::{agent_ref, agent_ref_pointer, is_true, label, text_at};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
 use super::super::codes::{
     AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
@@ -52,13 +52,6 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         }
     }
     findings
-}
-
-/// The pointer to the name of the Agent, under the name that is used.
-fn agent_ref_pointer(run: &Tree) -> Pointer {
-    let old =
-        text_at(run, &["spec", "agentRef"]).is_none() && text_at(run, &["spec", "instanceRef"]).is_some();
-    Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
 }
 
 fn old_name(run: &Tree) -> Option<Finding> {

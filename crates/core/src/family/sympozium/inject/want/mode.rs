@@ -3,14 +3,14 @@
 use crate::family::url::Endpoint;
 use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Finding, quoted};
-use crate::model::object::{Lookup, Object};
+use crate::model::object::Object;
 use crate::model::platform_settings::MemoryMode;
 use crate::model::state_reader::StateReader;
 
-use super::super::super::api::agent::{sidecar_image, text_at};
+use super::super::super::api::agent::text_at;
 use super::super::super::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
 use super::super::super::codes::{MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
-use super::super::super::lookup;
+use super::super::super::mode::{self, PackMode};
 use super::super::super::validate::skill_pack_missing;
 use super::super::super::variables::PRIVATE_URL;
 use super::super::find::lookup_failed;
@@ -55,22 +55,15 @@ pub(super) fn private_mode<'s>(
         return Ok(Mode::Service);
     }
     let chosen = requested_by_annotation(builder).unwrap_or_else(|| state.settings().sympozium.memory_mode);
-    if chosen == MemoryMode::Service {
-        return Ok(Mode::Service);
-    }
-    let sidecar = chosen == MemoryMode::Sidecar;
-    match lookup::memory_pack(builder.pod.namespace, state) {
-        Lookup::Found(pack) if sidecar || sidecar_image(&pack.tree).is_some() => {
-            Ok(Mode::Sidecar(Some(pack)))
-        }
-        Lookup::Found(_) => Ok(Mode::Service),
-        Lookup::Unknown => Err(lookup_failed("SkillPack", MEMORY_SKILL, instance_label())),
-        Lookup::Absent => {
-            if !sidecar {
+    match mode::of_pack(chosen, builder.pod.namespace, state) {
+        PackMode::Service => Ok(Mode::Service),
+        PackMode::Sidecar(pack) => {
+            if pack.is_none() && chosen != MemoryMode::Sidecar {
                 builder.warnings.push(skill_pack_missing(builder.pod.namespace, instance_label()));
             }
-            Ok(Mode::Sidecar(None))
+            Ok(Mode::Sidecar(pack))
         }
+        PackMode::Unknown => Err(lookup_failed("SkillPack", MEMORY_SKILL, instance_label())),
     }
 }
 
@@ -91,12 +84,8 @@ fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
 /// The mode that an annotation requests; an unsupported value only warns.
 fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<MemoryMode> {
     let value = requested_mode(builder)?;
-    match value {
-        "service" => return Some(MemoryMode::Service),
-        "sidecar" => return Some(MemoryMode::Sidecar),
-        // The pack decides, whatever the Agent and the settings say.
-        "auto" => return Some(MemoryMode::Auto),
-        _ => {}
+    if let Some(mode) = mode::asked(value) {
+        return Some(mode);
     }
     let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();
     let message = fit_names([value, &builder.found.instance], |[value, agent]| {

@@ -6,7 +6,7 @@ use crate::model::finding::Finding;
 use crate::model::object::Object;
 use crate::model::pointer::Pointer;
 
-use super::super::super::api::MEMORY_SERVER_PORT;
+use super::super::super::api::{private_url, shared_url};
 use super::super::super::codes::HOST_NETWORK_DNS;
 use super::super::super::variables::{PRIVATE_URL, SHARED_URL};
 use super::WantedBuilder;
@@ -19,8 +19,7 @@ const SHARED_WAIT_CONTAINER: &str = "wait-for-shared-memory";
 
 impl WantedBuilder<'_, '_> {
     pub(super) fn private_service(&mut self, origin: &Origin) {
-        let url =
-            format!("http://{}-memory.{}.svc:{MEMORY_SERVER_PORT}", self.found.instance, self.pod.namespace);
+        let url = private_url(&self.found.instance, self.pod.namespace);
         self.private_on = true;
         self.add_variable(PRIVATE_URL, url.as_str(), origin);
         self.parts.first_init_container =
@@ -29,8 +28,7 @@ impl WantedBuilder<'_, '_> {
     }
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
-        let url =
-            format!("http://{}-shared-memory.{}.svc:{MEMORY_SERVER_PORT}", ensemble.name, self.pod.namespace);
+        let url = shared_url(&ensemble.name, self.pod.namespace);
         let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
         self.parts.last_init_container =
             self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);

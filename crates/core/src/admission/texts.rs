@@ -1,0 +1,116 @@
+//! The words of a response: warnings, and the message of a denial.
+
+use crate::model::finding::{Finding, without_controls};
+use crate::model::members::Members;
+use crate::model::policy_rule::PolicyRule;
+
+use super::bounds::{cut, json_bytes, takes};
+
+/// How many characters a warning may have: what the API asks for.
+/// Source: Kubernetes documentation, Dynamic Admission Control, Response.
+const MAX_WARNING_CHARS: usize = 120;
+
+/// How many bytes the message of a denial may have, as JSON. A response has 64 KiB at most beside its patch:
+/// this, the causes, the warnings, which escapes can double, and some names.
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
+
+/// How many characters a warning of a policy may have.
+const MAX_POLICY_WARNING_CHARS: usize = 256;
+
+/// How many characters one complaint may have. What is longer lists what somebody has to look up anyway.
+pub(super) const MAX_COMPLAINT_CHARS: usize = 1024;
+
+/// A reason why the object is refused.
+pub(super) struct Complaint<'f> {
+    pub(super) finding: &'f Finding,
+    pub(super) text: String,
+}
+
+/// What is wrong, what to do and the code, as far as there is room: the advice is left out first, since
+/// `memgate explain CODE` has it, and then the code, which is in the audit annotations too.
+pub(super) fn warning(finding: &Finding) -> String {
+    if let Some(policy) = &finding.policy {
+        return policy_warning(&finding.message, &policy.rule);
+    }
+    let coded = |text: &str| format!("{text} [{}]", finding.code_name());
+    let bare = without_controls(finding.message.clone());
+    let fits = |text: &String| text.chars().count() <= MAX_WARNING_CHARS;
+    [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
+}
+
+/// What is wrong and, where the message does not say it already, what to do. Hints of policies stand behind all of it.
+pub(super) fn message_with_help(finding: &Finding) -> String {
+    match &finding.help {
+        Some(help) if finding.policy.is_none() => without_controls(format!("{}; {help}", finding.message)),
+        _ => without_controls(finding.message.clone()),
+    }
+}
+
+/// The message as the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with
+/// brackets around several messages; then how many more there are, and what policies advise, each advice once.
+pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], untold: usize) -> String {
+    let [kind, group, name] = of_what;
+    let dot = if group.is_empty() { "" } else { "." };
+    let name = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+    let mut left = MAX_MESSAGE_BYTES;
+    let mut fits = |text: &str| takes(&mut left, json_bytes(text) + ", ".len());
+    let texts = complaints.iter().map(|complaint| cut(&complaint.text, MAX_COMPLAINT_CHARS));
+    let texts: Vec<_> = texts.take_while(|text| fits(text)).collect();
+    let (open, close) = if texts.len() > 1 { ("[", "]") } else { ("", "") };
+    let more = match complaints.len() - texts.len() + untold {
+        0 => String::new(),
+        more => format!(" … and {more} more"),
+    };
+    let texts = texts.join(", ");
+    let hints = hints(complaints).take_while(|hint| fits(hint)).map(|hint| format!("; {hint}"));
+    let hints: String = hints.collect();
+    format!("{kind}{dot}{group}{name} is invalid: {open}{texts}{close}{more}{hints}")
+}
+
+/// The warning of a policy: where it is too long, the message is cut, and what names the rule stays.
+fn policy_warning(message: &str, rule: &PolicyRule) -> String {
+    let message = without_controls(message.to_owned());
+    if message.chars().nth(MAX_POLICY_WARNING_CHARS).is_none() {
+        return message;
+    }
+    let start = format!(" (policy {}/{}", rule.policy, rule.id);
+    let (text, suffix) = message.split_at(message.rfind(&start).unwrap_or(message.len()));
+    let room = MAX_POLICY_WARNING_CHARS.saturating_sub(suffix.chars().count() + 1);
+    let kept: String = text.chars().take(room).collect();
+    format!("{kept}…{suffix}")
+}
+
+/// What policies advise, each advice once.
+fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + use<'c> {
+    let mut told = Members::default();
+    let of_policies = complaints.iter().map(|complaint| complaint.finding).filter(|it| it.policy.is_some());
+    let rules = of_policies.filter_map(|finding| finding.policy.as_ref().map(|policy| &policy.rule));
+    let parts = rules.flat_map(|rule| {
+        let docs = rule.docs.as_ref().map(|docs| format!("see {docs}"));
+        rule.hint.clone().into_iter().chain(docs)
+    });
+    parts.map(without_controls).filter(move |part| told.insert(part.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::finding::{Cause, Code};
+    use crate::model::pointer::Pointer;
+
+    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
+
+    #[test]
+    fn leaves_out_of_a_warning_what_makes_it_too_long() {
+        let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
+        let advice = |length| "x".repeat(length - "is odd;  [family/code]".len());
+        let longest = warning(&finding(advice(MAX_WARNING_CHARS)));
+        assert_eq!(longest.len(), MAX_WARNING_CHARS);
+        assert!(longest.ends_with("x [family/code]"), "{longest}");
+        assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), "is odd [family/code]");
+        let long = "x".repeat(MAX_WARNING_CHARS - " [family/code]".len());
+        let coded = |message: String| warning(&Finding::warn(&CODE, Pointer::root(), message));
+        assert_eq!(coded(long.clone()), format!("{long} [family/code]"));
+        assert_eq!(coded(format!("{long}x")), format!("{long}x"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What policies say of an object, once the families have decided: the result is judged, not what was sent.
+
+use std::cell::OnceCell;
+
+use crate::model::decision::Decision;
+use crate::model::family::{Family, Subject};
+use crate::model::finding::{Finding, Severity};
+use crate::model::members::Members;
+use crate::model::pod::Pod;
+use crate::model::reason::Reason;
+use crate::model::request::{Operation, Request};
+use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
+use crate::patch::apply::apply;
+use crate::policy::judge::{Judgement, Views, judge};
+use crate::policy::selection;
+
+use super::{limits, views};
+
+/// What policies say of an object of a family's own kind.
+pub(super) fn of_resource<'s>(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    request: &Request<'_>,
+    snapshot: &'s Snapshot,
+    state: &mut StateReader<'s>,
+) -> Judgement {
+    let Some(judged) = judged(family, subject, request, snapshot) else { return Judgement::default() };
+    judge(&judged, snapshot, state, |state| {
+        let new = (family.view)(subject, state)?;
+        let old = subject.old.filter(|_| judged.old.is_some());
+        let old = old.and_then(|old| (family.view)(&Subject { object: old, old: None, ..*subject }, state));
+        Some(Views { new, old, object: None })
+    })
+}
+
+/// An object of a family's own kind as policies see it; `None` when there is nothing to judge.
+pub(super) fn judged<'r>(
+    family: &'static Family,
+    subject: &Subject<'r>,
+    request: &'r Request<'_>,
+    snapshot: &Snapshot,
+) -> Option<selection::Subject<'r>> {
+    if snapshot.policies.is_empty() {
+        return None;
+    }
+    selection::Subject::of(request, family.name, subject.kind.kind, subject.namespace, request.object?)
+}
+
+/// Adds what policies say of a pod to the decision about it. `text` is the pod as it was sent.
+pub(super) fn add_to_pod<'s>(
+    decision: Decision,
+    pod: &Pod<'_>,
+    (text, namespace): (&str, &str),
+    request: &Request<'_>,
+    snapshot: &'s Snapshot,
+    state: &mut StateReader<'s>,
+) -> Decision {
+    if !snapshot.policies.iter().any(|policy| policy.judges_pods()) {
+        return decision;
+    }
+    let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
+    let edited = OnceCell::new();
+    // Edits that do not apply are a fault, which the check of the whole patch reports.
+    let after = || -> &str {
+        if decision.edits.is_empty() {
+            return text;
+        }
+        edited.get_or_init(|| apply(text, &decision.edits).unwrap_or_default())
+    };
+    let mut all = Judgement::default();
+    for family in &snapshot.settings.families {
+        let subject = selection::Subject::of(request, family.name, "Pod", namespace, text);
+        let Some(subject) = subject else { continue };
+        let judgement = judge(&subject, snapshot, state, |state| {
+            let new = views::of_pod(family, pod, (&after, text), namespace, state)?;
+            let object = family.adds_containers().then(|| after().to_owned());
+            Some(Views { new, old: None, object })
+        });
+        all.findings.extend(judgement.findings);
+        all.untold = all.untold.and(judgement.untold);
+        all.policies.extend(judgement.policies);
+        all.exemptions.extend(judgement.exemptions);
+    }
+    if all == Judgement::default() { decision } else { join(decision, all) }
+}
+
+/// A decision about a pod with what policies say of it. Two families may know it, so each finding counts once.
+fn join(decision: Decision, judgement: Judgement) -> Decision {
+    let Judgement { findings, untold: of_policies, mut policies, exemptions, .. } = judgement;
+    policies.sort();
+    policies.dedup();
+    let mut told = Members::default();
+    let new = |finding: &Finding| {
+        told.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message.clone()))
+    };
+    let mut joined = Decision { policies, exemptions, ..decision };
+    joined.findings.extend(findings.into_iter().filter(new));
+    joined.findings.sort_by_cached_key(|finding| limits::position(&finding.pointer));
+    let untold = limits::keep_first(&mut joined.findings);
+    joined.untold = joined.untold.and(of_policies).and(untold);
+    if is_refused_by_policy(&joined.findings) {
+        joined.reason = Reason::PolicyDenied;
+        // It does not come in once what it waits for is there.
+        joined.events.clear();
+        joined.missing.clear();
+    }
+    joined
+}
+
+/// Whether a policy refuses the object.
+pub(super) fn is_refused_by_policy(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.policy.is_some() && finding.severity == Severity::Deny)
+}

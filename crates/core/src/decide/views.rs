@@ -1,0 +1,78 @@
+//! What rules of policies see: the views of an object as it would be stored.
+//!
+//! Policies ask for them while a decision is made; here they are made for whoever wants to see them. Whether any policy
+//! judges the object does not matter, and nothing is decided.
+
+use crate::family::{self, container_view};
+use crate::model::family::Family;
+use crate::model::memory_view::MemoryView;
+use crate::model::pod::Pod;
+use crate::model::request::Request;
+use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
+use crate::model::view::MIRROR_POD;
+use crate::model::work::Work;
+use crate::policy::selection::identify;
+
+use super::{namespace, resolve_namespace, subject};
+
+/// The views of the object of a request, one by each enabled family that knows it; `stored` is its JSON as it would be
+/// stored. None of an object that cannot be read, or is larger than what is read.
+#[must_use]
+pub fn views(request: &Request<'_>, stored: &str, snapshot: &Snapshot) -> Vec<MemoryView> {
+    let work = Work::new(request.cancelled).about(stored.len());
+    let views = if request.is_pod() {
+        pod_views(request, stored, snapshot, &work)
+    } else {
+        resource_view(request, stored, snapshot, &work).into_iter().collect()
+    };
+    if work.has_ended() { Vec::new() } else { views }
+}
+
+fn resource_view(
+    request: &Request<'_>,
+    stored: &str,
+    snapshot: &Snapshot,
+    work: &Work<'_>,
+) -> Option<MemoryView> {
+    let (family, kind) = family::validated(&snapshot.settings.families, &request.group, &request.kind)?;
+    let object = Tree::parse_within(stored, &kind.schema, work).ok()?;
+    let (subject, mut state) = subject(kind, request, (&object, None), snapshot, work);
+    let mut view = (family.view)(&subject, &mut state)?;
+    identify(&mut view, stored);
+    Some(view)
+}
+
+fn pod_views(request: &Request<'_>, stored: &str, snapshot: &Snapshot, work: &Work<'_>) -> Vec<MemoryView> {
+    let sent = request.object.unwrap_or_default();
+    let Ok(pod) = Pod::parse_within(sent, work) else { return Vec::new() };
+    if pod.annotation(MIRROR_POD).is_some() {
+        return Vec::new();
+    }
+    let namespace = namespace::of_pod(&pod, &request.namespace, snapshot);
+    let (namespace, mut state) = resolve_namespace(namespace, snapshot, work);
+    let families = snapshot.settings.families.iter();
+    let views = families.filter_map(|family| of_pod(family, &pod, (&|| stored, sent), namespace, &mut state));
+    let named = views.map(|mut view| {
+        identify(&mut view, stored);
+        view
+    });
+    named.collect()
+}
+
+/// The view that a family has of a pod, before its name and labels are added: of the pod as it was sent, with its
+/// containers as it would be stored.
+pub(super) fn of_pod<'p>(
+    family: &Family,
+    pod: &Pod<'_>,
+    (stored, sent): (&dyn Fn() -> &'p str, &str),
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let mut view = (family.view_pod)(pod, namespace, state)?;
+    if family.adds_containers() {
+        view.containers = container_view::containers(stored(), sent);
+    }
+    Some(view)
+}

@@ -1,0 +1,108 @@
+//! Where the service of a Memory is, by the source that the platform takes.
+
+use crate::family::endpoint_view;
+use crate::model::kind::SERVICE;
+use crate::model::memory_view::{EndpointSource, EndpointView, MemoryView, ReferenceView, Why, qualified};
+use crate::model::object::Lookup;
+use crate::model::pointer::Pointer;
+use crate::model::state_reader::StateReader;
+
+use super::super::api::CONFIG_MAP;
+use super::super::service::{SERVICE_DOMAIN, ServiceRef};
+use super::super::value::{EffectiveValue, ValueSource};
+
+/// Adds the endpoint of an address at this place, and the Service that it refers to.
+pub(super) fn add(
+    view: &mut MemoryView,
+    address: EffectiveValue<'_>,
+    place: &Pointer,
+    state: &mut StateReader<'_>,
+) {
+    let namespace = view.namespace.clone();
+    match address {
+        EffectiveValue::Literal(literal) => {
+            view.at("endpoint", place.key("value"));
+            let url = |text| endpoint_view::parse(EndpointSource::Literal, text, &namespace, state);
+            view.endpoint = literal.text().map(url);
+        }
+        EffectiveValue::Source(source) => {
+            let place = place.key("valueFrom").key(source.field);
+            view.at("endpoint", place.clone());
+            match ServiceRef::read(&source, &namespace).filter(|_| source.field == "serviceRef") {
+                Some(reference) => add_service(view, &reference, &place, state),
+                None => view.endpoint = of_source(&source, &namespace, state),
+            }
+        }
+        EffectiveValue::Nothing => view.at("endpoint", place.clone()),
+    }
+}
+
+/// The endpoint from a source that is no Service; `None` for one of the wrong type.
+fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
+    if !source.tree.is_object() {
+        return None;
+    }
+    match source.field {
+        "secretKeyRef" => Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret)),
+        "configMapKeyRef" => Some(of_config_map(source, namespace, state)),
+        // The platform never resolves it.
+        "queryParameterRef" => Some(EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery)),
+        _ => None,
+    }
+}
+
+fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
+    let (name, key) = (source.text("name").unwrap_or_default(), source.text("key").unwrap_or_default());
+    let value = match state.get_if_known(&CONFIG_MAP, namespace, name) {
+        Lookup::Found(map) => map.tree.get("data").and_then(|data| data.entry(key)),
+        Lookup::Absent | Lookup::Unknown => None,
+    };
+    let from = EndpointSource::ConfigMap;
+    match value {
+        Some(text) => endpoint_view::parse(from, text, namespace, state),
+        None => EndpointView::unknown(from, Why::EndpointInConfigMap),
+    }
+}
+
+/// Adds the URL that the platform makes of a Service. Its port is known where the Service is.
+fn add_service(
+    view: &mut MemoryView,
+    reference: &ServiceRef<'_>,
+    place: &Pointer,
+    state: &mut StateReader<'_>,
+) {
+    let lookup = reference.look_up(state);
+    let number = match lookup {
+        Lookup::Found(service) => reference.port_of(service).or_else(|| reference.given_number()),
+        Lookup::Absent | Lookup::Unknown => None,
+    };
+    let port = number.and_then(|number| u16::try_from(number).ok());
+    let own_namespace = view.namespace.as_str();
+    let mut endpoint =
+        endpoint_view::parse(EndpointSource::Service, &reference.url(None), own_namespace, state);
+    for host in &mut endpoint.hosts {
+        host.port = port;
+        // It is a Service whatever the domain of this cluster is.
+        host.in_cluster |= host.host.ends_with(SERVICE_DOMAIN);
+    }
+    if port.is_none() {
+        let name = qualified(reference.namespace, reference.name);
+        endpoint.port_unknown = Some(Why::Service(name));
+    }
+    view.endpoint = Some(endpoint);
+    let named = (home(reference.namespace, own_namespace, lookup, state), reference.name);
+    view.references.push(ReferenceView::new(&SERVICE, named, place.key("name"), lookup));
+}
+
+/// The namespace of what is referred to. It is left open where an object of a file has none: that may well be the same
+/// one.
+pub(super) fn home<'t>(
+    namespace: &'t str,
+    own: &str,
+    lookup: Lookup<'_>,
+    state: &StateReader<'_>,
+) -> &'t str {
+    let is_given =
+        state.namespace_given() && !matches!(lookup, Lookup::Found(object) if !object.namespace_given);
+    if is_given || namespace == own { namespace } else { "" }
+}

@@ -1,0 +1,53 @@
+//! The tools that an Agent lists, and whether its workers add the memory tools to them.
+
+use crate::model::kind::NAMESPACE;
+use crate::model::object::Lookup;
+use crate::model::pointer::{Path, Pointer};
+use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
+
+use super::api::MEMORY_TOOLS;
+use super::setting::{Setting, switch};
+
+/// Whether a trimmed name is a memory tool.
+pub(super) fn is_memory_tool(name: &str) -> bool {
+    MEMORY_TOOLS.contains(&name)
+}
+
+/// An entry of an Agent's `spec.tools`.
+pub(super) struct AgentTool<'t> {
+    index: usize,
+    /// The name, trimmed.
+    pub(super) name: &'t str,
+    pub(super) enabled: bool,
+}
+
+impl<'t> AgentTool<'t> {
+    /// The tools that have a name.
+    pub(super) fn read_all(agent: &'t Tree) -> impl Iterator<Item = Self> {
+        let list = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
+        list.iter().enumerate().filter_map(|(index, tool)| {
+            let name = tool.get("name")?.text()?.trim();
+            Some(Self { index, name, enabled: tool.get("enabled") != Some(&Tree::Boolean(false)) })
+        })
+    }
+
+    pub(super) fn pointer(&self, field: &'static str) -> Pointer {
+        let spec = Path::Key(&Path::Root, "spec");
+        Path::Key(&Path::Index(&Path::Key(&spec, "tools"), self.index), field).pointer()
+    }
+}
+
+/// Whether an Agent, or else its namespace, switches the memory tools off.
+pub(super) fn are_off(agent: &Tree, namespace: &str, state: &mut StateReader<'_>) -> bool {
+    let on = switch(Setting::Tools, agent).or_else(|| of_namespace(namespace, state));
+    on == Some(false)
+}
+
+/// What a namespace says about the memory tools, if it is known.
+pub(super) fn of_namespace(namespace: &str, state: &mut StateReader<'_>) -> Option<bool> {
+    match state.get(&NAMESPACE, "", namespace) {
+        Lookup::Found(namespace) => switch(Setting::Tools, &namespace.tree),
+        Lookup::Absent | Lookup::Unknown => None,
+    }
+}

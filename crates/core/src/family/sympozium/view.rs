@@ -1,0 +1,90 @@
+//! The views of the family's objects, for rules of policies.
+//!
+//! Private memory is declared by an Agent, shared memory by an Ensemble, and the server of the private one by the
+//! SkillPack `memory`. An AgentRun and a pod use what their Agent has. What the controllers make of these objects
+//! (Deployments, Services, claims) has no view.
+
+mod memory;
+mod usage;
+
+use crate::family::inject::container_named;
+use crate::model::family::Subject;
+use crate::model::kind::Kind;
+use crate::model::memory_view::{MemoryView, Role};
+use crate::model::object::Object;
+use crate::model::pod::Pod;
+use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
+
+use super::api::agent::has_memory;
+use super::api::{
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK,
+};
+use super::inject::find::find;
+use super::inject::recognise::recognise;
+use usage::Usage;
+
+/// The kinds of which there is a view.
+pub static VIEWED: [(&Kind, Role); 6] = [
+    (&AGENT, Role::Memory),
+    (&AGENT_OLD, Role::Memory),
+    (&ENSEMBLE, Role::Memory),
+    (&ENSEMBLE_OLD, Role::Memory),
+    (&SKILL_PACK, Role::Memory),
+    (&AGENT_RUN, Role::Referrer),
+];
+
+/// An object of the family's kinds: the subject, or one of the state.
+#[derive(Clone, Copy)]
+struct Viewed<'t> {
+    kind: &'static Kind,
+    namespace: &'t str,
+    /// Empty while it is yet to be named.
+    name: &'t str,
+    tree: &'t Tree,
+}
+
+impl<'t> Viewed<'t> {
+    const fn subject(subject: &Subject<'t>) -> Self {
+        Self { kind: subject.kind, namespace: subject.namespace, name: subject.name, tree: subject.object }
+    }
+
+    fn object(object: &'t Object) -> Self {
+        Self { kind: object.kind, namespace: &object.namespace, name: &object.name, tree: &object.tree }
+    }
+
+    fn view(&self, role: Role) -> MemoryView {
+        MemoryView::new(super::FAMILY.name, role, self.kind.kind, self.namespace, self.name)
+            .labelled(self.tree)
+    }
+}
+
+/// The view of an object of the family's own kinds.
+#[must_use]
+pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let (object, kind) = (Viewed::subject(subject), subject.kind);
+    if *kind == AGENT || *kind == AGENT_OLD {
+        memory::of_agent(object, has_memory(object.tree), state)
+    } else if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
+        memory::of_ensemble(object, state)
+    } else if *kind == SKILL_PACK {
+        (object.name == MEMORY_SKILL).then(|| memory::of_pack(object))
+    } else {
+        (*kind == AGENT_RUN).then(|| usage::of_run(object, state))
+    }
+}
+
+/// The view of an agent pod.
+#[must_use]
+pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let instance = recognise(pod)?;
+    container_named(pod, AGENT_CONTAINER)?;
+    // Of a pod that contradicts itself, or whose objects are not known, nobody knows what it uses.
+    let usage = find(pod, instance, namespace, state).map(|found| Usage {
+        agent: found.agent,
+        private: found.private.is_some(),
+        ensemble: found.ensemble.filter(|_| found.shared),
+    });
+    let memories = usage.unwrap_or_default().memories(state);
+    Some(MemoryView::of_pod(super::FAMILY.name, namespace, memories))
+}

@@ -1,0 +1,175 @@
+//! The views of what declares memory: Agent, Ensemble and SkillPack.
+
+use crate::family::{container_view, endpoint_view};
+use crate::model::memory_view::{
+    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
+    SharingView, StorageView, Why, qualified,
+};
+use crate::model::pointer::Pointer;
+use crate::model::quantity;
+use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
+
+use super::super::api::agent::{
+    ensemble_label, has_legacy_memory, memory_skill, sidecar_image, skills, text_at,
+};
+use super::super::api::ensemble::Ensemble;
+use super::super::api::membrane::{VisibilitySource, effective_visibility};
+use super::super::api::shared_memory::SharedMemory;
+use super::super::api::{
+    ENSEMBLE, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION, SKILL_PACK, STORAGE_SIZE_DEFAULT, VISIBILITIES,
+    private_url, shared_url,
+};
+use super::super::lookup;
+use super::super::mode::{self, PackMode};
+use super::super::variables::access;
+use super::Viewed;
+
+/// Where a memory server keeps entries.
+const SERVER: &str = "sqlite";
+
+/// Where the older memory is.
+const LEGACY: &str = "configmap";
+
+/// How many of the smallest unit of a quantity a byte is.
+const BILLION: i128 = 1_000_000_000;
+
+/// The view of an Agent; `None` if it has no memory. Its private memory may be on although its own skills do not say
+/// so: a run can bring skills of its own.
+pub(super) fn of_agent(agent: Viewed<'_>, private: bool, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    if !private && !has_legacy_memory(agent.tree) {
+        return None;
+    }
+    let mut view = agent.view(Role::Memory);
+    let field = if private { skill_pointer(agent.tree) } else { Pointer::new("/spec/memory/enabled") };
+    for path in ["backend", "durable", "endpoint"] {
+        view.at(path, field.clone());
+    }
+    view.backend = Some(if private { SERVER } else { LEGACY }.to_owned());
+    view.durable = Some(true);
+    view.endpoint = if private { private_endpoint(agent, state) } else { None };
+    view.references = ensemble_reference(agent, state).into_iter().collect();
+    Some(view)
+}
+
+fn skill_pointer(agent: &Tree) -> Pointer {
+    let list = Pointer::new("/spec/skills");
+    match memory_skill(skills(agent)) {
+        Some(index) => list.index(index).key("skillPackRef"),
+        None => list,
+    }
+}
+
+/// Where the private memory is a Service. One in a sidecar is reached in the pod alone.
+fn private_endpoint(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<EndpointView> {
+    match pack_mode(agent, state) {
+        PackMode::Sidecar(_) => None,
+        PackMode::Service => service(agent, state, &private_url(agent.name, agent.namespace)),
+        PackMode::Unknown => {
+            let pack = format!("{} \"{}\"", SKILL_PACK.kind, qualified(agent.namespace, MEMORY_SKILL));
+            Some(EndpointView::unknown(EndpointSource::Derived, Why::Object(pack)))
+        }
+    }
+}
+
+/// Where the private memory of an Agent runs, as far as its pods do not say it.
+pub(super) fn pack_mode<'s>(agent: Viewed<'_>, state: &mut StateReader<'s>) -> PackMode<'s> {
+    let asked = text_at(agent.tree, &["metadata", "annotations", MODE_ANNOTATION]).and_then(mode::asked);
+    let chosen = asked.unwrap_or_else(|| state.settings().sympozium.memory_mode);
+    mode::of_pack(chosen, agent.namespace, state)
+}
+
+/// The endpoint of a Service that is named for an object; an object without a name has none yet.
+fn service(object: Viewed<'_>, state: &StateReader<'_>, url: &str) -> Option<EndpointView> {
+    let parse = || endpoint_view::parse(EndpointSource::Derived, url, object.namespace, state);
+    (!object.name.is_empty()).then(parse)
+}
+
+/// The Ensemble that an Agent names by a label.
+fn ensemble_reference(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<ReferenceView> {
+    let (label, name) = ensemble_label(agent.tree)?;
+    let lookup = lookup::ensemble(agent.namespace, name, state);
+    let field = Pointer::new("/metadata/labels").key(label);
+    Some(ReferenceView::new(&ENSEMBLE, (agent.namespace, name), field, lookup))
+}
+
+/// The view of an Ensemble; `None` if it shares no memory.
+pub(super) fn of_ensemble(object: Viewed<'_>, state: &StateReader<'_>) -> Option<MemoryView> {
+    let ensemble = Ensemble::read(object.tree);
+    let shared = ensemble.shared.as_ref().filter(|shared| shared.enabled)?;
+    let mut view = object.view(Role::Memory);
+    for path in ["backend", "durable", "endpoint"] {
+        view.at(path, Pointer::new("/spec/sharedMemory/enabled"));
+    }
+    view.at("storageBytes", Pointer::new("/spec/sharedMemory/storageSize"));
+    view.at("sharing", Pointer::new("/spec/sharedMemory/accessRules"));
+    view.backend = Some(SERVER.to_owned());
+    view.durable = Some(true);
+    view.endpoint = service(object, state, &shared_url(object.name, object.namespace));
+    view.storage = storage(shared);
+    view.sharing = Some(sharing(&ensemble, shared));
+    Some(view)
+}
+
+/// The size of the volume; an empty text counts as none.
+fn storage(shared: &SharedMemory<'_>) -> Option<StorageView> {
+    let text = Some(shared.storage_size).filter(|size| !size.is_empty()).unwrap_or(STORAGE_SIZE_DEFAULT);
+    let billionths = quantity::billionths(text)?;
+    // Division cuts towards 0, which is up for what is negative.
+    let bytes = billionths / BILLION + i128::from(billionths % BILLION > 0);
+    Some(StorageView { bytes, text: text.to_owned() })
+}
+
+fn sharing<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>) -> SharingView {
+    let names = ensemble.named_configs().filter(|config| !ensemble.excluded.contains(config));
+    let config = |name: &str| {
+        let (visibility, field) = visibility(ensemble, shared, name);
+        SharingConfigView {
+            name: name.to_owned(),
+            access: Some(access(shared, Some(name)).to_owned()),
+            visibility: Some(visibility.to_owned()),
+            field,
+        }
+    };
+    SharingView {
+        configs: names.map(config).collect(),
+        field: Pointer::new("/spec/sharedMemory/accessRules"),
+    }
+}
+
+/// Who sees the entries of a config, and where that is said. Without a membrane all do.
+fn visibility<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>, config: &str) -> (&'t str, Pointer) {
+    let membrane = Pointer::new("/spec/sharedMemory/membrane");
+    let Some(found) = shared.membrane.as_ref().map(|it| effective_visibility(ensemble, it, Some(config)))
+    else {
+        return (VISIBILITIES[0], membrane.key("defaultVisibility"));
+    };
+    let field = match found.1 {
+        VisibilitySource::Rule(index) => membrane.key("permeability").index(index).key("defaultVisibility"),
+        VisibilitySource::Relationships => Pointer::new("/spec/relationships"),
+        VisibilitySource::Default => membrane.key("defaultVisibility"),
+    };
+    (found.0, field)
+}
+
+/// The view of the SkillPack of the memory, with the container that serves the private memory of its users.
+pub(super) fn of_pack(pack: Viewed<'_>) -> MemoryView {
+    let mut view = pack.view(Role::Memory);
+    let sidecar = Pointer::new("/spec/sidecar");
+    view.at("backend", sidecar.clone());
+    view.at("durable", sidecar.clone());
+    view.backend = Some(SERVER.to_owned());
+    view.durable = Some(true);
+    let Some(image) = sidecar_image(pack.tree) else { return view };
+    let secret = sidecar.key("secretRef");
+    view.at("secrets", secret.clone());
+    let name = text_at(pack.tree, &["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
+    view.secrets.extend(name.map(|name| SecretView {
+        name: name.to_owned(),
+        namespace: pack.namespace.to_owned(),
+        key: None,
+        field: secret,
+    }));
+    view.containers.push(container_view::of_image(MEMORY_SERVER, image, sidecar));
+    view
+}

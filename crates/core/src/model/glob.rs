@@ -1,0 +1,152 @@
+//! Patterns of names, as settings and policies hold them: `*` for any text, `?` for one character.
+//!
+//! A pattern may have a separator, at which `*` and `?` stop and `**` does not.
+
+use std::mem;
+
+/// A pattern of names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob {
+    text: String,
+    tokens: Vec<Token>,
+    separator: Option<char>,
+}
+
+/// A part of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    /// This character.
+    Char(char),
+    /// Any one character but the separator.
+    One,
+    /// Any text without the separator.
+    Many,
+    /// Any text.
+    All,
+}
+
+impl Glob {
+    /// A pattern without separator.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self::of(text.into(), None)
+    }
+
+    /// A pattern in which only `**` stands for a text with the separator in it.
+    #[must_use]
+    pub fn within(text: impl Into<String>, separator: char) -> Self {
+        Self::of(text.into(), Some(separator))
+    }
+
+    fn of(text: String, separator: Option<char>) -> Self {
+        let mut tokens: Vec<Token> = Vec::with_capacity(text.len());
+        for c in text.chars() {
+            match (c, tokens.last_mut()) {
+                ('*', Some(last @ (Token::Many | Token::All))) => *last = Token::All,
+                ('*', _) => tokens.push(Token::Many),
+                ('?', _) => tokens.push(Token::One),
+                (c, _) => tokens.push(Token::Char(c)),
+            }
+        }
+        Self { text, tokens, separator }
+    }
+
+    /// The text of the pattern.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a name fits. All ways to read the pattern are followed at once, so no way is tried again, and the cost
+    /// grows with the name as it grows with the pattern.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        let (mut here, mut next) = (Vec::new(), Vec::new());
+        self.enter(0, &mut here);
+        for c in name.chars() {
+            for &position in &here {
+                match self.tokens.get(position) {
+                    Some(Token::Char(wanted)) if *wanted == c => self.enter(position + 1, &mut next),
+                    Some(Token::One) if self.separator != Some(c) => self.enter(position + 1, &mut next),
+                    Some(Token::Many) if self.separator != Some(c) => self.enter(position, &mut next),
+                    Some(Token::All) => self.enter(position, &mut next),
+                    _ => {}
+                }
+            }
+            mem::swap(&mut here, &mut next);
+            next.clear();
+            if here.is_empty() {
+                return false;
+            }
+        }
+        here.last() == Some(&self.tokens.len())
+    }
+
+    /// Adds a position in the pattern, and those behind it that need no character. Positions come in their order.
+    fn enter(&self, mut position: usize, positions: &mut Vec<usize>) {
+        while positions.last().is_none_or(|last| *last < position) {
+            positions.push(position);
+            if !matches!(self.tokens.get(position), Some(Token::Many | Token::All)) {
+                return;
+            }
+            position += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Glob;
+
+    #[test]
+    fn fits_patterns() {
+        for (pattern, name, fits) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("ab", "a", false),
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "orloj-runtime", true),
+            ("team-*", "team-", true),
+            ("team-*", "team-a-pg", true),
+            ("team-*", "my-team-a", false),
+            ("*-pg", "acme-pg", true),
+            ("*-pg", "acme-pg-2", false),
+            ("*-pg", "a-pg-pg", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("a**", "a", true),
+            ("?", "", false),
+            ("kb-?", "kb-1", true),
+            ("kb-?", "kb-12", false),
+            ("k?-*", "kb-12", true),
+        ] {
+            assert_eq!(Glob::new(pattern).matches(name), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn stops_at_a_separator() {
+        for (pattern, name, fits) in [
+            ("docker.io/*", "docker.io/redis", true),
+            ("docker.io/*", "docker.io/library/redis", false),
+            ("docker.io/**", "docker.io/library/redis", true),
+            ("**/redis", "docker.io/library/redis", true),
+            ("**/redis", "redis", false),
+            ("*/*/redis", "docker.io/library/redis", true),
+            ("a/**/z", "a/b/c/z", true),
+            ("a/**/z", "a/z", false),
+            ("a?b", "a/b", false),
+            ("**", "", true),
+            ("***", "a/b", true),
+        ] {
+            assert_eq!(Glob::within(pattern, '/').matches(name), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn gives_up_soon_where_nothing_fits() {
+        assert!(!Glob::new(format!("{}b", "*a".repeat(120))).matches(&"a".repeat(10_000)));
+    }
+}

@@ -1,0 +1,29 @@
+//! What families make views with.
+
+use crate::model::kind::Kind;
+use crate::model::memory_view::{MemoryView, ReferenceView, Role, SourceView};
+use crate::model::object::Lookup;
+use crate::model::pointer::Pointer;
+
+impl MemoryView {
+    /// The view of an agent pod, with the memory that it uses. A pod has no field of its own that says so.
+    #[must_use]
+    pub fn of_pod(family: &'static str, namespace: &str, memories: impl IntoIterator<Item = Self>) -> Self {
+        let field = Pointer::new("/metadata/labels");
+        let sources = memories.into_iter().map(|view| SourceView { view, field: field.clone() }).collect();
+        Self { sources, ..Self::new(family, Role::Pod, "Pod", namespace, "") }
+    }
+}
+
+impl ReferenceView {
+    /// A reference by namespace and name, with what a lookup says of it.
+    #[must_use]
+    pub fn new(kind: &Kind, (namespace, name): (&str, &str), field: Pointer, lookup: Lookup<'_>) -> Self {
+        let found = match lookup {
+            Lookup::Found(_) => Some(true),
+            Lookup::Absent => Some(false),
+            Lookup::Unknown => None,
+        };
+        Self { kind: kind.kind, namespace: namespace.to_owned(), name: name.to_owned(), field, found }
+    }
+}

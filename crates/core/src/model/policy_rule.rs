@@ -1,0 +1,60 @@
+//! What findings and reports say of a rule of a policy.
+
+use std::sync::Arc;
+
+use crate::model::pointer::Pointer;
+
+/// What findings and reports say of a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PolicyRule {
+    /// `policy/POLICY/RULE`.
+    pub code: String,
+    /// The name of the policy.
+    pub policy: String,
+    /// The id of the rule.
+    pub id: String,
+    /// Where the rule stands in the policy.
+    pub pointer: Pointer,
+    /// What to do, in the policy's words.
+    pub hint: Option<String>,
+    /// Where to read on.
+    pub docs: Option<String>,
+    /// How bad a violation is, for reports.
+    pub severity: &'static str,
+    /// The name of the typed rule.
+    pub type_name: &'static str,
+    /// The page about the typed rule.
+    pub page: &'static str,
+}
+
+/// Which rule of a policy a finding is about, and how it came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyFinding {
+    /// The rule.
+    pub rule: Arc<PolicyRule>,
+    /// How it came out.
+    pub status: PolicyStatus,
+}
+
+/// How a rule came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyStatus {
+    /// It is broken.
+    Violated,
+    /// It is broken, and an exemption counts.
+    Exempt,
+    /// It cannot be judged.
+    Unknown,
+}
+
+impl PolicyStatus {
+    /// The word of reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Violated => "violated",
+            Self::Exempt => "exempt",
+            Self::Unknown => "unknown",
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What a typed rule is given, and what it says. The rules themselves are in the module `policy`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::model::label_selector::LabelValue;
+use crate::model::memory_view::{MemoryView, Why};
+use crate::model::pointer::Pointer;
+
+/// A rule that judges the view of an object.
+pub trait TypedRule: fmt::Debug + Send + Sync {
+    /// What is wrong with the object, in the order of the rule's text.
+    fn judge(&self, judged: &Judged<'_>) -> Outcome;
+
+    /// Whether it reads labels of Namespaces.
+    fn reads_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Whether what it reads of a view depends on other objects, such as Services.
+    fn reads_other_objects(&self) -> bool {
+        false
+    }
+}
+
+/// What a rule judges.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'v> {
+    /// The view of the object, or of the memory that it uses.
+    pub view: &'v MemoryView,
+    /// The view of the stored object, on UPDATE.
+    pub old: Option<&'v MemoryView>,
+    /// The labels of the view's Namespace.
+    pub namespace_labels: NamespaceLabels<'v>,
+    /// The namespace of the subject: values of another one are not told.
+    pub subject_namespace: &'v str,
+}
+
+impl Judged<'_> {
+    /// Whether the view is of an object in another namespace than the subject, whose values are not told.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
+    }
+}
+
+/// The labels of a Namespace, as far as they are known.
+#[derive(Debug, Clone, Copy)]
+pub struct NamespaceLabels<'v> {
+    /// The name of the Namespace; empty where there is none.
+    pub name: &'v str,
+    /// The labels; `None` for a Namespace that is not known.
+    pub labels: Option<&'v BTreeMap<String, String>>,
+}
+
+impl<'v> NamespaceLabels<'v> {
+    /// The value of a label. Every Namespace has its name as a label.
+    #[must_use]
+    pub fn get(&self, key: &str) -> LabelValue<'v> {
+        if key == "kubernetes.io/metadata.name" {
+            return LabelValue::Found(self.name);
+        }
+        match self.labels {
+            None => LabelValue::Unknown,
+            Some(labels) => labels.get(key).map_or(LabelValue::Missing, |value| LabelValue::Found(value)),
+        }
+    }
+}
+
+/// What comes of judging a view.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is wrong.
+    pub violations: Vec<Violation>,
+    /// Why something could not be judged.
+    pub unknown: Option<Unknown>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Violation {
+    /// Where.
+    pub pointer: Pointer,
+    /// What, without field and policy.
+    pub message: String,
+    /// The value that it rests on: the same one in a stored object makes it the same violation. Never shown.
+    pub value: String,
+}
+
+/// What could not be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// Where.
+    pub pointer: Pointer,
+    /// Why.
+    pub why: Why,
+    /// Of which memory, where the subject is judged by what it uses: ` (Kind "namespace/name")`.
+    pub of: String,
+}
+
+impl Outcome {
+    /// Adds what is wrong.
+    pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
+        self.violations.push(Violation { pointer, message: message.into(), value: value.into() });
+    }
+
+    /// Notes what could not be judged; the first one counts.
+    pub fn add_unknown(&mut self, pointer: Pointer, why: Why) {
+        self.unknown.get_or_insert(Unknown { pointer, why, of: String::new() });
+    }
+}

@@ -1,0 +1,250 @@
+//! What policies find wrong with an object.
+//!
+//! Policies are asked in the order of their names, rules in theirs, and all of them are asked, also when something
+//! was refused already.
+
+mod place;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::family::policy_codes::INVALID;
+use crate::model::decision::Untold;
+use crate::model::finding::{Finding, Severity};
+use crate::model::members::Members;
+use crate::model::memory_view::{MemoryView, SourceView, Why};
+use crate::model::pointer::Pointer;
+use crate::model::policy::{Policy, Rule, When};
+use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
+use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
+use crate::model::work::MAX_WORDED;
+
+use self::place::Places;
+use self::verdict::Verdict;
+use super::matching::{self, Matches};
+use super::selection::{Selection, Subject, select};
+use super::text::plain_name;
+
+/// The views of an object, and of the stored one.
+#[derive(Debug)]
+pub struct Views {
+    /// Of the object.
+    pub new: MemoryView,
+    /// Of the stored one.
+    pub old: Option<MemoryView>,
+    /// The JSON of the object after mutation, where that is not what was sent.
+    pub object: Option<String>,
+}
+
+/// What policies say of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// What is wrong, by policy and rule; of very much the first of each severity.
+    pub findings: Vec<Finding>,
+    /// How much more is wrong.
+    pub untold: Untold,
+    /// The names of the policies that judged it.
+    pub policies: Vec<String>,
+    /// The exemptions that counted, as `namespace/name`.
+    pub exemptions: BTreeSet<String>,
+    /// How many findings there are of each severity.
+    found: BTreeMap<Severity, usize>,
+}
+
+impl Judgement {
+    /// Adds a finding. Each rule may find ten thousand things wrong with an object, and there may be many rules: of
+    /// each severity the later findings, which nobody would be told, are only counted.
+    fn add(&mut self, finding: Finding) {
+        let found = self.found.entry(finding.severity).or_default();
+        *found += 1;
+        match finding.severity {
+            _ if *found <= MAX_WORDED as usize => self.findings.push(finding),
+            Severity::Deny => self.untold.denials += 1,
+            Severity::Warn => self.untold.warnings += 1,
+            Severity::Note => {}
+        }
+    }
+}
+
+/// What the policies of a snapshot say of an object. `views` makes its views, once a policy may match; `None` of it
+/// means that the object has nothing to do with memory.
+pub fn judge<'p>(
+    subject: &Subject<'_>,
+    snapshot: &'p Snapshot,
+    state: &mut StateReader<'p>,
+    views: impl FnOnce(&mut StateReader<'p>) -> Option<Views>,
+) -> Judgement {
+    let Some(mut selection) =
+        select(subject, snapshot, state, |policy| subject.kind != "Pod" || policy.judges_pods())
+    else {
+        return Judgement::default();
+    };
+    let reads_others = selection.policies.iter().any(|(policy, _)| reads_other_objects(policy));
+    let views = if reads_others { views(state) } else { state.quietly(views) };
+    let Some(mut views) = views else { return Judgement::default() };
+    selection.identity.complete(&mut views.new);
+    if let (Some(view), Some(old)) = (&mut views.old, &selection.old) {
+        old.complete(view);
+    }
+    let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
+    selection.look_up(sources, state);
+    let places = Places::new(views.object.as_deref().unwrap_or(subject.object));
+    Judge { subject, snapshot, selection: &selection, views: &views, places }.all()
+}
+
+/// Whether a rule depends on other objects than the one that is judged. What none does is not looked up.
+fn reads_other_objects(policy: &Policy) -> bool {
+    let reads = |rule: &Rule| !rule.by_sources.is_empty() || rule.check.reads_other_objects();
+    policy.rules.iter().any(reads)
+}
+
+/// One object and everything that is known of it.
+struct Judge<'j> {
+    subject: &'j Subject<'j>,
+    snapshot: &'j Snapshot,
+    selection: &'j Selection<'j>,
+    views: &'j Views,
+    places: Places<'j>,
+}
+
+impl Judge<'_> {
+    fn all(&self) -> Judgement {
+        let mut judgement = Judgement::default();
+        for (policy, matches) in &self.selection.policies {
+            judgement.policies.push(policy.name.clone());
+            if let Some(fault) = &policy.invalid {
+                judgement.add(not_in_force(&policy.name, fault));
+                continue;
+            }
+            for rule in &policy.rules {
+                self.rule(policy, rule, *matches, &mut judgement);
+            }
+        }
+        judgement
+    }
+
+    fn rule(&self, policy: &Policy, rule: &Rule, matches: Matches, judgement: &mut Judgement) {
+        let view = &self.views.new;
+        let candidate = self.selection.candidate(self.subject);
+        let verdict = Verdict::new(policy, rule, matches, self.subject.occasion, &candidate);
+        if !rule.roles.contains(&view.role) || !verdict.counts() {
+            return;
+        }
+        let Outcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
+        if violations.is_empty() && unknown.is_none() {
+            return;
+        }
+        let exemption = verdict.exemption(&self.snapshot.policies, &self.selection.identity.labels);
+        let stored =
+            (exemption.is_none() && verdict.ratchets(self.subject.operation)).then(|| self.stored(rule));
+        let stored = stored.flatten().unwrap_or_default();
+        let known: Members<Violation> = stored.violations.into_iter().collect();
+        // Compared before it is known what of their places is there: two labels that are missing are two places.
+        let placed = |pointer: &Pointer| self.places.nearest(pointer);
+        let violated = violations.iter().filter_map(|it| {
+            let is_stored = known.contains(it);
+            verdict.violated(&Violation { pointer: placed(&it.pointer), ..it.clone() }, is_stored, exemption)
+        });
+        let is_stored = unknown.as_ref().is_some_and(|unknown| stored.unknown.as_ref() == Some(unknown));
+        let unknown = unknown.and_then(|it| {
+            verdict.unknown(&Unknown { pointer: placed(&it.pointer), ..it }, is_stored, exemption)
+        });
+        // What several parts of an object share is told once.
+        let mut told = Members::default();
+        let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message.clone()));
+        let mut findings = violated.chain(unknown).filter(new).peekable();
+        if let Some(exemption) = exemption.filter(|_| findings.peek().is_some()) {
+            judgement.exemptions.insert(format!("{}/{}", exemption.namespace, exemption.name));
+        }
+        findings.for_each(|finding| judgement.add(finding));
+    }
+
+    /// What a rule says of the stored object, as if it had always been there: what is new in it does not count.
+    fn stored(&self, rule: &Rule) -> Option<Outcome> {
+        let old = self.views.old.as_ref()?;
+        Some(self.outcome(rule, old, Some(old)))
+    }
+
+    /// What a rule says of a view; where it judges by the memory that is used, of that.
+    fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> Outcome {
+        if !rule.by_sources.contains(&view.role) {
+            let applies = rule.when.as_ref().is_none_or(|when| applies(when, view));
+            let outcome = applies.then(|| rule.check.judge(&self.judged(view, old)));
+            return outcome.map(|outcome| in_words(outcome, rule)).unwrap_or_default();
+        }
+        let mut all = Outcome::default();
+        for SourceView { view, field } in &view.sources {
+            if rule.when.as_ref().is_some_and(|when| !applies(when, view)) {
+                continue;
+            }
+            let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
+            let outcome = in_words(rule.check.judge(&self.judged(view, None)), rule);
+            all.violations.extend(outcome.violations.into_iter().map(
+                |Violation { message, value, .. }| Violation {
+                    pointer: field.clone(),
+                    message: message + &of,
+                    value: value + &of,
+                },
+            ));
+            if let Some(Unknown { why, .. }) = outcome.unknown {
+                let why = if self.judged(view, None).is_foreign() {
+                    without_names(why, &view.namespace)
+                } else {
+                    why
+                };
+                all.unknown.get_or_insert_with(|| Unknown { pointer: field.clone(), why, of });
+            }
+        }
+        all
+    }
+
+    fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {
+        let own = matching::namespace_of(view.kind, &view.namespace, &view.name);
+        let own_labels = (own != view.namespace).then_some(&view.labels);
+        let namespace_labels = self.selection.namespaces.labels(own, own_labels);
+        Judged { view, old, namespace_labels, subject_namespace: &self.views.new.namespace }
+    }
+}
+
+/// Why something cannot be known, without the names of what is in another namespace; that namespace itself stands in
+/// what is told anyway.
+fn without_names(why: Why, namespace: &str) -> Why {
+    match why {
+        Why::Service(_) => Why::Service("…".to_owned()),
+        Why::Object(name) => {
+            let kind = name.split(' ').next().unwrap_or_default();
+            Why::Object(format!("{kind} \"…\""))
+        }
+        Why::Namespace(name) if name != namespace => Why::Namespace("…".to_owned()),
+        why => why,
+    }
+}
+
+/// An outcome in the words of the policy, where it has some.
+fn in_words(mut outcome: Outcome, rule: &Rule) -> Outcome {
+    if let Some(message) = &rule.message {
+        for violation in &mut outcome.violations {
+            violation.message.clone_from(message);
+        }
+    }
+    outcome
+}
+
+/// Whether a rule for some memory applies to this one.
+fn applies(when: &When, view: &MemoryView) -> bool {
+    let fits = |wanted: &Option<Vec<String>>, value: &Option<String>| {
+        let is_among = |wanted: &Vec<String>| {
+            value.as_ref().is_some_and(|value| wanted.iter().any(|one| *one == value.to_lowercase()))
+        };
+        wanted.as_ref().is_none_or(is_among)
+    };
+    fits(&when.backends, &view.backend) && fits(&when.providers, &view.provider)
+}
+
+/// What every object is told that a policy would judge if it were in force.
+fn not_in_force(policy: &str, fault: &str) -> Finding {
+    let message = format!("policy {} is not in force: {fault}", plain_name(policy));
+    Finding { severity: Severity::Note, ..Finding::warn(&INVALID, Pointer::root(), message) }
+        .help("mend the policy; until then this object is not judged by it")
+}

@@ -1,0 +1,163 @@
+//! What comes of a violation: action, exemption, ratchet, in this order, and the words for it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::family::policy_codes::RULE;
+use crate::model::elsewhere::Elsewhere;
+use crate::model::finding::Finding;
+use crate::model::kind::MEMORY_POLICY;
+use crate::model::object::Reference;
+use crate::model::pointer::Pointer;
+use crate::model::policy::{Action, Exemption, Policies, Policy, Rule};
+use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
+use crate::model::request::{Occasion, Operation, Point};
+use crate::model::typed_rule::{Unknown, Violation};
+
+use super::super::exempt;
+use super::super::matching::{Candidate, Matches};
+use super::super::reader::with_field;
+use super::super::text::plain_name;
+use super::super::values::day;
+
+/// What a rule of a policy means for an object, before anybody knows whether it is broken.
+pub(super) struct Verdict<'v> {
+    policy: &'v Policy,
+    rule: &'v Rule,
+    occasion: Occasion<'v>,
+    candidate: &'v Candidate<'v>,
+    /// Whether the policy matches only because a Namespace is not known.
+    is_assumed: bool,
+    action: Action,
+}
+
+impl<'v> Verdict<'v> {
+    pub(super) fn new(
+        policy: &'v Policy,
+        rule: &'v Rule,
+        matches: Matches,
+        occasion: Occasion<'v>,
+        candidate: &'v Candidate<'v>,
+    ) -> Self {
+        let is_assumed = matches == Matches::Unknown;
+        let action = action(policy, rule, occasion);
+        let action = if is_assumed { action.min(Action::Warn) } else { action };
+        Self { policy, rule, occasion, candidate, is_assumed, action }
+    }
+
+    /// Whether anything comes of the rule.
+    pub(super) fn counts(&self) -> bool {
+        self.action != Action::None
+    }
+
+    /// The exemption that counts.
+    pub(super) fn exemption(
+        &self,
+        policies: &'v Policies,
+        labels: &BTreeMap<String, String>,
+    ) -> Option<&'v Exemption> {
+        exempt::find(policies, (self.policy, self.rule), (self.candidate, labels), self.occasion.now)
+    }
+
+    /// Whether what the stored object has already only warns.
+    pub(super) fn ratchets(&self, operation: Operation) -> bool {
+        !self.policy.enforces_existing && operation == Operation::Update && self.action == Action::Deny
+    }
+
+    /// The finding about a violation.
+    pub(super) fn violated(
+        &self,
+        violation: &Violation,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Finding> {
+        self.finding(
+            &violation.pointer,
+            &violation.message,
+            self.action,
+            PolicyStatus::Violated,
+            is_stored,
+            exemption,
+        )
+    }
+
+    /// The finding about what cannot be judged.
+    pub(super) fn unknown(
+        &self,
+        unknown: &Unknown,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Finding> {
+        let action = self.action.min(self.rule.on_unknown);
+        let message = format!("cannot be judged: {}{}", unknown.why, unknown.of);
+        self.finding(&unknown.pointer, &message, action, PolicyStatus::Unknown, is_stored, exemption)
+    }
+
+    fn finding(
+        &self,
+        pointer: &Pointer,
+        message: &str,
+        action: Action,
+        status: PolicyStatus,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Finding> {
+        let ratcheted = is_stored && action == Action::Deny;
+        let (action, status) = match exemption {
+            Some(_) => (Action::Report, PolicyStatus::Exempt),
+            None if ratcheted => (Action::Warn, status),
+            None => (action, status),
+        };
+        let severity = action.severity()?;
+        let about = &self.rule.about;
+        let promised = self.promised(status).filter(|_| action == Action::Warn && !ratcheted);
+        let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
+        let exempt = exemption.map(exempt::suffix).unwrap_or_default();
+        let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
+        let policy = Some(PolicyFinding { rule: about.clone(), status });
+        let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
+        let finding = Finding { policy, severity, ..finding };
+        let finding = finding.and_elsewhere(|| Some(self.place()));
+        let help = self.help(exemption);
+        Some(if help.is_empty() { finding } else { finding.help(help) })
+    }
+
+    /// From when on the rule denies, if it is to.
+    fn promised(&self, status: PolicyStatus) -> Option<Timestamp> {
+        let promotion =
+            self.policy.promote.filter(|it| it.to == Action::Deny && self.occasion.now < it.at)?;
+        let stays_weaker = self.is_assumed
+            || self.rule.action.admission.is_some()
+            || status == PolicyStatus::Unknown && self.rule.on_unknown != Action::Deny;
+        (!stays_weaker).then_some(promotion.at)
+    }
+
+    /// Where the rule stands in the policy.
+    fn place(&self) -> Elsewhere {
+        let name = self.policy.name.clone();
+        let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name };
+        Elsewhere { object, pointer: self.rule.about.pointer.key("id"), label: "by this rule" }
+    }
+
+    fn help(&self, exemption: Option<&Exemption>) -> String {
+        let about = &self.rule.about;
+        let namespace = self.is_assumed.then(|| {
+            let shown = plain_name(self.candidate.namespace);
+            format!("Namespace {shown} is unknown; give its manifest or --namespace-labels NS:K=V")
+        });
+        let docs = about.docs.as_ref().map(|docs| format!("see {docs}"));
+        let parts = [exemption.map(exempt::help), about.hint.clone(), docs, namespace];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What comes of a violation: what the rule says, else what the policy says, stricter once it is promoted.
+fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
+    let of_policy = || {
+        let promoted =
+            policy.promote.filter(|it| occasion.point == Point::Admission && occasion.now >= it.at);
+        promoted.map_or_else(|| policy.actions.at(occasion.point), |it| it.to)
+    };
+    rule.action.at(occasion.point).unwrap_or_else(of_policy)
+}

@@ -1,0 +1,155 @@
+//! Which objects a policy judges, as it is written.
+
+use std::collections::BTreeSet;
+
+use crate::family::{self, suggest};
+use crate::model::family::Family;
+use crate::model::finding::{Cause, quoted};
+use crate::model::label_selector::{LabelSelector, Requirement, SelectorOperator};
+use crate::model::policy::Match;
+use crate::model::request::Operation;
+use crate::model::workload;
+
+use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, names};
+use super::super::reader::Reader;
+
+const FIELDS: [&str; 10] = [
+    "families",
+    "kinds",
+    "namespaces",
+    "excludeNamespaces",
+    "namespaceSelector",
+    "objectSelector",
+    "names",
+    "excludeUsers",
+    "excludeGroups",
+    "operations",
+];
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Match> {
+    let fields = reader.fields(&FIELDS)?;
+    let families = fields.get("families").map(|it| families(&it));
+    let users = |field| fields.texts(field, MAX_ENTRIES, MAX_NAME_CHARS).unwrap_or_default();
+    let owned = |texts: Vec<(&str, Reader<'_>)>| texts.into_iter().map(|(text, _)| text.to_owned()).collect();
+    Some(Match {
+        kinds: fields.get("kinds").map(|it| kinds(&it, families.as_deref())),
+        families: families
+            .map(|families| families.into_iter().map(|family| family.name.to_owned()).collect()),
+        namespaces: fields.get("namespaces").map(|it| names(&it)),
+        exclude_namespaces: fields.get("excludeNamespaces").map(|it| names(&it)).unwrap_or_default(),
+        namespace_selector: fields.get("namespaceSelector").and_then(|it| selector(&it)),
+        object_selector: fields.get("objectSelector").and_then(|it| selector(&it)),
+        names: fields.get("names").map(|it| names(&it)),
+        exclude_users: owned(users("excludeUsers")),
+        exclude_groups: owned(users("excludeGroups")),
+        operations: fields.get("operations").map(|it| operations(&it)),
+    })
+}
+
+/// The families of these names.
+pub(super) fn families(reader: &Reader<'_>) -> Vec<&'static Family> {
+    let mut found = Vec::new();
+    for (name, element) in reader.texts(1, family::ALL.len(), MAX_NAME_CHARS) {
+        if let Some(family) = family::find(name) {
+            found.push(family);
+            continue;
+        }
+        let names = family::ALL.map(|family| family.name);
+        let hint = suggest::did_you_mean(suggest::nearest(name, names));
+        let message = format!("there is no family {}; use one of {}{hint}", quoted(name), names.join(", "));
+        element.fault(Cause::NotSupported, &message);
+    }
+    found
+}
+
+/// The kinds of these names, which the given families have, or any family.
+pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -> Vec<String> {
+    let families = families.filter(|families| !families.is_empty()).unwrap_or(&family::ALL);
+    let known: BTreeSet<&str> = families
+        .iter()
+        .flat_map(|family| family.viewed.iter().map(|(kind, _)| kind.kind))
+        .chain(["Pod"])
+        .collect();
+    let mut found = Vec::new();
+    for (name, element) in reader.texts(1, MAX_ENTRIES, MAX_NAME_CHARS) {
+        if known.contains(name) {
+            found.push(name.to_owned());
+            continue;
+        }
+        let is_workload = workload::ALL.iter().any(|workload| workload.kind == name);
+        let hint = if is_workload {
+            "; a workload stands for its pod: use Pod".to_owned()
+        } else {
+            suggest::did_you_mean(suggest::nearest(name, known.iter().copied()))
+        };
+        let of_families = match families {
+            [one] => format!("of {} ", one.name),
+            _ => String::new(),
+        };
+        element.fault(
+            Cause::NotSupported,
+            &format!("there is no kind {} {of_families}that policies judge{hint}", quoted(name)),
+        );
+    }
+    found
+}
+
+fn operations(reader: &Reader<'_>) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (_, element) in reader.texts(1, 2, MAX_NAME_CHARS) {
+        let choices = [("CREATE", Operation::Create), ("UPDATE", Operation::Update)];
+        operations.extend(element.choice(&choices));
+    }
+    operations
+}
+
+/// A selector of labels.
+pub(super) fn selector(reader: &Reader<'_>) -> Option<LabelSelector> {
+    let fields = reader.fields(&["matchLabels", "matchExpressions"])?;
+    let mut requirements = Vec::new();
+    if let Some(labels) = fields.get("matchLabels").and_then(|it| it.any_fields()) {
+        if labels.names().nth(MAX_ENTRIES).is_some() {
+            labels.fault_here(Cause::Invalid, &format!("must have at most {MAX_ENTRIES} entries"));
+        }
+        for key in labels.names().take(MAX_ENTRIES) {
+            let Some(value) = labels.get(key) else { continue };
+            let Some(text) = value.value().as_str() else {
+                value.fault(Cause::TypeInvalid, "must be a string");
+                continue;
+            };
+            let operator = SelectorOperator::In;
+            requirements.push(Requirement { key: key.to_owned(), operator, values: vec![text.to_owned()] });
+        }
+    }
+    for element in fields.get("matchExpressions").map(|it| it.list(0, MAX_ENTRIES)).unwrap_or_default() {
+        requirements.extend(requirement(&element));
+    }
+    Some(LabelSelector { requirements })
+}
+
+fn requirement(reader: &Reader<'_>) -> Option<Requirement> {
+    let fields = reader.fields(&["key", "operator", "values"])?;
+    let key = fields.required("key").and_then(|key| key.text(MAX_NAME_CHARS + 64));
+    let operators = [
+        ("In", SelectorOperator::In),
+        ("NotIn", SelectorOperator::NotIn),
+        ("Exists", SelectorOperator::Exists),
+        ("DoesNotExist", SelectorOperator::DoesNotExist),
+    ];
+    let operator = fields.required("operator").and_then(|operator| operator.choice(&operators))?;
+    let values = fields.get("values").map(|it| it.list(0, MAX_ENTRIES)).unwrap_or_default();
+    let needs_values = matches!(operator, SelectorOperator::In | SelectorOperator::NotIn);
+    if needs_values && values.is_empty() {
+        fields.fault("values", Cause::Required, "is required with In and NotIn");
+    } else if !needs_values && !values.is_empty() {
+        fields.fault("values", Cause::Invalid, "must be empty with Exists and DoesNotExist");
+    }
+    let text = |value: &Reader<'_>| match value.value().as_str() {
+        Some(text) => Some(text.to_owned()),
+        None => {
+            value.fault(Cause::TypeInvalid, "must be a string");
+            None
+        }
+    };
+    Some(Requirement { key: key?.to_owned(), operator, values: values.iter().filter_map(text).collect() })
+}

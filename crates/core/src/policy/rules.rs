@@ -1,0 +1,76 @@
+//! The typed rules: what each reads from a policy, and how it judges a view.
+//!
+//! A rule knows views only. It does not know families, requests or the state, so it cannot fail, and it says the
+//! same everywhere.
+
+mod backends;
+mod capacity;
+mod endpoint;
+mod host_glob;
+mod images;
+mod immutable;
+mod labels;
+mod limits;
+mod operations;
+mod providers;
+mod references;
+mod retention;
+mod secrets;
+mod sharing;
+mod tenancy;
+mod words;
+
+use crate::model::memory_view::Role;
+use crate::model::typed_rule::TypedRule;
+
+use super::reader::Reader;
+
+/// A type of rules.
+#[derive(Debug)]
+pub struct RuleType {
+    /// The field of a rule that holds it.
+    pub name: &'static str,
+    /// The roles of the objects that it judges by themselves. Where `memory` is among them, all others are
+    /// judged by the memory that they use.
+    pub natural: &'static [Role],
+    /// The page about it, in Markdown.
+    pub page: &'static str,
+    /// Reads one; `None` when something is wrong with it, which the reader has noted.
+    pub(super) read: fn(&Reader<'_>) -> Option<Box<dyn TypedRule>>,
+}
+
+/// A row of the table of types.
+macro_rules! rule_type {
+    ($name:literal, $roles:expr, $module:ident) => {
+        RuleType {
+            name: $name,
+            natural: &$roles,
+            page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules/", $name, ".md")),
+            read: $module::read,
+        }
+    };
+}
+
+/// All types, in the order of the documentation.
+pub static TYPES: [RuleType; 14] = [
+    rule_type!("backends", [Role::Memory], backends),
+    rule_type!("providers", [Role::Memory], providers),
+    rule_type!("endpoint", [Role::Memory], endpoint),
+    rule_type!("secrets", [Role::Memory, Role::Referrer], secrets),
+    rule_type!("retention", [Role::Memory], retention),
+    rule_type!("capacity", [Role::Memory], capacity),
+    rule_type!("tenancy", [Role::Memory], tenancy),
+    rule_type!("references", [Role::Memory, Role::Referrer], references),
+    rule_type!("images", [Role::Pod, Role::Memory], images),
+    rule_type!("limits", [Role::Pod], limits),
+    rule_type!("operations", [Role::Referrer], operations),
+    rule_type!("sharing", [Role::Memory], sharing),
+    rule_type!("immutable", [Role::Memory, Role::Referrer], immutable),
+    rule_type!("labels", [Role::Memory, Role::Referrer, Role::Pod], labels),
+];
+
+/// The type of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static RuleType> {
+    TYPES.iter().find(|rule| rule.name == name)
+}

@@ -1,0 +1,35 @@
+//! `backends`: where memory may be kept, and whether it must outlive its process.
+
+use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::{use_one_of, value};
+use super::words::{Allowed, fields};
+
+#[derive(Debug)]
+struct Backends {
+    allowed: Allowed,
+    must_be_durable: bool,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["allow", "deny", "durable"])?;
+    let must_be_durable = fields.get("durable").and_then(|it| it.flag()) == Some(true);
+    Some(Box::new(Backends { allowed: Allowed::read(&fields), must_be_durable }))
+}
+
+impl TypedRule for Backends {
+    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(backend) = &judged.view.backend else { return outcome };
+        let shown = value(judged, backend);
+        let mut add = |message| outcome.add(judged.view.pointer("backend"), message, backend);
+        if !self.allowed.accepts(backend) {
+            add(format!("backend {shown} is not allowed{}", use_one_of(self.allowed.instead())));
+        }
+        if self.must_be_durable && judged.view.durable == Some(false) {
+            add(format!("backend {shown} loses its memory with its process"));
+        }
+        outcome
+    }
+}

@@ -1,0 +1,80 @@
+//! `immutable`: what an update may not change.
+
+use serde_json::Value;
+
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::finding::{Cause, quoted};
+use crate::model::memory_view::{MemoryView, PATHS, Why};
+use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::value;
+use super::words::{MAX_CHARS, MAX_ENTRIES};
+
+#[derive(Debug)]
+struct Immutable(Vec<&'static str>);
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let mut paths = Vec::new();
+    for (path, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {
+        if let Some(known) = PATHS.into_iter().find(|known| *known == path) {
+            paths.push(known);
+        } else {
+            let hint = match nearest(path, PATHS) {
+                None => format!("; the paths are {}", PATHS.join(", ")),
+                near => did_you_mean(near),
+            };
+            element.fault(Cause::NotSupported, &format!("there is no path {} in a view{hint}", quoted(path)));
+        }
+    }
+    (!paths.is_empty()).then(|| Box::new(Immutable(paths)) as Box<dyn TypedRule>)
+}
+
+impl TypedRule for Immutable {
+    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(old) = judged.old else { return outcome };
+        for path in &self.0 {
+            let pointer = judged.view.pointer(path);
+            if let Some(why) = unknown(judged.view, path).or_else(|| unknown(old, path)) {
+                outcome.add_unknown(pointer, why);
+                continue;
+            }
+            let (was, is) = (old.value(path), judged.view.value(path));
+            if was != is {
+                let message = match (&was, &is) {
+                    (Some(Value::Array(_) | Value::Object(_)), _)
+                    | (_, Some(Value::Array(_) | Value::Object(_))) => {
+                        format!("{path} cannot change")
+                    }
+                    (was, is) => {
+                        let (was, is) = (shown(judged, was.as_ref()), shown(judged, is.as_ref()));
+                        format!("{path} cannot change (was {was}, is {is})")
+                    }
+                };
+                outcome.add(pointer, message, format!("{was:?} {is:?}"));
+            }
+        }
+        outcome
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        true
+    }
+}
+
+/// Why the value at a path cannot be known, though there is one.
+fn unknown(view: &MemoryView, path: &str) -> Option<Why> {
+    let below = path.strip_prefix("endpoint").filter(|below| *below != ".from")?;
+    let endpoint = view.endpoint.as_ref()?;
+    let of_port = || endpoint.port_unknown.clone().filter(|_| matches!(below, "" | ".port" | ".url"));
+    endpoint.unknown.clone().or_else(of_port)
+}
+
+fn shown(judged: &Judged<'_>, found: Option<&Value>) -> String {
+    match found {
+        None => "unset".to_owned(),
+        Some(Value::String(text)) => value(judged, text),
+        Some(other) => value(judged, &other.to_string()),
+    }
+}

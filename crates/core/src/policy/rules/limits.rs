@@ -1,0 +1,70 @@
+//! `limits`: how much of a node the containers that serve memory may take.
+
+use crate::model::finding::Cause;
+use crate::model::memory_view::ContainerView;
+use crate::model::quantity::billionths;
+use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::{name, number};
+use super::capacity::{Quantity, quantity};
+use super::words::{MAX_CHARS, fields};
+
+#[derive(Debug)]
+struct Limits {
+    required: Vec<&'static str>,
+    max: Vec<(&'static str, Quantity)>,
+}
+
+/// The resources of which there are limits.
+const RESOURCES: [(&str, &str); 2] = [("cpu", "cpu"), ("memory", "memory")];
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["required", "max"])?;
+    let required = fields.texts("required", RESOURCES.len(), MAX_CHARS).unwrap_or_default();
+    let required = required.iter().filter_map(|(_, element)| element.choice(&RESOURCES)).collect();
+    let mut max = Vec::new();
+    if let Some(limits) = fields.get("max").and_then(|it| self::fields(&it, &["cpu", "memory"])) {
+        let of = |(name, _)| quantity(&limits, name).map(|quantity| (name, quantity));
+        max.extend(RESOURCES.into_iter().filter_map(of));
+    } else if fields.has("max") && required_is_empty(&fields) {
+        fields.fault_here(Cause::Required, "asks for nothing");
+    }
+    Some(Box::new(Limits { required, max }))
+}
+
+fn required_is_empty(fields: &super::super::reader::Fields<'_>) -> bool {
+    !fields.has("required")
+}
+
+impl TypedRule for Limits {
+    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        for container in &judged.view.containers {
+            self.judge_container(container, judged, &mut outcome);
+        }
+        outcome
+    }
+}
+
+impl Limits {
+    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut Outcome) {
+        let shown = name(judged, &container.name);
+        let place = container.field.key("resources").key("limits");
+        for resource in self.required.iter().filter(|resource| !container.limits.contains_key(**resource)) {
+            let message = format!("container {shown} has no {resource} limit");
+            outcome.add(place.key(resource), message, &container.name);
+        }
+        for (resource, max) in &self.max {
+            let Some(limit) = container.limits.get(*resource) else { continue };
+            if billionths(limit).is_some_and(|limit| limit > max.billionths) {
+                let message = format!(
+                    "{resource} limit {} of container {shown} is above {}",
+                    number(judged, limit),
+                    max.text
+                );
+                outcome.add(place.key(resource), message, format!("{} {limit}", container.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `operations`: which operations on memory an agent may have.
+
+use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::value;
+use super::words::{Allowed, fields};
+
+#[derive(Debug)]
+struct Operations(Allowed);
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["allow", "deny"])?;
+    Some(Box::new(Operations(Allowed::read(&fields))))
+}
+
+impl TypedRule for Operations {
+    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        for operation in judged.view.operations.iter().flatten() {
+            if !self.0.accepts(&operation.name) {
+                let message = format!("operation {} is not allowed", value(judged, &operation.name));
+                outcome.add(operation.field.clone(), message, &operation.name);
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,79 @@
+//! `secrets`: which Secrets may be used, whether one must be, and that no credential stands in clear text.
+
+use std::collections::BTreeSet;
+
+use crate::model::glob::Glob;
+use crate::model::memory_view::SecretView;
+use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+
+use super::super::names::{names, namespaces};
+use super::super::reader::Reader;
+use super::super::text::{name, patterns, plain_name};
+use super::words::fields;
+
+#[derive(Debug)]
+struct Secrets {
+    forbids_inline: bool,
+    is_required: bool,
+    names: Option<Vec<Glob>>,
+    /// The namespaces besides the object's own; `None` when all are allowed.
+    namespaces: Option<BTreeSet<String>>,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["inline", "required", "names", "namespaces", "alsoNamespaces"])?;
+    let is_same = fields.choice("namespaces", &[("same", true)]) == Some(true);
+    let also = fields.get("alsoNamespaces").map(|it| namespaces(&it)).unwrap_or_default();
+    if fields.has("alsoNamespaces") && !fields.has("namespaces") {
+        let cause = crate::model::finding::Cause::Required;
+        fields.fault("namespaces", cause, "is required with alsoNamespaces; use same");
+    }
+    Some(Box::new(Secrets {
+        forbids_inline: fields.choice("inline", &[("forbid", true), ("allow", false)]) == Some(true),
+        is_required: fields.get("required").and_then(|it| it.flag()) == Some(true),
+        names: fields.get("names").map(|it| names(&it)),
+        namespaces: is_same.then_some(also),
+    }))
+}
+
+impl TypedRule for Secrets {
+    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+        let (mut outcome, view) = (Outcome::default(), judged.view);
+        if self.forbids_inline {
+            for inline in &view.inline {
+                let message = "a credential stands in clear text; use a Secret reference";
+                outcome.add(inline.field.clone(), message, inline.digest.to_string());
+            }
+        }
+        let can_have_one = view.fields.iter().any(|(path, _)| *path == "secrets");
+        if self.is_required && view.secrets.is_empty() && can_have_one && view.durable != Some(false) {
+            outcome.add(view.pointer("secrets"), "a Secret reference is required", "");
+        }
+        for secret in &view.secrets {
+            self.judge_secret(secret, judged, &mut outcome);
+        }
+        outcome
+    }
+}
+
+impl Secrets {
+    fn judge_secret(&self, secret: &SecretView, judged: &Judged<'_>, outcome: &mut Outcome) {
+        let SecretView { name: secret_name, namespace, field, .. } = secret;
+        if let Some(globs) = &self.names
+            && !globs.iter().any(|glob| glob.matches(secret_name))
+        {
+            let allowed = patterns(globs);
+            let shown = name(judged, secret_name);
+            let message = format!("Secret {shown} does not match the allowed names {allowed}");
+            outcome.add(field.clone(), message, secret_name);
+        }
+        if let Some(also) = &self.namespaces
+            && namespace != judged.view.orloj_namespace.as_ref().unwrap_or(&judged.view.namespace)
+            && !also.contains(namespace)
+        {
+            let path = format!("{namespace}/{secret_name}");
+            let shown = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
+            outcome.add(field.clone(), format!("Secret {shown} is outside the allowed namespaces"), path);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `sharing`: who may see and write shared memory.
+
+use crate::model::memory_view::SharingConfigView;
+use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::{use_one_of, value};
+use super::words::{Words, fields};
+
+#[derive(Debug)]
+struct Sharing {
+    visibility: Option<Words>,
+    max_writers: Option<i64>,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["visibility", "maxWriters"])?;
+    let max_writers = fields.get("maxWriters").and_then(|it| it.integer(0, i64::from(u32::MAX)));
+    Some(Box::new(Sharing { visibility: Words::read(&fields, "visibility"), max_writers }))
+}
+
+impl TypedRule for Sharing {
+    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(sharing) = &judged.view.sharing else { return outcome };
+        if let Some(allowed) = &self.visibility {
+            for config in &sharing.configs {
+                let Some(visibility) = &config.visibility else { continue };
+                if !allowed.contains(visibility) {
+                    let (shown, instead) = (value(judged, visibility), use_one_of(Some(&allowed.texts)));
+                    let message = format!("visibility {shown} is not allowed{instead}");
+                    outcome.add(config.field.clone(), message, format!("{} {visibility}", config.name));
+                }
+            }
+        }
+        let is_writer = |config: &&SharingConfigView| config.access.as_deref() != Some("read-only");
+        let writers = sharing.configs.iter().filter(is_writer).count();
+        let max = self.max_writers.and_then(|max| usize::try_from(max).ok());
+        if let Some(max) = max.filter(|max| writers > *max) {
+            let message = format!("{writers} configs may write; the limit is {max}");
+            outcome.add(sharing.field.clone(), message, writers.to_string());
+        }
+        outcome
+    }
+}

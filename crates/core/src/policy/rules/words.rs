@@ -1,0 +1,72 @@
+//! Lists of words that a value must be one of, or none of. Case does not count.
+
+use std::collections::BTreeSet;
+
+use crate::model::finding::Cause;
+
+use super::super::reader::{Fields, Reader};
+
+/// The most entries of a list.
+pub(super) const MAX_ENTRIES: usize = 256;
+
+/// The most characters of an entry.
+pub(super) const MAX_CHARS: usize = 253;
+
+/// A list of words.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// As they are written.
+    pub(super) texts: Vec<String>,
+    folded: BTreeSet<String>,
+}
+
+impl Words {
+    /// The words of a field; `None` when it is absent.
+    pub(super) fn read(fields: &Fields<'_>, field: &str) -> Option<Self> {
+        let texts = fields.texts(field, MAX_ENTRIES, MAX_CHARS)?;
+        Some(Self::new(texts.into_iter().map(|(text, _)| text.to_owned()).collect()))
+    }
+
+    fn new(texts: Vec<String>) -> Self {
+        let folded = texts.iter().map(|text| text.to_lowercase()).collect();
+        Self { texts, folded }
+    }
+
+    pub(super) fn contains(&self, value: &str) -> bool {
+        self.folded.contains(&value.to_lowercase())
+    }
+}
+
+/// What is allowed and what is not; what is not wins.
+#[derive(Debug)]
+pub(super) struct Allowed {
+    pub(super) allow: Option<Words>,
+    deny: Option<Words>,
+}
+
+impl Allowed {
+    pub(super) fn read(fields: &Fields<'_>) -> Self {
+        Self { allow: Words::read(fields, "allow"), deny: Words::read(fields, "deny") }
+    }
+
+    pub(super) fn accepts(&self, value: &str) -> bool {
+        let is_denied = self.deny.as_ref().is_some_and(|deny| deny.contains(value));
+        !is_denied && self.allow.as_ref().is_none_or(|allow| allow.contains(value))
+    }
+
+    /// What may be used instead, as it is written.
+    pub(super) fn instead(&self) -> Option<&[String]> {
+        self.allow.as_ref().map(|allow| allow.texts.as_slice())
+    }
+}
+
+/// The fields of a rule, at least one of which must be there.
+pub(super) fn fields<'v>(reader: &Reader<'v>, known: &[&str]) -> Option<Fields<'v>> {
+    let fields = reader.fields(known)?;
+    if !known.iter().any(|name| fields.has(name)) {
+        let names = super::super::reader::one_of(known);
+        fields.fault_here(Cause::Required, &format!("asks for nothing; use {names}"));
+        return None;
+    }
+    Some(fields)
+}

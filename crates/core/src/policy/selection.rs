@@ -1,0 +1,211 @@
+//! Which policies judge an object.
+//!
+//! What costs nothing is asked first: kind and operation, then names, then labels, and of the Namespace only when a
+//! policy reads its labels.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::model::memory_view::MemoryView;
+use crate::model::policy::Policy;
+use crate::model::request::{Occasion, Operation, Point, Request};
+use crate::model::snapshot::Snapshot;
+use crate::model::state_reader::StateReader;
+use crate::model::view::{self, view};
+
+use super::matching::{self, Candidate, Labels, Matches};
+use super::namespaces::Namespaces;
+
+view! {
+    /// What is read of any object to match it.
+    Named {
+        /// Who it is.
+        metadata: NamedMetadata<'a> = "metadata",
+    }
+}
+
+view! {
+    /// Who an object is.
+    NamedMetadata {
+        /// The name, unread.
+        name: &'a RawValue = "name",
+        /// What stands in for it, unread.
+        generate_name: &'a RawValue = "generateName",
+        /// All labels, unread.
+        labels: &'a RawValue = "labels",
+    }
+}
+
+/// An object to judge.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'s> {
+    /// The name of the family.
+    pub family: &'static str,
+    /// The kind; `Pod` for the pod of a workload too.
+    pub kind: &'s str,
+    /// The namespace; empty for cluster-wide kinds.
+    pub namespace: &'s str,
+    /// What is being done.
+    pub operation: Operation,
+    /// The JSON of the object after mutation.
+    pub object: &'s str,
+    /// The JSON of the stored object, on UPDATE.
+    pub old: Option<&'s str>,
+    /// Where, when and for whom.
+    pub occasion: Occasion<'s>,
+}
+
+impl<'s> Subject<'s> {
+    /// What is to be judged of a request; `None` when nothing is. CI and audits know no stored object: whatever is
+    /// asked is a CREATE there.
+    #[must_use]
+    pub fn of(
+        request: &'s Request<'_>,
+        family: &'static str,
+        kind: &'s str,
+        namespace: &'s str,
+        object: &'s str,
+    ) -> Option<Self> {
+        let writes = matches!(request.operation, Operation::Create | Operation::Update);
+        if !writes || !request.subresource.is_empty() {
+            return None;
+        }
+        let is_admission = request.occasion.point == Point::Admission;
+        let operation = if is_admission { request.operation } else { Operation::Create };
+        let old = request.old_object.filter(|_| operation == Operation::Update);
+        let occasion = request.occasion;
+        Some(Self { family, kind, namespace, operation, object, old, occasion })
+    }
+}
+
+/// The policies that judge an object, and what was found out about it for that.
+#[derive(Debug)]
+pub(super) struct Selection<'p> {
+    /// In the order of their names; never [`Matches::No`].
+    pub(super) policies: Vec<(&'p Arc<Policy>, Matches)>,
+    pub(super) identity: Identity,
+    /// Of the stored object.
+    pub(super) old: Option<Identity>,
+    pub(super) namespaces: Namespaces<'p>,
+    /// Whether a policy reads labels of Namespaces.
+    reads_namespaces: bool,
+}
+
+/// The policies that judge an object, of those that are `wanted`; `None` when there is none.
+pub(super) fn select<'p>(
+    subject: &Subject<'_>,
+    snapshot: &'p Snapshot,
+    state: &mut StateReader<'p>,
+    wanted: impl Fn(&Policy) -> bool,
+) -> Option<Selection<'p>> {
+    let Subject { family, kind, operation, .. } = *subject;
+    let judges = |policy: &&Arc<Policy>| {
+        wanted(policy) && matching::judges_kind(&policy.matching, family, kind, operation)
+    };
+    let mut policies: Vec<&Arc<Policy>> = snapshot.policies.iter().filter(judges).collect();
+    if policies.is_empty() {
+        return None;
+    }
+    let (mut identity, old) = (Identity::of(subject.object), subject.old.map(Identity::of));
+    if let Some(workload) = subject.occasion.workload.filter(|it| identity.name.is_empty() && !it.is_empty())
+    {
+        identity.name = format!("{workload}-");
+    }
+    let namespace = matching::namespace_of(kind, subject.namespace, &identity.name);
+    if matching::is_excluded(namespace, &snapshot.settings.policies) {
+        return None;
+    }
+    let candidate = Candidate { family, kind, namespace, name: &identity.name };
+    policies.retain(|policy| matching::judges_name(&policy.matching, &candidate));
+    let reads_namespaces = policies.iter().any(|policy| reads_namespaces(policy));
+    let mut namespaces = Namespaces::new(&snapshot.settings.policies);
+    if reads_namespaces {
+        namespaces.look_up([subject.namespace], state);
+    }
+    let own = (namespace != subject.namespace).then_some(&identity.labels);
+    let labels = Labels {
+        object: &identity.labels,
+        old: old.as_ref().map(|old| &old.labels),
+        namespace: namespaces.labels(namespace, own),
+    };
+    let asks_for_user = policies.iter().any(|policy| matching::asks_for_user(&policy.matching));
+    // Only an apiserver knows who asks.
+    let is_admission = subject.occasion.point == Point::Admission;
+    let user = (asks_for_user && is_admission).then(|| subject.occasion.user());
+    let selected = |policy: &'p Arc<Policy>| {
+        let is_excluded = user.as_ref().is_some_and(|user| matching::excludes_user(&policy.matching, user));
+        let matches = if is_excluded { Matches::No } else { matching::selects(&policy.matching, &labels) };
+        (matches != Matches::No).then_some((policy, matches))
+    };
+    let policies: Vec<_> = policies.into_iter().filter_map(selected).collect();
+    (!policies.is_empty()).then_some(Selection { policies, identity, old, namespaces, reads_namespaces })
+}
+
+impl<'p> Selection<'p> {
+    /// The policies that judge the object for certain, whatever is not known.
+    pub(super) fn certain(&self) -> impl Iterator<Item = &'p Arc<Policy>> {
+        self.policies.iter().filter(|(_, matches)| *matches == Matches::Yes).map(|(policy, _)| *policy)
+    }
+
+    /// What policies and exemptions ask of the object.
+    pub(super) fn candidate<'s>(&'s self, subject: &Subject<'s>) -> Candidate<'s> {
+        let Subject { family, kind, .. } = *subject;
+        let namespace = matching::namespace_of(kind, subject.namespace, &self.identity.name);
+        Candidate { family, kind, namespace, name: &self.identity.name }
+    }
+
+    /// Looks up more Namespaces, where a policy reads their labels.
+    pub(super) fn look_up<'n>(
+        &mut self,
+        names: impl IntoIterator<Item = &'n str>,
+        state: &mut StateReader<'p>,
+    ) {
+        if self.reads_namespaces {
+            self.namespaces.look_up(names, state);
+        }
+    }
+}
+
+fn reads_namespaces(policy: &Policy) -> bool {
+    policy.matching.namespace_selector.is_some()
+        || policy.rules.iter().any(|rule| rule.check.reads_namespaces())
+}
+
+/// Gives a view of this object what families do not read of it: its name, or what stands in for it, and its labels.
+pub fn identify(view: &mut MemoryView, object: &str) {
+    Identity::of(object).complete(view);
+}
+
+/// Name and labels of an object. What is of the wrong type is absent.
+#[derive(Debug, Default)]
+pub(super) struct Identity {
+    pub(super) name: String,
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+impl Identity {
+    fn of(object: &str) -> Self {
+        let metadata = view::read::<Named<'_>>(object).ok().and_then(|named| named.metadata);
+        let NamedMetadata { name, generate_name, labels } = metadata.unwrap_or_default();
+        let text =
+            |raw: &RawValue| serde_json::from_str(raw.get()).ok().filter(|text: &String| !text.is_empty());
+        let labels = labels.and_then(|raw| serde_json::from_str::<BTreeMap<String, Value>>(raw.get()).ok());
+        let texts = |(key, value)| match value {
+            Value::String(text) => Some((key, text)),
+            _ => None,
+        };
+        Self {
+            name: name.and_then(text).or_else(|| generate_name.and_then(text)).unwrap_or_default(),
+            labels: labels.into_iter().flatten().filter_map(texts).collect(),
+        }
+    }
+
+    /// Gives a view what families do not read of the object itself.
+    pub(super) fn complete(&self, view: &mut MemoryView) {
+        view.name.clone_from(&self.name);
+        view.labels.clone_from(&self.labels);
+    }
+}

@@ -1,0 +1,40 @@
+//! Policies and exemptions enter and leave a snapshot.
+
+use serde_json::Value;
+
+use crate::model::finding::Finding;
+use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+use crate::model::policy::Policies;
+
+use super::read;
+
+/// Adds a policy or exemption, or replaces the one of its name, and returns what is wrong with it. A policy with
+/// faults stays, but is not in force; an exemption with faults is left out. Objects of other kinds are left alone.
+pub fn put(policies: &mut Policies, kind: &Kind, manifest: &Value) -> Vec<Finding> {
+    if *kind == MEMORY_POLICY {
+        let (policy, faults) = read::policy(manifest);
+        policies.insert(policy);
+        return faults;
+    }
+    if *kind == MEMORY_POLICY_EXEMPTION {
+        let (exemption, faults) = read::exemption(manifest);
+        match exemption {
+            Some(exemption) => policies.insert_exemption(exemption),
+            None => {
+                let text = |pointer| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+                policies.remove_exemption(text("/metadata/namespace"), text("/metadata/name"));
+            }
+        }
+        return faults;
+    }
+    Vec::new()
+}
+
+/// Takes a policy or exemption out.
+pub fn take(policies: &mut Policies, kind: &Kind, namespace: &str, name: &str) {
+    if *kind == MEMORY_POLICY {
+        policies.remove(name);
+    } else if *kind == MEMORY_POLICY_EXEMPTION {
+        policies.remove_exemption(namespace, name);
+    }
+}

@@ -1,0 +1,131 @@
+//! What tenants and authors of policies may write, and what no policy may do.
+//!
+//! ```text
+//! clocks    times at both ends, before, at and after what they are compared with
+//! every     each type of rule on the objects of each family, in each role
+//! large     very many elements, very long values, and policies as large as they may be
+//! locked    what passes where a policy refuses everything
+//! refused   what is wrong with a policy is said in words that help
+//! repeated  the second time, and updates that change nothing
+//! texts     odd texts in values, which must not reach a terminal
+//! wrong     wrong values in each field of a policy, an exemption and an object
+//! ```
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
+
+mod clocks;
+mod every;
+mod large;
+mod locked;
+mod refused;
+mod repeated;
+mod texts;
+mod wrong;
+
+use memgate_core::admission::{self, Admitted};
+use memgate_core::casefile::{Case, read::read, request};
+use memgate_core::model::finding::{Finding, Severity};
+use memgate_core::model::pointer::Pointer;
+use memgate_core::model::request::Occasion;
+use memgate_core::state::{self, empty};
+use serde_json::{Value, json};
+
+/// A policy of this name and spec.
+fn policy(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
+        "metadata": {"name": name}, "spec": spec,
+    })
+}
+
+/// A policy `org` that denies by these rules.
+fn denying(rules: &Value) -> Value {
+    policy("org", &json!({"actions": {"admission": "deny"}, "rules": rules}))
+}
+
+/// An object in the namespace `team`.
+fn object(api_version: &str, kind: &str, spec: &Value) -> Value {
+    let metadata = json!({"name": "notes", "namespace": "team"});
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+/// An `ArkMemory` with this backend.
+fn memory(backend: &str) -> Value {
+    object("arkonis.dev/v1alpha1", "ArkMemory", &json!({"backend": backend}))
+}
+
+/// A case that creates an object, or does what `also` says.
+fn case(state: &[Value], object: &Value, also: &Value) -> Case {
+    let mut case = json!({
+        "name": "it", "at": "2027-02-01T00:00:00Z", "state": state, "object": object, "expect": {"allowed": true},
+    });
+    for (key, value) in also.as_object().into_iter().flatten() {
+        case[key] = value.clone();
+    }
+    read(&case).expect("a case").remove(0)
+}
+
+/// What both webhook calls say; `None` of an object that cannot be read.
+fn admitted(case: &Case) -> Option<Admitted> {
+    let snapshot = request::state(case).ok()?;
+    let body = request::review(case).to_string();
+    let mut review = admission::parse(&body).ok()?;
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, ..case.occasion };
+    admission::admit(&review.request, &snapshot).ok()
+}
+
+/// The findings of policies about an object that is created.
+fn told(state: &[Value], object: &Value) -> Vec<Finding> {
+    let admitted = admitted(&case(state, object, &json!({}))).expect("can be read");
+    of_policies(admitted.decision.findings)
+}
+
+fn of_policies(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.retain(|finding| finding.policy.is_some());
+    findings
+}
+
+fn messages(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.message.as_str()).collect()
+}
+
+/// What must be true of whatever a policy says of an object, however odd that is.
+fn check_findings(findings: &[Finding], object: &Value) {
+    for finding in findings {
+        let Finding { message, help, pointer, .. } = finding;
+        assert!(!message.contains(char::is_control), "{message:?}");
+        assert!(!help.as_ref().is_some_and(|help| help.contains(char::is_control)), "{help:?}");
+        assert!(message.len() <= 2048 + "…".len(), "{} bytes: {message}", message.len());
+        let Some(policy) = &finding.policy else { continue };
+        let (name, id) = (&policy.rule.policy, &policy.rule.id);
+        assert!(message.ends_with(&format!(" (policy {name}/{id})")), "{message}");
+        assert!(object.pointer(pointer.as_str()).is_some(), "{pointer} is not in {object}");
+    }
+}
+
+/// What is wrong with a policy: the places, and what is said.
+fn faults(manifest: &Value) -> Vec<Finding> {
+    let mut snapshot = empty(memgate_core::model::settings::Settings::default());
+    state::add(&mut snapshot, manifest).expect("numbers").faults
+}
+
+/// Whether a finding refuses.
+fn denies(finding: &Finding) -> bool {
+    finding.severity == Severity::Deny
+}
+
+/// The places of all values below one, the value itself left out.
+fn places(value: &Value) -> Vec<Pointer> {
+    let (mut left, mut found) = (vec![(Pointer::root(), value)], Vec::new());
+    while let Some((here, value)) = left.pop() {
+        match value {
+            Value::Object(fields) => left.extend(fields.iter().map(|(key, value)| (here.key(key), value))),
+            Value::Array(all) => left.extend(all.iter().zip(0..).map(|(value, at)| (here.index(at), value))),
+            _ => {}
+        }
+        found.push(here);
+    }
+    found.retain(|pointer| !pointer.as_str().is_empty());
+    found
+}

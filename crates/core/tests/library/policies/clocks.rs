@@ -1,0 +1,124 @@
+//! Times at both ends, before, at and after what they are compared with.
+
+use std::collections::BTreeSet;
+
+use memgate_core::admission::Admitted;
+use memgate_core::model::finding::Severity;
+use memgate_core::model::request::{Occasion, Point};
+use memgate_core::model::settings::Settings;
+use memgate_core::policy::leftover::{self, Used};
+use memgate_core::policy::timestamp;
+use memgate_core::state;
+use serde_json::{Value, json};
+
+use super::{admitted, case, memory, messages, policy};
+
+const START: &str = "2027-01-15T00:00:00Z";
+const END: &str = "2027-03-01T00:00:00Z";
+
+fn promoted(at: &str) -> Value {
+    let rules = json!([{"id": "durable", "backends": {"durable": true}}]);
+    let exemptions = json!({"namespaces": ["ex"], "maxAge": "366d"});
+    policy("org", &json!({"promote": {"at": at, "to": "deny"}, "rules": rules, "exemptions": exemptions}))
+}
+
+fn exemption(from: &str, expires_at: &str) -> Value {
+    json!({
+        "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicyExemption",
+        "metadata": {"name": "legacy", "namespace": "ex"},
+        "spec": {
+            "policy": "org", "rules": ["durable"], "target": {"namespaces": ["team"]},
+            "reason": "moves to redis in March", "from": from, "expiresAt": expires_at,
+        },
+    })
+}
+
+fn at(state: &[Value], now: jiff::Timestamp) -> Admitted {
+    let mut case = case(state, &memory("in-context"), &json!({}));
+    case.occasion = Occasion::new(Point::Admission, now);
+    admitted(&case).expect("can be read")
+}
+
+fn time(text: &str) -> jiff::Timestamp {
+    timestamp(text).expect("a time")
+}
+
+#[test]
+fn promotions_and_exemptions_at_any_time() {
+    use jiff::Timestamp;
+    let nanosecond = jiff::SignedDuration::from_nanos(1);
+    let (start, end) = (time(START), time(END));
+    for (now, promoted_by_then, exempt) in [
+        (Timestamp::MIN, false, false),
+        (Timestamp::UNIX_EPOCH, false, false),
+        (start - nanosecond, false, false),
+        (start, true, true),
+        (end - nanosecond, true, true),
+        (end, true, false),
+        (Timestamp::MAX, true, false),
+    ] {
+        let plain = at(&[promoted(START)], now);
+        assert_eq!(plain.allowed(), !promoted_by_then, "{now}");
+        let message = messages(&plain.decision.findings)[0].to_owned();
+        assert_eq!(message.contains("denied from 2027-01-15"), !promoted_by_then, "{now}: {message}");
+        let with_exemption = at(&[promoted(START), exemption(START, END)], now);
+        assert_eq!(with_exemption.allowed(), exempt || !promoted_by_then, "{now}");
+        let is_note = with_exemption.decision.findings[0].severity == Severity::Note;
+        assert_eq!(is_note, exempt, "{now}");
+    }
+}
+
+/// The clock of one replica may go back: it says what it would have said then.
+#[test]
+fn a_clock_that_goes_back() {
+    let (before, after) = (time("2027-01-14T23:59:59Z"), time(START));
+    let says = |now| messages(&at(&[promoted(START)], now).decision.findings).join("; ");
+    let first = says(before);
+    assert_ne!(says(after), first);
+    assert_eq!(says(before), first);
+}
+
+#[test]
+fn the_last_year_that_can_be_written() {
+    for last in ["9999-12-31T23:59:59Z", "9999-12-30T00:00:00Z", "9999-12-31T23:59:59.999999999-12:00"] {
+        assert!(super::faults(&promoted(last)).is_empty(), "{last}");
+        let now = time(START);
+        let message = messages(&at(&[promoted(last)], now).decision.findings)[0].to_owned();
+        assert!(message.contains("denied from 9999-12-3"), "{message}");
+        let exemption = exemption("9999-01-01T00:00:00Z", last);
+        assert!(super::faults(&exemption).is_empty(), "{last}");
+        assert!(at(&[promoted(START), exemption], time("9999-06-01T00:00:00Z")).allowed());
+    }
+    for wrong in ["10000-01-01T00:00:00Z", "-0001-01-01T00:00:00Z", "9999-13-01T00:00:00Z"] {
+        assert_eq!(super::faults(&promoted(wrong)).len(), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn exemptions_that_come_to_nothing() {
+    let now = time("2027-02-01T00:00:00Z");
+    let leftover = |objects: &[Value], now| {
+        let mut snapshot = state::empty(Settings::default());
+        for object in objects {
+            state::add(&mut snapshot, object).expect("numbers");
+        }
+        let found = leftover::exemptions(&snapshot.policies, &Used::default(), now);
+        found.into_iter().map(|(_, finding)| finding.code.name).collect::<Vec<_>>()
+    };
+    let exemption = exemption(START, END);
+    assert_eq!(leftover(std::slice::from_ref(&exemption), now), ["policy/exemption-rejected"]);
+    assert_eq!(leftover(&[promoted(START), exemption.clone()], now), ["policy/exemption-unused"]);
+    let all = [promoted(START), exemption];
+    assert_eq!(leftover(&all, jiff::Timestamp::MAX), ["policy/exemption-expired"]);
+    assert!(leftover(&all, jiff::Timestamp::MIN).is_empty());
+}
+
+/// An exemption for a policy that is gone, or was never there, exempts from no other.
+#[test]
+fn an_exemption_for_another_policy() {
+    let mut other = exemption(START, END);
+    other["spec"]["policy"] = json!("gone");
+    let decision = at(&[promoted(START), other], time("2027-02-01T00:00:00Z")).decision;
+    assert!(!decision.allowed());
+    assert_eq!(decision.exemptions, BTreeSet::new());
+}

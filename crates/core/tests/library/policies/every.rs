@@ -1,0 +1,130 @@
+//! Each type of rule on the objects of each family, as memory, as what refers to it and as a pod.
+//!
+//! The objects are those of the cases in `tests/views`.
+
+use std::collections::BTreeSet;
+
+use memgate_core::model::family::Family;
+use memgate_core::model::memory_view::Role;
+use memgate_core::policy::rules::TYPES;
+use serde_json::{Value, json};
+
+use super::super::cases::cases as case_files;
+use super::super::views::{cases, state_of};
+use super::{admitted, case, check_findings, of_policies, policy};
+
+/// A rule of each type that nearly everything breaks.
+pub(super) fn strict() -> Vec<(&'static str, Value)> {
+    vec![
+        ("backends", json!({"allow": ["none-such"], "durable": true})),
+        ("providers", json!({"allow": ["none-such"]})),
+        (
+            "endpoint",
+            json!({
+                "schemes": ["none-such"], "hosts": ["**.none.such"], "ports": [1], "loopback": "forbid",
+                "private": "forbid", "inCluster": "require", "fromSecret": true,
+            }),
+        ),
+        (
+            "secrets",
+            json!({"inline": "forbid", "required": true, "names": ["none-such"], "namespaces": "same"}),
+        ),
+        ("retention", json!({"min": "500000h", "max": "1s", "zero": "forbid"})),
+        (
+            "capacity",
+            json!({"maxEntries": {"min": 2_000_000_000, "max": 1, "zero": "forbid"}, "storage": {"max": "1"}}),
+        ),
+        (
+            "tenancy",
+            json!({
+                "from": {"namespaceLabel": "none-such"}, "collection": "none-{tenant}", "secrets": "none-{tenant}",
+                "endpointHosts": "none-{tenant}", "required": true,
+            }),
+        ),
+        ("references", json!({"mustExist": ["ArkMemory", "Memory", "Agent"], "crossNamespace": "forbid"})),
+        ("images", json!({"allow": ["none.such/**"], "digest": "require", "tags": {"deny": ["latest"]}})),
+        ("limits", json!({"required": ["cpu", "memory"], "max": {"cpu": "1u", "memory": "1"}})),
+        ("operations", json!({"allow": ["none-such"]})),
+        ("sharing", json!({"visibility": ["none-such"], "maxWriters": 0})),
+        ("immutable", json!(["backend", "collection", "endpoint.url", "endpoint.port", "secrets", "labels"])),
+        ("labels", json!({"required": ["none-such"], "values": {"app": ["none-such"]}})),
+    ]
+}
+
+/// A policy of these rules, each for every role that it may have, and of tenants by namespace besides.
+pub(super) fn strict_policy(actions: &Value) -> Value {
+    let of_type = |(name, rule): (&str, Value)| {
+        let natural = TYPES.iter().find(|known| known.name == name).expect("a type").natural;
+        let takes = |role: &Role| natural.contains(role) || natural.contains(&Role::Memory);
+        let roles: Vec<&str> = Role::ALL.into_iter().filter(takes).map(Role::name).collect();
+        json!({"id": name, "roles": roles, "onUnknown": "deny", (name): rule})
+    };
+    let mut rules: Vec<Value> = strict().into_iter().map(of_type).collect();
+    let by_namespace =
+        json!({"from": {"namespace": true}, "collection": "none-{tenant}", "secrets": "none-{tenant}"});
+    rules.push(json!({"id": "own", "roles": ["memory", "referrer", "pod"], "tenancy": by_namespace}));
+    policy("strict", &json!({"actions": actions, "rules": rules}))
+}
+
+#[test]
+fn there_is_a_strict_rule_of_each_type() {
+    let names: Vec<&str> = TYPES.iter().map(|rule| rule.name).collect();
+    assert_eq!(strict().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), names);
+    assert!(super::faults(&strict_policy(&json!({}))).is_empty());
+}
+
+/// The objects of all families with what is around them: those of the views, and those of some cases.
+fn scenes() -> Vec<(String, Vec<Value>, Value)> {
+    const FILES: [&str; 2] = ["policy/rules.yaml", "sympozium/inject-harness.yaml"];
+    let of_family = |(family, cases): (&Family, Vec<Value>)| {
+        let scene = |view: Value| (family.name.to_owned(), state_of(&view), view["object"].clone());
+        cases.into_iter().map(scene).collect::<Vec<_>>()
+    };
+    let of_views = cases().into_iter().flat_map(of_family);
+    let of_rules = case_files().expect("case files").into_iter();
+    let of_rules = of_rules.filter(|(file, _)| FILES.contains(&file.as_str()));
+    let of_rules = of_rules.filter_map(|(file, case)| {
+        let state = case.state.into_iter().filter(|object| object["kind"] != "MemoryPolicy").collect();
+        Some((file.split('/').next()?.to_owned(), state, case.object?))
+    });
+    of_views.chain(of_rules).collect()
+}
+
+#[test]
+fn each_rule_has_something_to_say_and_says_where() {
+    let mut fired = BTreeSet::new();
+    for (family, mut state, object) in scenes() {
+        state.push(strict_policy(&json!({"admission": "deny"})));
+        for also in [json!({}), json!({"operation": "UPDATE", "oldObject": changed(&object)})] {
+            let Some(admitted) = admitted(&case(&state, &object, &also)) else { continue };
+            let after = admitted.object.as_deref().unwrap_or("null");
+            let after: Value = serde_json::from_str(after).expect("JSON");
+            let findings = of_policies(admitted.decision.findings);
+            check_findings(&findings, &after);
+            for finding in findings {
+                let rule = finding.policy.expect("a policy").rule.type_name;
+                fired.insert((rule, family.clone(), object["kind"] == "Pod"));
+            }
+        }
+    }
+    for rule in &TYPES {
+        assert!(fired.iter().any(|(name, _, _)| *name == rule.name), "{} never fired", rule.name);
+    }
+    for family in memgate_core::family::ALL {
+        assert!(fired.contains(&("labels", family.name.to_owned(), false)), "nothing of {}", family.name);
+        assert!(fired.contains(&("labels", family.name.to_owned(), true)), "no pod of {}", family.name);
+    }
+    assert!(fired.contains(&("backends", "arkonis".to_owned(), true)), "memory is judged on pods, too");
+}
+
+/// An object as it may have been before.
+fn changed(object: &Value) -> Value {
+    let mut old = object.clone();
+    if let Some(labels) = old["metadata"]["labels"].as_object_mut() {
+        labels.insert("was".to_owned(), json!("here"));
+    }
+    if let Some(spec) = old["spec"].as_object_mut() {
+        spec.remove("backend");
+    }
+    old
+}

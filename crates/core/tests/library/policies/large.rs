@@ -1,0 +1,165 @@
+//! Very many elements, very long values, and policies as large as they may be: what is said is bounded, and the work
+//! does not grow faster than what is judged. How long it takes is measured in `benches`.
+
+use serde_json::{Map, Value, json};
+
+use super::{admitted, case, check_findings, denies, denying, memory, object, of_policies, policy, told};
+
+/// As many as are read.
+const MANY: usize = 10_000;
+
+/// How many findings are told about an object.
+const TOLD: usize = 50;
+
+/// A memory of ark with ten thousand headers, of which every other one is a credential in clear text.
+fn headers() -> Value {
+    let header = |number: usize| {
+        let value = match number % 2 {
+            0 => json!({"value": "x"}),
+            _ => json!({"valueFrom": {"secretKeyRef": {"name": format!("s{number}"), "key": "k"}}}),
+        };
+        json!({"name": "Cookie", "value": value})
+    };
+    let headers: Vec<Value> = (0..MANY).map(header).collect();
+    let address = json!({"value": "http://memory.team.svc"});
+    object("ark.mckinsey.com/v1alpha1", "Memory", &json!({"address": address, "headers": headers}))
+}
+
+/// The longest list of patterns.
+fn longest() -> Vec<String> {
+    (0..256).map(|number| format!("{}{number}", "*a".repeat(120))).collect()
+}
+
+#[test]
+fn ten_thousand_findings_of_a_rule_are_counted() {
+    let memory = headers();
+    let rules = json!([{"id": "it", "secrets": {"inline": "forbid", "names": ["none"]}}]);
+    let admitted = admitted(&case(&[denying(&rules)], &memory, &json!({}))).expect("can be read");
+    let decision = admitted.decision;
+    let denials = decision.findings.iter().filter(|finding| denies(finding)).count();
+    assert_eq!(denials, TOLD);
+    assert!(decision.untold.denials >= MANY - TOLD, "{:?}", decision.untold);
+    check_findings(&of_policies(decision.findings), &memory);
+}
+
+/// Neither what is held of them nor what is told grows with the number of rules.
+#[test]
+fn ten_thousand_findings_of_each_of_many_rules() {
+    let memory = headers();
+    let rule = |number: usize| json!({"id": format!("r{number}"), "secrets": {"names": &longest()[..64]}});
+    let rules: Vec<Value> = (0..4).map(rule).collect();
+    let admitted = admitted(&case(&[denying(&json!(rules))], &memory, &json!({}))).expect("can be read");
+    assert_eq!(admitted.decision.findings.len(), TOLD);
+    assert_eq!(admitted.decision.untold.denials + TOLD, 4 * MANY / 2 + of_family(&memory));
+    check_findings(&of_policies(admitted.decision.findings), &memory);
+}
+
+/// How many denials the family has.
+fn of_family(object: &Value) -> usize {
+    let decision = admitted(&case(&[], object, &json!({}))).expect("can be read").decision;
+    decision.findings.iter().filter(|finding| denies(finding)).count() + decision.untold.denials
+}
+
+#[test]
+fn an_update_with_ten_thousand_findings_that_are_stored() {
+    let memory = headers();
+    let rules = json!([{"id": "it", "secrets": {"inline": "forbid", "names": ["none"]}}]);
+    let also = json!({"operation": "UPDATE", "oldObject": memory});
+    let admitted = admitted(&case(&[denying(&rules)], &memory, &also)).expect("can be read");
+    let denials = of_policies(admitted.decision.findings).into_iter().filter(denies);
+    assert_eq!(denials.count(), 0);
+    assert!(admitted.decision.untold.warnings >= MANY - TOLD);
+}
+
+#[test]
+fn an_agent_with_ten_thousand_skills() {
+    let skills: Vec<Value> =
+        (0..MANY).map(|number| json!({"skillPackRef": format!("skill-{number}")})).collect();
+    let agent =
+        object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": skills, "memory": {"enabled": true}}));
+    let rules = json!([{"id": "backends", "backends": {"deny": ["configmap", "sqlite"]}}]);
+    let findings = told(&[denying(&rules)], &agent);
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    check_findings(&findings, &agent);
+}
+
+/// 64 rules of 256 patterns each, against values of ten thousand characters: no pattern is tried twice.
+#[test]
+fn the_largest_policy_against_long_values() {
+    let long = "a".repeat(MANY);
+    let mut memory = memory("vector-store");
+    memory["metadata"]["labels"] = json!({"app": long});
+    let secret = json!({"name": long});
+    memory["spec"]["vectorStore"] = json!({"provider": long, "endpoint": format!("http://{long}"), "collection": long, "secretRef": secret});
+    let rule = |number: usize| {
+        let id = format!("r{number}");
+        match number % 4 {
+            0 => json!({"id": id, "labels": {"values": {"app": short()}}}),
+            1 => json!({"id": id, "secrets": {"names": short()}}),
+            2 => json!({"id": id, "endpoint": {"hosts": short()}}),
+            _ => json!({"id": id, "providers": {"allow": longest()}}),
+        }
+    };
+    let rules: Vec<Value> = (0..64).map(rule).collect();
+    let policy = denying(&json!(rules));
+    assert_eq!(super::faults(&policy).first().map(|fault| fault.message.as_str()), None);
+    let findings = told(&[policy], &memory);
+    assert!(!findings.is_empty());
+    check_findings(&findings, &memory);
+}
+
+/// Patterns that stop at the first character which does not fit, and some that do not.
+fn short() -> Vec<String> {
+    (0..256)
+        .map(|number| if number % 64 == 0 { format!("*a*b{number}") } else { format!("b{number}*") })
+        .collect()
+}
+
+/// The longest lists and names leave room for the name of the rule.
+#[test]
+fn what_names_the_rule_is_never_cut() {
+    let mut memory = memory("none-such");
+    memory["metadata"]["labels"] = json!({"app": "ä".repeat(5_000)});
+    let name = "ä".repeat(5_000);
+    memory["spec"]["redis"] = json!({"secretRef": {"name": name}});
+    memory["spec"]["backend"] = json!("redis");
+    let rules = json!([
+        {"id": "backends", "backends": {"allow": longest()}},
+        {"id": "secrets", "secrets": {"names": longest()}},
+        {"id": "labels", "labels": {"values": {"app": ["ä".repeat(63)]}}},
+        {"id": "tenant", "tenancy": {"from": {"objectLabel": "app"}, "secrets": format!("{}{{tenant}}", "ä".repeat(200))}},
+    ]);
+    let findings = told(&[denying(&rules)], &memory);
+    assert_eq!(findings.len(), 4, "{findings:?}");
+    check_findings(&findings, &memory);
+}
+
+#[test]
+fn a_policy_with_ten_thousand_unknown_fields() {
+    let fields: Map<String, Value> = (0..MANY).map(|number| (format!("field-{number}"), json!(1))).collect();
+    let mut spec = Value::Object(fields);
+    spec["rules"] = json!([{"id": "a", "labels": {"required": ["a"]}}]);
+    let manifest = policy("org", &spec);
+    let decision = admitted(&case(&[], &manifest, &json!({}))).expect("can be read").decision;
+    assert_eq!((decision.findings.len(), decision.untold.denials), (TOLD, MANY - TOLD));
+    let messages = super::messages(&decision.findings);
+    assert!(messages[0].starts_with("spec.field-0: unknown field \"field-0\""), "{}", messages[0]);
+    assert!(messages[TOLD - 1].starts_with("spec.field-49: "), "{}", messages[TOLD - 1]);
+}
+
+#[test]
+fn lists_that_are_longer_than_they_may_be() {
+    let names: Vec<String> = (0..MANY).map(|number| format!("n{number}")).collect();
+    let rules: Vec<Value> =
+        (0..MANY).map(|number| json!({"id": format!("r{number}"), "labels": {"required": ["a"]}})).collect();
+    for spec in [
+        json!({"match": {"namespaces": names}, "rules": [{"id": "a", "labels": {"required": ["a"]}}]}),
+        json!({"rules": rules}),
+        json!({"rules": [{"id": "a", "backends": {"allow": names}}]}),
+        json!({"rules": [{"id": "a", "labels": {"required": ["a"]}}], "exemptions": {"namespaces": names, "maxAge": "1d"}}),
+    ] {
+        let faults = super::faults(&policy("org", &spec));
+        let [fault] = faults.as_slice() else { panic!("{} faults", faults.len()) };
+        assert!(fault.message.contains("must have at most"), "{}", fault.message);
+    }
+}

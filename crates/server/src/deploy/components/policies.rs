@@ -1,0 +1,153 @@
+//! Policies: their definitions, what memgate may read of them, which requests are judged by them, and in which
+//! namespaces those are refused while memgate is away.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhook, ValidatingWebhook};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use crate::deploy::entry::{
+    Failure, NOT_DELETING, conditions, full_name, requirement, rules, validating_webhook,
+};
+use crate::deploy::families::{WRITES, agent_pods_name, marked_name};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
+use crate::deploy::objects::Objects;
+use crate::deploy::rbac;
+use crate::deploy::webhooks::resources;
+use crate::deploy::workload::NO_POLICIES;
+use crate::family::inject::INJECT_LABEL;
+use crate::manifest::document::values;
+use crate::manifest::source::Source;
+use crate::model::family::Family;
+use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
+use crate::policy::defaults::may_fill;
+
+/// The label of namespaces in which nothing is admitted unjudged.
+const STRICT_LABEL: &str = "memgate.dev/policy";
+/// Its value.
+const STRICT: &str = "strict";
+/// How long an entry that fails closed is waited for.
+const STRICT_SECONDS: i32 = 5;
+
+/// Has memgate watch policies, judge them as they are written, and be asked about everything that they may judge
+/// or default.
+pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
+    let definitions = values(&Arc::new(Source::new("policy.yaml", POLICY_CRDS)), &mut Vec::new());
+    let definitions = definitions.iter().map(|definition| definition.value().clone());
+    objects.others.extend(definitions.map(|definition| (InstallPart::Crds, definition)));
+    objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
+    objects.arguments().retain(|argument| argument != NO_POLICIES);
+    objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
+    let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();
+    let entries = objects.mutating.webhooks.get_or_insert_default();
+    for entry in entries.iter_mut().filter(|entry| names.contains(&entry.name)) {
+        forget_opt_out(entry.object_selector.as_mut());
+        forget_opt_out(entry.namespace_selector.as_mut());
+    }
+    for family in &plan.families {
+        default_more(entries, family);
+    }
+}
+
+/// The entry for policies and exemptions themselves. One that got in while memgate was away is not in force.
+fn own_kinds(plan: &InstallPlan) -> ValidatingWebhook {
+    ValidatingWebhook {
+        rules: Some(rules(POLICY_KINDS.iter(), &WRITES)),
+        match_conditions: Some(conditions(&[NOT_DELETING])),
+        ..validating_webhook(plan, "policies", Failure::Ignore, 2)
+    }
+}
+
+/// Policies judge pods that opted out of injection, too.
+fn forget_opt_out(selector: Option<&mut LabelSelector>) {
+    let Some(requirements) = selector.and_then(|selector| selector.match_expressions.as_mut()) else {
+        return;
+    };
+    for requirement in requirements.iter_mut().filter(|one| one.key == INJECT_LABEL) {
+        requirement.values.iter_mut().for_each(|values| values.retain(|value| value != "disabled"));
+    }
+    requirements.retain(|one| one.key != INJECT_LABEL || one.values.iter().flatten().next().is_some());
+}
+
+/// Asks about the kinds that only policies have defaults for.
+fn default_more(entries: &mut [MutatingWebhook], family: &Family) {
+    let entry = full_name(&format!("defaults.{}", resources(family.fails_open).0));
+    let Some(entry) = entries.iter_mut().find(|known| known.name == entry) else { return };
+    let is_new = |kind: &&&Kind| may_fill(family.name, kind.kind) && !family.defaulted.contains(kind);
+    entry.rules.get_or_insert_default().extend(rules(family.validated.iter().filter(is_new), &WRITES));
+}
+
+/// Splits each entry that fails open in two: one for namespaces that are strict, which fails closed, and one for
+/// all others, so that one call is made.
+pub(super) fn strict(objects: &mut Objects, plan: &InstallPlan) {
+    let names: Vec<_> = plan.families.iter().flat_map(|family| open_names(family)).collect();
+    split(objects.mutating.webhooks.get_or_insert_default(), &names);
+    split(objects.validating.webhooks.get_or_insert_default(), &names);
+}
+
+fn split<E: Entry>(entries: &mut Vec<E>, names: &[String]) {
+    let mut closed = Vec::new();
+    for entry in entries.iter_mut().filter(|entry| names.contains(entry.name())) {
+        let mut copy = entry.clone();
+        copy.fail_closed();
+        select(copy.namespaces(), "In");
+        closed.push(copy);
+        select(entry.namespaces(), "NotIn");
+    }
+    entries.append(&mut closed);
+}
+
+/// What is the same in entries of both configurations.
+trait Entry: Clone {
+    fn name(&self) -> &String;
+    fn namespaces(&mut self) -> &mut Option<LabelSelector>;
+    fn fail_closed(&mut self);
+}
+
+/// The same fields in two types of the API.
+macro_rules! entry {
+    ($type:ty) => {
+        impl Entry for $type {
+            fn name(&self) -> &String {
+                &self.name
+            }
+
+            fn namespaces(&mut self) -> &mut Option<LabelSelector> {
+                &mut self.namespace_selector
+            }
+
+            fn fail_closed(&mut self) {
+                self.name = format!("{STRICT}.{}", self.name);
+                self.failure_policy = Some(Failure::Fail.name());
+                self.timeout_seconds = Some(STRICT_SECONDS);
+            }
+        }
+    };
+}
+
+entry!(MutatingWebhook);
+entry!(ValidatingWebhook);
+
+/// Has a selector ask whether a namespace is strict.
+fn select(selector: &mut Option<LabelSelector>, operator: &str) {
+    let requirements = selector.get_or_insert_default().match_expressions.get_or_insert_default();
+    requirements.push(requirement(STRICT_LABEL, operator, &[STRICT]));
+}
+
+/// The names of the entries for pods of a family.
+fn pods_names(family: &Family) -> impl Iterator<Item = String> {
+    family.pod_selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
+}
+
+/// The names of the entries of a family that fail open in the base: for its pods, and for its resources where the
+/// platform makes do without memory.
+fn open_names(family: &Family) -> Vec<String> {
+    let mut names: Vec<_> = pods_names(family).collect();
+    if family.fails_open {
+        let (name, ..) = resources(true);
+        names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
+        let marked = family.validated_if_annotated.iter();
+        names.extend(marked.map(|(kind, _)| full_name(&marked_name(family, kind))));
+    }
+    names
+}

@@ -1,0 +1,113 @@
+//! What is counted of policies. Their names are the only ones out of a cluster that become a label, and only so many
+//! of them: a server remembers the first that it counts for, and all others are one.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family as Labelled;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::model::finding::{Finding, Severity};
+use crate::model::policy::{Action, Policies};
+use crate::model::policy_rule::PolicyStatus;
+use crate::policy::next_expiries;
+use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAction, ByState};
+
+/// How many policies have series of their own.
+pub(super) const MAX_POLICIES: usize = 200;
+
+/// The policies that have none.
+pub(super) const OTHER: &str = "other";
+
+/// All series about policies.
+#[derive(Debug, Default)]
+pub(in crate::server) struct PolicyMetrics {
+    findings: Labelled<ByPolicyAndAction, Counter>,
+    exempted: Labelled<ByPolicy, Counter>,
+    policies: Labelled<ByState, Gauge>,
+    expiries: Labelled<ByPolicy, Gauge>,
+    names: Mutex<BTreeSet<String>>,
+}
+
+impl PolicyMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "policy_findings",
+            "Findings of policies by what came of them",
+            self.findings.clone(),
+        );
+        registry.register("policy_exempted", "Findings of policies that were exempt", self.exempted.clone());
+        registry.register("policies", "Policies by whether they are in force", self.policies.clone());
+        registry.register(
+            "policy_exemption_expires_timestamp_seconds",
+            "When the first of a policy's exemptions in force ends, in seconds since 1970",
+            self.expiries.clone(),
+        );
+    }
+
+    /// Counts what policies found wrong with an object.
+    pub(in crate::server) fn count<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) {
+        for finding in findings {
+            let Some(found) = &finding.policy else { continue };
+            let policy = self.label(&found.rule.policy);
+            if found.status == PolicyStatus::Exempt {
+                self.exempted.get_or_create(&ByPolicy { policy }).inc();
+            } else {
+                let action = action(finding.severity).name();
+                self.findings.get_or_create(&ByPolicyAndAction { policy, action }).inc();
+            }
+        }
+    }
+
+    /// Sets what is true of the policies that are known; measured at each scrape.
+    pub(in crate::server) fn set(&self, policies: &Policies, now: Timestamp) {
+        let invalid = policies.iter().filter(|policy| policy.invalid.is_some()).count();
+        for (state, count) in [("in_force", policies.iter().count() - invalid), ("invalid", invalid)] {
+            self.policies.get_or_create(&ByState { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.expiries.clear();
+        for (policy, expiry) in next_expiries(policies, now) {
+            let seconds = expiry.as_second();
+            let gauge = self.expiries.get_or_create_owned(&ByPolicy { policy: self.label(policy) });
+            // Several policies may share one.
+            let first = if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) };
+            gauge.set(first);
+        }
+    }
+
+    /// The name of a policy, as a label.
+    fn label(&self, policy: &str) -> String {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() < MAX_POLICIES && !names.contains(policy) {
+            names.insert(policy.to_owned());
+        }
+        names.get(policy).cloned().unwrap_or_else(|| OTHER.to_owned())
+    }
+}
+
+/// The action behind a severity.
+const fn action(severity: Severity) -> Action {
+    match severity {
+        Severity::Deny => Action::Deny,
+        Severity::Warn => Action::Warn,
+        Severity::Note => Action::Report,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_policies_have_names() {
+        let metrics = PolicyMetrics::default();
+        let labels: Vec<_> =
+            (0..MAX_POLICIES + 50).map(|index| metrics.label(&format!("p{index}"))).collect();
+        assert_eq!(labels[MAX_POLICIES - 1], format!("p{}", MAX_POLICIES - 1));
+        assert!(labels[MAX_POLICIES..].iter().all(|label| label == OTHER));
+        assert_eq!(metrics.label("p0"), "p0");
+    }
+}

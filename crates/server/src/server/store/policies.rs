@@ -1,0 +1,145 @@
+//! Changes of policies and exemptions: they are compiled as they come, and only what is compiled is kept.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
+use crate::model::object::Object;
+use crate::model::policy::Policies;
+use crate::model::snapshot::Snapshot;
+use crate::model::tree::Tree;
+use crate::policy;
+use crate::server::store::apply_event::StoreChange;
+
+/// The kinds that are watched for policies. Namespaces are read by their selectors.
+pub(super) const WATCHED: [&Kind; 3] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION, &NAMESPACE];
+
+/// Whether objects of this kind are compiled rather than kept.
+pub(super) fn is_compiled(kind: &Kind) -> bool {
+    *kind == MEMORY_POLICY || *kind == MEMORY_POLICY_EXEMPTION
+}
+
+/// Applies a change of a kind that is compiled.
+pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) {
+    let policies = Arc::make_mut(&mut snapshot.policies);
+    match change {
+        StoreChange::Replace(state) => {
+            if *kind == MEMORY_POLICY {
+                policies.clear();
+            } else {
+                policies.clear_exemptions();
+            }
+            for object in state.objects() {
+                put(policies, kind, object);
+            }
+        }
+        StoreChange::Insert(object) => put(policies, kind, object),
+        StoreChange::Remove { namespace, name } => policy::take(policies, kind, namespace, name),
+    }
+}
+
+/// One with faults is not in force, and every object that it would judge says so.
+fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
+    let faults = policy::put(policies, kind, &manifest(kind, object));
+    if let Some(first) = faults.first() {
+        let (namespace, name) = (&object.namespace, &object.name);
+        let fault = first.message.as_str();
+        tracing::warn!(kind = kind.kind, namespace, name, fault, "it is not in force");
+    }
+}
+
+/// The manifest of what was read of an object: its name and its spec.
+fn manifest(kind: &Kind, object: &Object) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), object.name.clone().into());
+    if kind.namespaced {
+        metadata.insert("namespace".to_owned(), object.namespace.clone().into());
+    }
+    let spec = object.tree.get("spec").and_then(Tree::whole);
+    json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::object::{Coverage, KindState};
+    use crate::model::settings::Settings;
+    use crate::server::store::Store;
+
+    fn object(kind: &'static Kind, name: &str, spec: &Value) -> Object {
+        let namespace = kind.namespaced.then_some("ex");
+        let value = json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec}).to_string();
+        let mut deserializer = serde_json::Deserializer::from_str(&value);
+        Object::read(kind, &mut deserializer).expect("an object").expect("has a name")
+    }
+
+    fn policy(name: &str, rule: &Value) -> Object {
+        object(&MEMORY_POLICY, name, &json!({"rules": [rule]}))
+    }
+
+    fn in_force(store: &Store) -> Vec<String> {
+        let snapshot = store.snapshot();
+        let in_force = snapshot.policies.iter().filter(|policy| policy.invalid.is_none());
+        in_force.map(|policy| policy.name.clone()).collect()
+    }
+
+    fn list(objects: Vec<Object>) -> StoreChange {
+        let mut state = KindState::new(Coverage::Watched);
+        for object in objects {
+            state.insert(object);
+        }
+        StoreChange::Replace(state)
+    }
+
+    #[test]
+    fn what_is_stored_is_in_force_and_what_is_gone_is_not() {
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let good = json!({"id": "durable", "backends": {"durable": true}});
+        store.apply(&MEMORY_POLICY, list(vec![policy("a", &good), policy("b", &good)]));
+        assert_eq!(in_force(&store), ["a", "b"]);
+        assert!(store.snapshot().kind(&MEMORY_POLICY).is_none(), "only what is compiled is kept");
+        store.apply(&MEMORY_POLICY, StoreChange::Insert(policy("b", &json!({"id": "durable"}))));
+        assert_eq!(in_force(&store), ["a"]);
+        assert!(store.snapshot().policies.get("b").is_some_and(|policy| policy.invalid.is_some()));
+        let (namespace, name) = (String::new(), "a".to_owned());
+        store.apply(&MEMORY_POLICY, StoreChange::Remove { namespace, name });
+        assert!(in_force(&store).is_empty());
+        store.apply(&MEMORY_POLICY, list(vec![policy("c", &good)]));
+        assert_eq!(in_force(&store), ["c"]);
+    }
+
+    #[test]
+    fn exemptions_come_and_go() {
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let spec = json!({
+            "policy": "a", "rules": ["durable"], "target": {"namespaces": ["lab"]}, "reason": "until it moves",
+            "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-03-01T00:00:00Z",
+        });
+        let exemption = || object(&MEMORY_POLICY_EXEMPTION, "x", &spec);
+        let count = || store.snapshot().policies.exemptions_of("a").len();
+        store.apply(&MEMORY_POLICY_EXEMPTION, StoreChange::Insert(exemption()));
+        store.apply(&MEMORY_POLICY_EXEMPTION, StoreChange::Insert(exemption()));
+        assert_eq!(count(), 1);
+        let faulty = object(&MEMORY_POLICY_EXEMPTION, "x", &json!({"policy": "a"}));
+        store.apply(&MEMORY_POLICY_EXEMPTION, StoreChange::Insert(faulty));
+        assert_eq!(count(), 0);
+        store.apply(&MEMORY_POLICY_EXEMPTION, list(vec![exemption()]));
+        assert_eq!(count(), 1);
+        store.apply(&MEMORY_POLICY_EXEMPTION, list(Vec::new()));
+        assert_eq!(count(), 0);
+    }
+
+    #[test]
+    fn policies_are_known_when_both_kinds_are_listed() {
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        assert!(!store.has_policies());
+        store.apply(&MEMORY_POLICY, list(Vec::new()));
+        assert!(!store.has_policies());
+        store.apply(&MEMORY_POLICY_EXEMPTION, list(Vec::new()));
+        assert!(store.has_policies());
+        assert!(Store::watching(Settings::default(), Duration::ZERO, false).has_policies());
+    }
+}

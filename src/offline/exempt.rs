@@ -1,0 +1,187 @@
+//! An exemption from rules of a policy, as a manifest, if it would be in force.
+//!
+//! What is wrong is said of the exemption as it would be read, so that it is refused here for the same reasons as
+//! in a cluster.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
+use crate::model::policy::{Exemption, Policies, Policy};
+use crate::policy::leftover::rejected;
+use crate::policy::read;
+
+/// Nanoseconds of an hour.
+const HOUR: i128 = 3600 * 1_000_000_000;
+
+/// What is to be exempted.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// The ids of the rules.
+    pub rules: Vec<&'a str>,
+    /// The object.
+    pub object: ExemptObject,
+    /// Why.
+    pub reason: &'a str,
+    /// The ticket behind it.
+    pub ticket: Option<&'a str>,
+    /// Who approved it.
+    pub approved_by: Option<&'a str>,
+    /// From when on.
+    pub from: Timestamp,
+    /// How long, in nanoseconds.
+    pub lasts: i128,
+    /// The namespace that grants it.
+    pub namespace: &'a str,
+    /// The name of the exemption; made of policy, rule and object when absent.
+    pub name: Option<&'a str>,
+}
+
+/// The object of an exemption.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExemptObject {
+    kind: String,
+    /// Of a Namespace its own name.
+    namespace: String,
+    name: String,
+}
+
+impl ExemptObject {
+    /// Reads `KIND/NS/NAME`, or `Namespace/NAME`.
+    ///
+    /// # Errors
+    /// When the text has another form.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (kind, namespace, name) = match parts.as_slice() {
+            [kind, name] if *kind == NAMESPACE.kind => (kind, name, name),
+            [kind, namespace, name] if *kind != NAMESPACE.kind => (kind, namespace, name),
+            _ => return Err("write it like ArkMemory/team-a/notes, or Namespace/team-a".to_owned()),
+        };
+        if [kind, namespace, name].iter().any(|part| part.is_empty()) {
+            return Err("kind, namespace and name must not be empty".to_owned());
+        }
+        Ok(Self { kind: (*kind).to_owned(), namespace: (*namespace).to_owned(), name: (*name).to_owned() })
+    }
+}
+
+/// The manifest of an exemption.
+///
+/// # Errors
+/// What is wrong with it, a sentence each, when it would not be in force.
+pub fn exemption(wanted: &Wanted<'_>, policies: &Policies) -> Result<Value, Vec<String>> {
+    let Some(policy) = policies.get(wanted.policy) else {
+        let names = policies.iter().map(|policy| policy.name.as_str());
+        let hint = did_you_mean(nearest(wanted.policy, names));
+        return Err(vec![format!("--policy gives no policy \"{}\"{hint}", wanted.policy)]);
+    };
+    let manifest = manifest(wanted)?;
+    let (exemption, faults) = read::exemption(&manifest);
+    let Some(exemption) = exemption else {
+        return Err(faults.into_iter().map(|fault| fault.message).collect());
+    };
+    match rejected(&exemption, policies) {
+        None => Ok(manifest),
+        Some(finding) => Err(vec![format!("{}; {}", finding.message, advice(&exemption, policy))]),
+    }
+}
+
+fn manifest(wanted: &Wanted<'_>) -> Result<Value, Vec<String>> {
+    let ExemptObject { kind, namespace, name } = &wanted.object;
+    let seconds = i64::try_from(wanted.lasts / 1_000_000_000).unwrap_or(i64::MAX);
+    let expires_at = wanted
+        .from
+        .checked_add(SignedDuration::from_secs(seconds))
+        .map_err(|_| vec!["--ttl leads beyond the year 9999; use a shorter one".to_owned()])?;
+    let own = wanted.name.map_or_else(|| default_name(wanted), str::to_owned);
+    let mut spec = Map::new();
+    spec.insert("policy".to_owned(), json!(wanted.policy));
+    spec.insert("rules".to_owned(), json!(wanted.rules));
+    spec.insert("target".to_owned(), json!({"namespaces": [namespace], "kinds": [kind], "names": [name]}));
+    spec.insert("reason".to_owned(), json!(wanted.reason));
+    for (field, text) in [("ticket", wanted.ticket), ("approvedBy", wanted.approved_by)] {
+        if let Some(text) = text {
+            spec.insert(field.to_owned(), json!(text));
+        }
+    }
+    spec.insert("from".to_owned(), json!(wanted.from.to_string()));
+    spec.insert("expiresAt".to_owned(), json!(expires_at.to_string()));
+    Ok(json!({
+        "apiVersion": MEMORY_POLICY_EXEMPTION.api_version(),
+        "kind": MEMORY_POLICY_EXEMPTION.kind,
+        "metadata": {"name": own, "namespace": wanted.namespace},
+        "spec": spec,
+    }))
+}
+
+/// A name of at most 63 characters that says what is exempted from what.
+fn default_name(wanted: &Wanted<'_>) -> String {
+    let rule = wanted.rules.first().copied().unwrap_or_default();
+    let text = format!("{}-{rule}-{}", wanted.policy, wanted.object.name).to_lowercase();
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let text: String =
+        text.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).take(63).collect();
+    text.trim_matches('-').to_owned()
+}
+
+/// What to do about an exemption that its policy does not accept.
+fn advice(exemption: &Exemption, policy: &Policy) -> String {
+    let rule = |id: &str| policy.rules.iter().find(|rule| rule.about.id == id);
+    if let Some(missing) = exemption.rules.iter().find(|id| rule(id).is_none()) {
+        let ids: Vec<&str> = policy.rules.iter().map(|rule| rule.about.id.as_str()).collect();
+        return match nearest(missing, ids.iter().copied()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("it has {}", ids.join(", ")),
+        };
+    }
+    if exemption.rules.iter().filter_map(|id| rule(id)).any(|rule| !rule.exemptable) {
+        return "mend the object, or ask the owner of the policy".to_owned();
+    }
+    let Some(terms) = &policy.exemptions else {
+        return "it has no spec.exemptions, so nobody may grant any".to_owned();
+    };
+    if terms.namespaces.contains(&exemption.namespace) {
+        return format!("use --ttl {} or less", duration(terms.max_age));
+    }
+    let names: Vec<&str> = terms.namespaces.iter().map(String::as_str).collect();
+    format!("use -n with {}", names.join(" or "))
+}
+
+/// Nanoseconds as the policy may have written them: in days where they are whole ones.
+#[must_use]
+pub fn duration(nanoseconds: i128) -> String {
+    let second = 1_000_000_000;
+    match nanoseconds {
+        whole if whole % (24 * HOUR) == 0 => format!("{}d", whole / (24 * HOUR)),
+        whole if whole % HOUR == 0 => format!("{}h", whole / HOUR),
+        other => format!("{}s", other / second),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_objects() {
+        let of = |text| ExemptObject::parse(text).map(|it| (it.kind, it.namespace, it.name));
+        let three = |kind: &str, namespace: &str, name: &str| {
+            Ok((kind.to_owned(), namespace.to_owned(), name.to_owned()))
+        };
+        assert_eq!(of("ArkMemory/team-a/notes"), three("ArkMemory", "team-a", "notes"));
+        assert_eq!(of("Namespace/team-a"), three("Namespace", "team-a", "team-a"));
+        for wrong in ["", "ArkMemory", "ArkMemory/notes", "ArkMemory//notes", "a/b/c/d", "Namespace/a/b"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn writes_durations() {
+        for (nanoseconds, text) in [(720 * HOUR, "30d"), (5 * HOUR, "5h"), (HOUR / 2, "1800s")] {
+            assert_eq!(duration(nanoseconds), text);
+        }
+    }
+}

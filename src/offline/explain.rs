@@ -1,0 +1,147 @@
+//! A rule of a policy in words: what it asks of which objects, what comes of a violation, and who may exempt.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::manifest::document::values;
+use crate::manifest::rewrite::yaml;
+use crate::manifest::source::Source;
+use crate::model::glob::Glob;
+use crate::model::kind::MEMORY_POLICY;
+use crate::model::memory_view::Role;
+use crate::model::object::Reference;
+use crate::model::policy::{Match, Policy, Rule};
+use crate::model::request::Point;
+use crate::offline::exempt::duration;
+use crate::offline::load::Inputs;
+
+/// The rule in words, and then the page of its type.
+#[must_use]
+pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
+    let about = &rule.about;
+    let mut text = format!("# {}\n\n", about.code);
+    let mut line = |name: &str, value: &str| {
+        let _infallible = writeln!(text, "{:14}{value}", format!("{name}:"));
+    };
+    line("asks", &asks(policy, rule, inputs));
+    line("judges", &judged(rule));
+    line("matches", &matched(&policy.matching));
+    for (point, name) in
+        [(Point::Admission, "at admission"), (Point::Ci, "in CI"), (Point::Audit, "in audits")]
+    {
+        line(name, &action(policy, rule, point));
+    }
+    line("existing", existing(policy));
+    line("unknown", &format!("what cannot be judged comes to {} at most", rule.on_unknown.name()));
+    line("exemptions", &exemptions(policy, rule));
+    line("severity", about.severity);
+    for (name, value) in [("message", &rule.message), ("hint", &about.hint), ("docs", &about.docs)] {
+        if let Some(value) = value {
+            line(name, value);
+        }
+    }
+    text.push('\n');
+    text.push_str(about.page.trim_end());
+    text.push('\n');
+    text
+}
+
+/// The typed rule as the policy writes it.
+fn asks(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
+    let name = rule.about.type_name;
+    let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: policy.name.clone() };
+    let written = inputs.policies.source(&object).and_then(|source| written(source, &policy.name));
+    let value = written.as_ref().and_then(|it| it.pointer(rule.about.pointer.key(name).as_str()));
+    let Some(value) = value else { return name.to_owned() };
+    let indented = yaml(value).trim_end().replace('\n', "\n                ");
+    let mut text = format!("{name}\n                {indented}");
+    if let Some(when) = &rule.when {
+        for (field, words) in [("backends", &when.backends), ("providers", &when.providers)] {
+            if let Some(words) = words {
+                let _infallible =
+                    write!(text, "\n              only where {field} is {}", words.join(" or "));
+            }
+        }
+    }
+    text
+}
+
+/// The manifest of a policy in a text.
+fn written(source: &Arc<Source>, name: &str) -> Option<Value> {
+    let is_it = |value: &&Value| {
+        value.pointer("/metadata/name").and_then(Value::as_str) == Some(name)
+            && value.get("kind").and_then(Value::as_str) == Some(MEMORY_POLICY.kind)
+    };
+    let documents = values(source, &mut Vec::new());
+    documents.iter().find_map(|document| {
+        let items = document.value().get("items").and_then(Value::as_array);
+        items.into_iter().flatten().chain([document.value()]).find(is_it).cloned()
+    })
+}
+
+fn judged(rule: &Rule) -> String {
+    let words = |role: &Role| match (role, rule.by_sources.contains(role)) {
+        (Role::Memory, _) => "memory resources",
+        (Role::Referrer, false) => "what refers to memory",
+        (Role::Referrer, true) => "what refers to memory, by the memory it uses",
+        (Role::Pod, false) => "agent pods",
+        (Role::Pod, true) => "agent pods, by the memory they use",
+    };
+    rule.roles.iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
+fn matched(matching: &Match) -> String {
+    let texts = |globs: &[Glob]| globs.iter().map(Glob::as_str).collect::<Vec<_>>().join(", ");
+    let list = |words: &Option<Vec<String>>| words.as_ref().map(|words| words.join(", "));
+    let excluded = &matching.exclude_namespaces;
+    let users = [matching.exclude_users.as_slice(), &matching.exclude_groups].concat();
+    let operations = matching.operations.as_ref();
+    let parts = [
+        ("families", list(&matching.families)),
+        ("kinds", list(&matching.kinds)),
+        ("namespaces", matching.namespaces.as_deref().map(texts)),
+        ("all namespaces but", (!excluded.is_empty()).then(|| texts(excluded))),
+        ("names", matching.names.as_deref().map(texts)),
+        (
+            "Namespaces by label",
+            matching.namespace_selector.as_ref().map(|_| "see namespaceSelector".to_owned()),
+        ),
+        ("objects by label", matching.object_selector.as_ref().map(|_| "see objectSelector".to_owned())),
+        ("operations", operations.map(|it| it.iter().map(|it| it.name()).collect::<Vec<_>>().join(", "))),
+        ("not requests of", (!users.is_empty()).then(|| users.join(", "))),
+    ];
+    let parts: Vec<String> =
+        parts.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
+    if parts.is_empty() { "everything".to_owned() } else { parts.join("; ") }
+}
+
+fn action(policy: &Policy, rule: &Rule, point: Point) -> String {
+    if let Some(own) = rule.action.at(point) {
+        return format!("{} (the rule's own)", own.name());
+    }
+    let action = policy.actions.at(point).name();
+    match policy.promote.filter(|_| point == Point::Admission) {
+        Some(promotion) => format!("{action}, from {} on {}", promotion.at, promotion.to.name()),
+        None => action.to_owned(),
+    }
+}
+
+const fn existing(policy: &Policy) -> &'static str {
+    if policy.enforces_existing {
+        "an update is judged like a new object"
+    } else {
+        "what a stored object violates already only warns when it is updated"
+    }
+}
+
+fn exemptions(policy: &Policy, rule: &Rule) -> String {
+    match &policy.exemptions {
+        Some(terms) if rule.exemptable => {
+            let names: Vec<&str> = terms.namespaces.iter().map(String::as_str).collect();
+            format!("from {}, for at most {}", names.join(" or "), duration(terms.max_age))
+        }
+        _ => "none".to_owned(),
+    }
+}

@@ -1,0 +1,124 @@
+//! What rules of policies see of the objects in files.
+
+use serde_json::Value;
+
+use crate::admission::admit;
+use crate::decide::views::views;
+use crate::manifest::error::Error;
+use crate::manifest::place::DocumentPlace;
+use crate::model::credential::{hide, is_credential_name, masked_value};
+use crate::model::memory_view::MemoryView;
+use crate::model::request::{Occasion, Request};
+use crate::model::snapshot::Snapshot;
+use crate::offline::check::fault_of;
+use crate::offline::checked_object::{CheckedObject, UndecidedObject};
+use crate::offline::collect::Unread;
+use crate::offline::load::Inputs;
+use crate::report::ObjectRef;
+
+/// The objects of the inputs that have a view.
+#[derive(Debug)]
+pub struct Viewed {
+    /// Those objects, in document order.
+    pub objects: Vec<ViewedObject>,
+    /// What could not be read or decided.
+    pub errors: Vec<Error>,
+    /// What was passed by in directories and globs.
+    pub unread: Unread,
+}
+
+/// An object with its views: one by each family that knows it.
+#[derive(Debug)]
+pub struct ViewedObject {
+    /// Where it stands.
+    pub place: DocumentPlace,
+    /// How reports name it; a workload under its own name.
+    pub object_ref: ObjectRef,
+    /// What rules of policies see; of a workload that of its pod.
+    pub views: Vec<MemoryView>,
+}
+
+/// Makes the views of every object as it would be stored, and of every workload's pod as it would be created.
+#[must_use]
+pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
+    let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
+    let mut viewed = Vec::new();
+    for undecided in objects.into_iter().filter(|undecided| !undecided.is_exempt()) {
+        match view_object(*undecided, &snapshot, occasion) {
+            Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
+            Err(error) => errors.push(error),
+        }
+    }
+    Viewed { objects: viewed, errors, unread }
+}
+
+fn view_object(
+    undecided: UndecidedObject,
+    snapshot: &Snapshot,
+    occasion: Occasion<'static>,
+) -> Result<ViewedObject, Error> {
+    let request = Request { occasion, ..undecided.request() };
+    let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
+    let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
+    let CheckedObject { place, object_ref, .. } = undecided.object;
+    Ok(ViewedObject { place, object_ref, views })
+}
+
+/// A view as it is printed: labels and names may hold what nobody should see there.
+#[must_use]
+pub fn shown(view: &MemoryView) -> Value {
+    let mut value = view.to_json();
+    mask("", &mut value);
+    value
+}
+
+/// Masks the credentials in all texts of a value below a key. No deeper than a view and those of its sources.
+fn mask(key: &str, value: &mut Value) {
+    match value {
+        Value::String(text) if is_credential_name(key) => {
+            *text = hide(text, std::iter::once(0..text.len()).collect());
+        }
+        Value::String(text) => *text = masked_value(text).into_owned(),
+        Value::Array(list) => list.iter_mut().for_each(|element| mask(key, element)),
+        Value::Object(map) => map.iter_mut().for_each(|(key, value)| mask(key, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::settings::Settings;
+    use crate::offline::load::load;
+
+    const TEXT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: runs, namespace: ops}
+spec:
+  template:
+    metadata: {labels: {sympozium.ai/component: agent-run, sympozium.ai/instance: triage}}
+    spec: {containers: [{name: agent, image: own}]}
+---
+apiVersion: sympozium.ai/v1alpha1
+kind: Agent
+metadata: {name: triage, namespace: ops}
+spec: {agents: {default: {model: m}}, skills: [{skillPackRef: memory}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+";
+
+    #[test]
+    fn sees_the_pod_of_a_workload_with_what_is_added() {
+        let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut TEXT.as_bytes()).expect("loads");
+        let viewed = view(inputs, Occasion::default());
+        let titles: Vec<String> = viewed.objects.iter().map(|object| object.object_ref.title()).collect();
+        assert_eq!(titles, ["Deployment ops/runs", "Agent ops/triage"]);
+        let pod = viewed.objects.first().and_then(|object| object.views.first()).expect("a view");
+        let names: Vec<(&str, bool)> = pod.containers.iter().map(|it| (it.name.as_str(), it.added)).collect();
+        assert_eq!((pod.kind, names), ("Pod", vec![("memory-server", true)]));
+        assert_eq!(pod.sources.first().map(|source| source.view.name.as_str()), Some("triage"));
+    }
+}

@@ -1,0 +1,133 @@
+//! The tables of the components about policies: what they add to the base and to each family. They change selectors of
+//! entries that families bring, which an entry's name finds in a merge.
+
+#![expect(clippy::indexing_slicing, reason = "a test reads JSON by indexing, where a missing key is null")]
+
+use std::collections::BTreeSet;
+
+use memgate::deploy::component::Component;
+use memgate::family;
+use serde_json::{Map, Value, json};
+
+use crate::generate::{added, components, hold};
+use crate::objects::{Objects, base, base_with, printed};
+
+/// Both webhook configurations, as objects and as the end of a file's name.
+const CONFIGURATIONS: [(&str, &str); 2] =
+    [("MutatingWebhookConfiguration", ""), ("ValidatingWebhookConfiguration", "-validating")];
+
+/// Where the kind stands among [`Objects`].
+fn configuration<'o>(objects: &'o Objects, kind: &str) -> &'o Value {
+    &objects[&format!("{kind}  memgate")]
+}
+
+fn write(component: &str, file: &str, about: &str, documents: &[Value]) {
+    let mut text = format!("# {about}. Printed by `just generate`; change nothing here.\n");
+    for document in documents {
+        if documents.len() > 1 {
+            text.push_str("---\n");
+        }
+        text.push_str(&serde_saphyr::to_string(document).expect("can be written"));
+    }
+    hold(&components().join(component).join(file), &text);
+}
+
+#[test]
+fn what_policies_need_is_up_to_date() {
+    let (base, mut with) = (base(), base_with(BTreeSet::from([Component::Policies])));
+    let folder = "policies/common";
+    for (object, file) in [
+        ("ClusterRole  memgate", "cluster-role.yaml"),
+        ("ValidatingWebhookConfiguration  memgate", "validating.yaml"),
+    ] {
+        let mut additions = Vec::new();
+        added(&base[object], &with.remove(object).expect("it is there"), "", &mut additions);
+        write(folder, file, "What policies add to the base", &[json!(additions)]);
+    }
+    // The kustomization takes a flag away.
+    with.remove("Deployment memgate-system memgate");
+    with.retain(|name, object| base.get(name) != Some(object));
+    let definitions: Vec<Value> = with.into_values().collect();
+    assert!(definitions.iter().all(|object| object["kind"] == "CustomResourceDefinition"), "{definitions:?}");
+    write(folder, "crds.yaml", "What deploy/crds/policy.yaml has", &definitions);
+}
+
+#[test]
+fn what_policies_change_of_families_is_up_to_date() {
+    for family in family::ALL.map(|family| family.name) {
+        let component = format!("family-{family}");
+        let without = printed(&["--component", &component, "--no-policies"]);
+        let with = printed(&["--component", &component]);
+        let kind = "MutatingWebhookConfiguration";
+        let (changed, new) = differences(kind, &without, &with);
+        let folder = format!("policies/{family}");
+        let about = format!("The pods of {family} that policies judge");
+        write(&folder, "pods.yaml", &about, &[changed.expect("entries for pods change")]);
+        assert!(new.is_empty(), "{new:?}");
+        let rules = |objects: &Objects| configuration(objects, kind)["webhooks"][1]["rules"].clone();
+        let mut additions = Vec::new();
+        added(&rules(&without), &rules(&with), "/webhooks/1/rules", &mut additions);
+        if !additions.is_empty() {
+            let about = format!("The kinds of {family} that only policies have defaults for");
+            write(&folder, "defaults.yaml", &about, &[json!(additions)]);
+        }
+    }
+}
+
+#[test]
+fn strict_entries_are_up_to_date() {
+    for family in family::ALL.map(|family| family.name) {
+        let component = format!("family-{family}");
+        let ordinary = printed(&["--component", &component]);
+        let strict = printed(&["--component", &component, "--component", "policy-strict"]);
+        let folder = format!("policy-strict/{family}");
+        for (kind, suffix) in CONFIGURATIONS {
+            let (changed, new) = differences(kind, &ordinary, &strict);
+            let Some(changed) = changed else { continue };
+            let about = format!("Entries of {family} for namespaces that are not strict");
+            write(&folder, &format!("ordinary{suffix}.yaml"), &about, &[changed]);
+            let add = |entry: Value| json!({"op": "add", "path": "/webhooks/-", "value": entry});
+            let new: Vec<Value> = new.into_iter().map(add).collect();
+            let file = if suffix.is_empty() { "mutating.yaml" } else { "validating.yaml" };
+            write(&folder, file, &format!("Entries of {family} for strict namespaces"), &[json!(new)]);
+        }
+    }
+}
+
+/// What to merge into a configuration so that the entries that both have get their selectors, and the entries that are
+/// new.
+fn differences(kind: &str, before: &Objects, after: &Objects) -> (Option<Value>, Vec<Value>) {
+    let (before, after) = (configuration(before, kind), configuration(after, kind));
+    let entries = |configuration: &Value| configuration["webhooks"].as_array().cloned().expect("entries");
+    let known = entries(before);
+    let (mut changed, mut new) = (Vec::new(), Vec::new());
+    for entry in entries(after) {
+        let Some(old) = known.iter().find(|old| old["name"] == entry["name"]) else {
+            new.push(entry);
+            continue;
+        };
+        let mut patch = Map::from_iter([("name".to_owned(), entry["name"].clone())]);
+        for selector in
+            ["namespaceSelector", "objectSelector"].into_iter().filter(|key| old[key] != entry[key])
+        {
+            patch.insert(selector.to_owned(), entry[selector].clone());
+        }
+        if patch.len() > 1 {
+            changed.push(Value::Object(patch));
+        }
+    }
+    if changed.is_empty() {
+        return (None, new);
+    }
+    // A merge moves its entries to the front. Those of the base stay there, where other patches look for them.
+    let entries: Vec<Value> = entries(configuration(&base(), kind))
+        .iter()
+        .map(|entry| json!({"name": entry["name"]}))
+        .chain(changed)
+        .collect();
+    let metadata = json!({"name": before["metadata"]["name"]});
+    let merge = json!({
+        "apiVersion": before["apiVersion"], "kind": kind, "metadata": metadata, "webhooks": entries,
+    });
+    (Some(merge), new)
+}
