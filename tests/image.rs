@@ -33,7 +33,7 @@ const TOOLCHAIN: &str = include_str!("../rust-toolchain.toml");
 
 /// What the image may weigh, which holds this binary and its bill of materials. The goal is 15 MB;
 /// docs/image.md says by how much it is missed, and this keeps it from being missed by more.
-const MAX_IMAGE_BYTES: u64 = 21 << 20;
+const MAX_IMAGE_BYTES: u64 = 20 << 20;
 
 /// What `tools/build-static.sh` has made.
 fn built(file: &str) -> PathBuf {
