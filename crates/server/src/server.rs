@@ -49,11 +49,12 @@
 //! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
-//! | `cert_manager` | the CA Secret, leaves, `caBundle` | `certs`, `clock`, `jitter`, `metrics`, `options`, `tls` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
+//! | `review_paths` | under which paths reviews are taken | `rejection` |
+//! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
 //! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `dispatch`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces`, `worker_pool` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
 
 pub mod clock;
@@ -93,10 +94,12 @@ mod events;
 mod lookup;
 mod store;
 
+mod rejection;
+mod review_paths;
+
 mod cert_manager;
 
 mod body;
-mod rejection;
 mod review;
 mod router;
 
@@ -136,6 +139,7 @@ use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::options::{Limits, Options, Timers};
 use crate::server::review::ReviewHandler;
+use crate::server::review_paths::ReviewPaths;
 use crate::server::router::AppState;
 use crate::server::runtime_lag::LagMonitor;
 use crate::server::store::Store;
@@ -380,6 +384,10 @@ fn app_state(
     let log_limiter = LogRateLimiter::new(DECISION_LOG_RATE);
     let pool = WorkerPool::new(options.workers, options.limits.requests, Arc::clone(metrics));
     let lag = Arc::new(LagMonitor::new());
+    let paths = match &options.tls {
+        tls::CertSource::Builtin(_) => ReviewPaths::with_tokens(),
+        _ => ReviewPaths::plain(),
+    };
     let handler = ReviewHandler {
         store: Arc::new(store),
         lookups,
@@ -392,6 +400,7 @@ fn app_state(
     };
     let app = AppState {
         handler: Arc::new(handler),
+        paths: Arc::new(paths),
         concurrency: Arc::new(ConcurrencyLimiter::new(&options.limits)),
         lag,
         metrics: Arc::clone(metrics),
@@ -453,7 +462,8 @@ fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<C
     let (tls::CertSource::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
     let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
     let (builtin, clock) = (builtin.clone(), options.clock.clone());
-    let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate);
+    let paths = Arc::clone(&health.app.paths);
+    let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate, paths);
     tasks.spawn(Box::pin(manager.run()));
 }
 

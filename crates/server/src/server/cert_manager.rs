@@ -3,12 +3,12 @@
 //! ```text
 //! Secret ◀──ca_secret──▶ plan (pure) ◀──webhook_config── live webhook configurations
 //!                          │                 ▲
-//!                          ▼                 │ caBundle
-//!                  Ca: a leaf ─▶ tls     CertManager
+//!                          ▼                 │ caBundle, path
+//!                  Ca: a leaf ─▶ tls     CertManager ─▶ review_paths
 //! ```
 //!
-//! One Secret holds the CA, the one before it and the bundle of all that may have signed a leaf that is still
-//! in use; each replica signs a leaf of its own and keeps it in memory. `plan` decides what must be written
+//! One Secret holds the CA, the one before it, the bundle of all that may have signed a leaf that is still in use,
+//! and the tokens of the paths under which reviews are sent; each replica signs a leaf of its own and keeps it in memory. `plan` decides what must be written
 //! and which CA signs, from values alone; [`CertManager`] carries it out. It reads no other Secret, and
 //! creates no webhook configuration.
 //!
@@ -19,9 +19,11 @@
 
 mod ca_secret;
 mod failure_log;
+mod path_tokens;
 mod plan;
 mod webhook_config;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,10 +34,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::server::cert_manager::ca_secret::{CaSecret, WriteOutcome};
 use crate::server::cert_manager::failure_log::FailureLog;
+use crate::server::cert_manager::path_tokens::PathToken;
 use crate::server::cert_manager::plan::{
     CaState, CurrentLeaf, SecretChange, SecretPlan, choose_signer, plan_secret,
 };
-use crate::server::cert_manager::webhook_config::Observed;
+use crate::server::cert_manager::webhook_config::{Observed, Wanted};
 use crate::server::certs::Builtin;
 use crate::server::certs::kube_api::error_message;
 use crate::server::clock::Clock;
@@ -43,6 +46,7 @@ use crate::server::jitter::{jitter, random_up_to};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{CertKind, WebhookKind};
 use crate::server::options::Timers;
+use crate::server::review_paths::{Accepted, ReviewPaths};
 use crate::server::tls::{self, CertKeyPair, ServingCert};
 
 /// How often a conflicting write of the Secret is tried again within one round.
@@ -79,10 +83,13 @@ pub(super) struct CertManager {
     timers: Timers,
     metrics: Arc<Metrics>,
     serving_cert: Arc<ServingCert>,
+    paths: Arc<ReviewPaths>,
     observed: Sender<Observed>,
     /// The contents of the Secret, as this replica last read or wrote them.
     ca_state: Option<CaState>,
     leaf: Option<CurrentLeaf>,
+    /// Since when this replica has known each token.
+    tokens_since: BTreeMap<PathToken, Instant>,
     /// When this replica last made a CA.
     last_new_ca: Option<Instant>,
     /// When it last wrote a CA over one that is not valid by its clock.
@@ -116,7 +123,7 @@ impl Requeue {
 }
 
 impl CertManager {
-    /// A manager of the certificate that the server presents.
+    /// A manager of the certificate that the server presents, and of the paths that it serves.
     pub(super) fn new(
         builtin: Builtin,
         client: Client,
@@ -124,6 +131,7 @@ impl CertManager {
         timers: &Timers,
         metrics: Arc<Metrics>,
         serving_cert: Arc<ServingCert>,
+        paths: Arc<ReviewPaths>,
     ) -> Self {
         Self {
             secret: CaSecret::new(client.clone(), &builtin),
@@ -133,9 +141,11 @@ impl CertManager {
             timers: timers.clone(),
             metrics,
             serving_cert,
+            paths,
             observed: Sender::default(),
             ca_state: None,
             leaf: None,
+            tokens_since: BTreeMap::new(),
             last_new_ca: None,
             last_contested: None,
             last_config_write: [None; 2],
@@ -183,8 +193,9 @@ impl CertManager {
     async fn reconcile(&mut self) -> Requeue {
         self.renew_leaf();
         let done = self.reconcile_secret().await;
-        // The Secret may hold another CA now.
+        // The Secret may hold another CA now, and other tokens.
         self.renew_leaf();
+        self.publish_paths();
         let next = self.reconcile_configs().await;
         self.publish_status();
         if done { next } else { Requeue::Backoff }
@@ -315,6 +326,7 @@ impl CertManager {
                 tracing::warn!(reason = %error, "wrote the CA into its Secret again");
             }
             SecretChange::Completed => tracing::info!("completed the bundle in the CA Secret"),
+            SecretChange::PathToken => tracing::info!("wrote the tokens of the paths into the CA Secret"),
         }
         if change.is_contested() {
             self.last_contested = Some(Instant::now());
@@ -325,13 +337,13 @@ impl CertManager {
         }
     }
 
-    /// Writes the bundle into the configurations that do not have it.
+    /// Writes bundle and path into the configurations that do not have them.
     async fn reconcile_configs(&mut self) -> Requeue {
         let observed = self.observed.borrow().clone();
-        let Some(ca_state) = &self.ca_state else { return Requeue::OnChange };
-        let drifted = WebhookKind::ALL.into_iter().filter(|kind| {
-            observed.of(*kind).config().is_some_and(|config| !config.has_bundle(&ca_state.bundle))
-        });
+        let Some(wanted) = self.wanted() else { return Requeue::OnChange };
+        let drifted = WebhookKind::ALL
+            .into_iter()
+            .filter(|kind| observed.of(*kind).config().is_some_and(|config| !config.is_as(&wanted, *kind)));
         let drifted: Vec<_> = drifted.collect();
         let Some(wait) = drifted.iter().map(|kind| self.write_delay(*kind)).min() else {
             return Requeue::OnChange;
@@ -360,13 +372,13 @@ impl CertManager {
         last.map_or(Duration::ZERO, |last| MIN_CONFIG_WRITE_INTERVAL.saturating_sub(last.elapsed()))
     }
 
-    /// Writes the bundle into one configuration, as it is now; whether it has the bundle then.
+    /// Writes bundle and path into one configuration, as it is now; whether it has them then.
     async fn write_config(&mut self, kind: WebhookKind) -> bool {
         let step = match kind {
-            WebhookKind::Mutating => "write caBundle into the mutating webhook configuration",
-            WebhookKind::Validating => "write caBundle into the validating webhook configuration",
+            WebhookKind::Mutating => "write caBundle and path into the mutating webhook configuration",
+            WebhookKind::Validating => "write caBundle and path into the validating webhook configuration",
         };
-        let (Some(ca_state), name) = (&self.ca_state, &self.builtin.configuration) else { return false };
+        let name = &self.builtin.configuration;
         let status = match webhook_config::observe(self.client.clone(), kind, name, &self.observed).await {
             Ok(status) => status,
             Err(error) => {
@@ -374,18 +386,19 @@ impl CertManager {
                 return false;
             }
         };
-        let Some(config) = status.config().filter(|config| !config.has_bundle(&ca_state.bundle)) else {
+        let Some(wanted) = self.wanted() else { return false };
+        let Some(config) = status.config().filter(|config| !config.is_as(&wanted, kind)) else {
             return true;
         };
+        let client = self.client.clone();
+        let done = webhook_config::write(client, kind, name, config, &wanted, &self.observed).await;
         if let Some(last) = self.last_config_write.get_mut(kind as usize) {
             *last = Some(Instant::now());
         }
-        let client = self.client.clone();
-        let done = webhook_config::write(client, kind, name, config, &ca_state.bundle, &self.observed).await;
         self.metrics.count_cabundle_write(kind, done.is_ok());
         match &done {
             Ok(()) => {
-                tracing::warn!(configuration = kind.name(), "wrote caBundle");
+                tracing::warn!(configuration = kind.name(), "wrote caBundle and path");
                 self.failures.succeeded(step);
             }
             Err(error) => self.failures.failed(step, error_message(error)),
@@ -393,8 +406,36 @@ impl CertManager {
         done.is_ok()
     }
 
+    /// What every entry of the configurations should have; `None` before the Secret was read.
+    fn wanted(&self) -> Option<Wanted<'_>> {
+        let CaState { bundle, tokens, .. } = self.ca_state.as_ref()?;
+        let stands = |token: &PathToken| {
+            self.tokens_since.get(token).is_some_and(|since| since.elapsed() >= self.timers.propagation)
+        };
+        Some(Wanted { bundle, tokens, standing: tokens.iter().position(stands) })
+    }
+
+    /// Serves the paths of the two newest tokens, and of those that a configuration names and the Secret holds.
+    fn publish_paths(&mut self) {
+        let Some(CaState { tokens, .. }) = &self.ca_state else { return };
+        let now = Instant::now();
+        self.tokens_since.retain(|token, _| tokens.position(token).is_some());
+        for token in tokens.iter() {
+            self.tokens_since.entry(token.clone()).or_insert(now);
+        }
+        let observed = self.observed.borrow();
+        let named = observed.named_tokens();
+        let is_accepted = |(position, token): &(usize, &PathToken)| *position < 2 || named.contains(token);
+        let accepted = tokens.iter().enumerate().filter(is_accepted);
+        self.paths.accept(Accepted {
+            tokens: accepted.map(|(_, token)| token.as_str().to_owned()).collect(),
+            plain: observed.calls_a_url(),
+        });
+    }
+
     /// Updates the metrics, and whether the server is ready.
     fn publish_status(&mut self) {
+        self.publish_paths();
         if let Some(ca_state) = &self.ca_state {
             self.metrics.set_not_after(CertKind::Ca, ca_state.newest.cert.not_after);
         }

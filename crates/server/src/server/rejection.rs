@@ -19,6 +19,9 @@ pub(super) enum Rejection {
     /// A path that is not served.
     #[error("not found: reviews go to /mutate or /validate")]
     Path,
+    /// A path whose end no apiserver was told, or not yet.
+    #[error("not ready for this: try again")]
+    UnknownPath,
     /// A content type other than JSON.
     #[error("the content type must be application/json, in UTF-8")]
     ContentType,
@@ -93,7 +96,7 @@ impl Rejection {
             | Self::NotUtf8(_)
             | Self::Malformed(_)
             | Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::NotSynced | Self::LookupFailed => StatusCode::SERVICE_UNAVAILABLE,
+            Self::UnknownPath | Self::NotSynced | Self::LookupFailed => StatusCode::SERVICE_UNAVAILABLE,
             Self::Late => StatusCode::GATEWAY_TIMEOUT,
             Self::Fault(_) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -112,6 +115,7 @@ impl Rejection {
         match self {
             Self::Method => "bad-method",
             Self::Path => "bad-path",
+            Self::UnknownPath => "unknown-path",
             Self::ContentType => "bad-content-type",
             Self::ContentEncoding => "bad-content-encoding",
             Self::Timeout => "bad-timeout",
@@ -133,9 +137,10 @@ impl Rejection {
 
 /// Every reason of a rejection.
 #[cfg(test)]
-pub(super) const REASONS: [&str; 17] = [
+pub(super) const REASONS: [&str; 18] = [
     "bad-method",
     "bad-path",
+    "unknown-path",
     "bad-content-type",
     "bad-content-encoding",
     "bad-timeout",

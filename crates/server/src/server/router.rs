@@ -1,7 +1,7 @@
 //! The routes of the webhook: checks a request from the outside in, has it answered, and makes the
 //! response.
 //!
-//! The order is method, path, content type, encoding, length, permits, body: what is cheap to reject is
+//! The order is path, method, content type, encoding, length, permits, body: what is cheap to reject is
 //! rejected before it costs anything. Nothing of a body is ever sent back in an error.
 
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -27,6 +27,7 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::rejection::Rejection;
 use crate::server::review::{HandledReview, ReviewHandler};
+use crate::server::review_paths::ReviewPaths;
 use crate::server::runtime_lag::LagMonitor;
 use crate::server::traces::{Trace, Tracer};
 
@@ -37,6 +38,7 @@ const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 #[derive(Debug)]
 pub(super) struct AppState {
     pub(super) handler: Arc<ReviewHandler>,
+    pub(super) paths: Arc<ReviewPaths>,
     pub(super) concurrency: Arc<ConcurrencyLimiter>,
     pub(super) lag: Arc<LagMonitor>,
     pub(super) metrics: Arc<Metrics>,
@@ -61,9 +63,11 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
     let start = Instant::now();
     let _counted = InFlight::new(&app.metrics);
     let (head, mut body) = request.into_parts();
-    let webhook = phase(&head.uri).map_or("none", webhook);
+    let phase = app.paths.phase(head.uri.path());
+    let webhook = phase.as_ref().map_or("none", |phase| webhook(*phase));
     let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
-    let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start, &trace)).catch_unwind().await;
+    let answered =
+        AssertUnwindSafe(answer(&app, phase, &head, &mut body, start, &trace)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| Err(panicked(&app.metrics)));
     let (labels, response) = match answered {
         Ok(answer) => (answer.labels(webhook), review_response(answer)),
@@ -85,12 +89,14 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
 /// Checks the head, reads the body and answers the review, all before the deadline.
 async fn answer(
     app: &AppState,
+    phase: Result<Phase, Rejection>,
     head: &Parts,
     body: &mut Body,
     start: Instant,
     trace: &Trace,
 ) -> Result<HandledReview, Rejection> {
-    let phase = check(head, body, app.body_limit)?;
+    let phase = phase?;
+    check(head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
     if app.lag.is_too_long(deadline.answer) {
@@ -114,11 +120,10 @@ async fn answer(
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }
 
-fn check(head: &Parts, body: &Body, limit: usize) -> Result<Phase, Rejection> {
+fn check(head: &Parts, body: &Body, limit: usize) -> Result<(), Rejection> {
     if head.method != Method::POST {
         return Err(Rejection::Method);
     }
-    let phase = phase(&head.uri).ok_or(Rejection::Path)?;
     if !is_json(&head.headers) {
         return Err(Rejection::ContentType);
     }
@@ -128,15 +133,7 @@ fn check(head: &Parts, body: &Body, limit: usize) -> Result<Phase, Rejection> {
     if body::content_length(body).is_some_and(|length| length > limit) {
         return Err(Rejection::TooLarge { limit });
     }
-    Ok(phase)
-}
-
-fn phase(uri: &Uri) -> Option<Phase> {
-    match uri.path() {
-        "/mutate" => Some(Phase::Mutate),
-        "/validate" => Some(Phase::Validate),
-        _ => None,
-    }
+    Ok(())
 }
 
 const fn webhook(phase: Phase) -> &'static str {
@@ -197,7 +194,9 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     let status = rejection.status();
     let (reason, status_code) = (rejection.reason(), status.as_u16());
     let cause = std::error::Error::source(rejection).map(ToString::to_string);
-    if !status.is_server_error() {
+    // Any stranger can send this one as often as it likes.
+    let is_own_fault = status.is_server_error() && !matches!(rejection, Rejection::UnknownPath);
+    if !is_own_fault {
         tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
     } else if let Some(suppressed) = limiter.take(reason) {
         let suppressed = (suppressed > 0).then_some(suppressed);

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use k8s_openapi::ByteString;
 
+use crate::server::cert_manager::path_tokens::{PATH_TOKENS, PathTokens};
 use crate::server::certs::CertPolicy;
 use crate::server::certs::ca::{Ca, CaError};
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
@@ -46,6 +47,8 @@ pub(super) struct CaState {
     pub(super) previous: Option<Arc<Ca>>,
     /// All CAs that callers are to trust, the two above among them.
     pub(super) bundle: Vec<CaCert>,
+    /// The tokens of the paths under which reviews are sent.
+    pub(super) tokens: PathTokens,
 }
 
 /// What was found in the Secret.
@@ -53,6 +56,9 @@ struct SecretContents {
     newest: Result<Arc<Ca>, CaError>,
     previous: Result<Arc<Ca>, CaError>,
     bundle: CaBundle,
+    tokens: PathTokens,
+    /// Whether all of the tokens could be read.
+    tokens_intact: bool,
 }
 
 /// Why the Secret must be written.
@@ -66,6 +72,8 @@ pub(super) enum SecretChange {
     Repaired(CaError),
     /// The CA is in order; the previous one or the bundle was not.
     Completed,
+    /// The CAs are in order; the tokens of the paths were not, or there is a new one.
+    PathToken,
 }
 
 impl SecretChange {
@@ -163,8 +171,10 @@ pub(super) fn plan_secret(
     // moment does not cause.
     let others = others.filter(|cert| change != Some(SecretChange::Rotated) || cert.not_after > now);
     let bundle = bundle(&newest, previous.as_ref(), others, leaf_signer);
-    let state = CaState { newest, previous, bundle };
-    let change = change.or_else(|| (!stored.holds(&state)).then_some(SecretChange::Completed));
+    let is_new_ca = change.is_some_and(SecretChange::is_new_ca);
+    let tokens = stored.tokens_with(known).renewed(is_new_ca, now)?;
+    let state = CaState { newest, previous, bundle, tokens };
+    let change = change.or_else(|| stored.lacks(&state));
     Ok(SecretPlan { state, change, fallback })
 }
 
@@ -231,6 +241,7 @@ fn is_due(not_before: i64, not_after: i64, now: i64, policy: &CertPolicy) -> boo
 impl SecretContents {
     fn read(data: Option<&Data>) -> Self {
         let text = |key| data.and_then(|data| data.get(key)).map_or(&[][..], |value| value.0.as_slice());
+        let (tokens, tokens_intact) = PathTokens::read(text(PATH_TOKENS));
         let ca = |certificate, key| match (text(certificate), text(key)) {
             ([], []) => Err(CaError::Missing),
             (certificate, key) => Ca::parse(certificate, key).map(Arc::new),
@@ -239,6 +250,8 @@ impl SecretContents {
             newest: ca(CA_CERTIFICATE, CA_KEY),
             previous: ca(PREVIOUS_CERTIFICATE, PREVIOUS_KEY),
             bundle: ca_bundle::parse(text(BUNDLE)),
+            tokens,
+            tokens_intact,
         }
     }
 
@@ -255,11 +268,28 @@ impl SecretContents {
     fn unchanged(&self, newest: &Arc<Ca>, known: Option<&CaState>, leaf_signer: Option<&CaCert>) -> CaState {
         let previous = self.previous_of(newest, known);
         let bundle = bundle(newest, previous.as_ref(), self.bundle.certs.iter(), leaf_signer);
-        CaState { newest: Arc::clone(newest), previous, bundle }
+        CaState { newest: Arc::clone(newest), previous, bundle, tokens: self.tokens_with(known) }
     }
 
-    /// Whether the Secret holds this state already.
-    fn holds(&self, state: &CaState) -> bool {
+    /// The tokens; where the stored ones are damaged or gone, with those in memory.
+    fn tokens_with(&self, known: Option<&CaState>) -> PathTokens {
+        let damaged = !self.tokens_intact || self.tokens.is_empty();
+        match known.filter(|_| damaged) {
+            Some(known) => self.tokens.with(&known.tokens),
+            None => self.tokens.clone(),
+        }
+    }
+
+    /// What of this state the Secret does not hold yet.
+    fn lacks(&self, state: &CaState) -> Option<SecretChange> {
+        if !self.holds_cas_of(state) {
+            return Some(SecretChange::Completed);
+        }
+        let same_tokens = self.tokens_intact && self.tokens == state.tokens;
+        (!same_tokens).then_some(SecretChange::PathToken)
+    }
+
+    fn holds_cas_of(&self, state: &CaState) -> bool {
         let newest = self.newest.as_ref().is_ok_and(|newest| newest.cert == state.newest.cert);
         let previous = match (&self.previous, &state.previous) {
             (Ok(stored), Some(wanted)) => stored.cert == wanted.cert,
@@ -276,6 +306,7 @@ impl CaState {
         put(CA_CERTIFICATE, self.newest.certificate_pem());
         put(CA_KEY, self.newest.key_pem.clone());
         put(BUNDLE, ca_bundle::pem(&self.bundle));
+        put(PATH_TOKENS, self.tokens.text());
         match &self.previous {
             Some(previous) => {
                 put(PREVIOUS_CERTIFICATE, previous.certificate_pem());

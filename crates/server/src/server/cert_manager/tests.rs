@@ -20,7 +20,8 @@ fn manager_with(cluster: &StubCluster, clock: &Clock, builtin: Builtin) -> CertM
     let source = CertSource::Builtin(builtin.clone());
     let certificate = ServingCert::load(&source, None, clock).expect("nothing to read");
     let metrics = Arc::new(Metrics::new());
-    CertManager::new(builtin, cluster.client(), clock.clone(), &timers, metrics, Arc::new(certificate))
+    let (certificate, paths) = (Arc::new(certificate), Arc::new(ReviewPaths::with_tokens()));
+    CertManager::new(builtin, cluster.client(), clock.clone(), &timers, metrics, certificate, paths)
 }
 
 /// One round of a manager that has just seen both configurations.
@@ -49,10 +50,24 @@ fn ca_of(cluster: &StubCluster) -> serde_json::Value {
     cluster.get(SECRET).expect("a Secret")["data"]["ca.crt"].clone()
 }
 
+/// Whether callers trust the leaf, and call under paths that are served.
 fn serves(manager: &CertManager, cluster: &StubCluster) -> bool {
     let leaf = manager.leaf.as_ref().expect("a leaf");
     WebhookKind::ALL.iter().all(|kind| cluster.trusted(*kind).contains(&leaf.signer))
         && manager.serving_cert.not_ready_reason().is_none()
+        && WebhookKind::ALL
+            .iter()
+            .all(|kind| paths_of(cluster, *kind).iter().all(|path| manager.paths.phase(path).is_ok()))
+}
+
+/// The paths that the entries of a configuration call.
+fn paths_of(cluster: &StubCluster, kind: WebhookKind) -> Vec<String> {
+    let object = cluster.get(&path(kind)).expect("a configuration");
+    let entries = object["webhooks"].as_array().expect("entries");
+    let path = |entry: &serde_json::Value| {
+        entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned()
+    };
+    entries.iter().map(path).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +152,9 @@ async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
     let mutating = path(WebhookKind::Mutating);
     let before = cluster.writes(&mutating);
     for turn in 0..10 {
-        cluster.change(&mutating, |object| object["webhooks"][turn % 2]["clientConfig"] = json!({}));
+        cluster.change(&mutating, |object| {
+            object["webhooks"][turn % 2]["clientConfig"] = json!({"service": {}})
+        });
         settle_down(&mut manager).await;
         assert!(serves(&manager, &cluster));
     }
@@ -155,7 +172,7 @@ async fn two_that_see_the_same_damage_seldom_both_repair_it() {
     let before = cluster.writes(&validating);
     for _ in 0..20 {
         sleep(Duration::from_secs(2)).await;
-        cluster.change(&validating, |object| object["webhooks"][0]["clientConfig"] = json!({}));
+        cluster.change(&validating, |object| object["webhooks"][0]["clientConfig"] = json!({"service": {}}));
         join_all(managers.iter_mut().map(settle_down)).await;
     }
     let writes = cluster.writes(&validating) - before;
@@ -277,7 +294,7 @@ async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_i
         for kind in WebhookKind::ALL {
             cluster.change(&path(kind), |object| {
                 for entry in object["webhooks"].as_array_mut().expect("entries") {
-                    entry["clientConfig"] = json!({});
+                    entry["clientConfig"] = json!({"service": {}});
                 }
             });
         }
@@ -343,4 +360,67 @@ async fn a_short_life_is_lived_by_the_same_rules() {
         line.and_then(|count| count.parse::<u32>().ok()).unwrap_or_default()
     };
     assert!(count("leaf") >= 15 && count("ca") >= 5, "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_is_renewed_every_day_once_all_replicas_had_time_to_read_it() {
+    let (cluster, clock) = (StubCluster::new(), Clock::default());
+    let mut managers = [(); 2].map(|()| manager_with(&cluster, &clock, builtin()));
+    for manager in &mut managers {
+        manager.timers.propagation = Duration::from_secs(10);
+        assert!(!manager.paths.is_ready());
+    }
+    join_all(managers.iter_mut().map(settle_down)).await;
+    let first = paths_of(&cluster, WebhookKind::Mutating);
+    assert!(first[0].starts_with("/mutate/") && first[0] == first[1], "{first:?}");
+    sleep(Duration::from_secs(20)).await;
+    clock.shift(DAY);
+    join_all(managers.iter_mut().map(settle_down)).await;
+    assert_eq!(paths_of(&cluster, WebhookKind::Mutating), first, "not before all have read the new one");
+    sleep(Duration::from_secs(10)).await;
+    join_all(managers.iter_mut().map(settle_down)).await;
+    let second = paths_of(&cluster, WebhookKind::Mutating);
+    assert_ne!(second, first);
+    let phases =
+        |path: &str| managers.iter().map(|manager| manager.paths.phase(path).is_ok()).collect::<Vec<_>>();
+    assert_eq!(phases(&second[0]), [true, true]);
+    assert_eq!(phases(&first[0]), [true, true], "an apiserver may not have learned of it yet");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_that_was_put_back_works_until_it_is_replaced() {
+    let (cluster, clock) = (StubCluster::new(), Clock::default());
+    let mut manager = manager_with(&cluster, &clock, builtin());
+    settle_down(&mut manager).await;
+    let kind = WebhookKind::Validating;
+    let old = paths_of(&cluster, kind)[0].clone();
+    for _ in 0..3 {
+        sleep(MIN_CONFIG_WRITE_INTERVAL).await;
+        clock.shift(DAY);
+        settle_down(&mut manager).await;
+    }
+    assert!(manager.paths.phase(&old).is_err(), "three days old, and no configuration names it");
+    sleep(MIN_CONFIG_WRITE_INTERVAL).await;
+    cluster.refuse("PATCH", 403);
+    cluster
+        .change(&path(kind), |object| object["webhooks"][0]["clientConfig"]["service"]["path"] = json!(old));
+    assert_eq!(round(&mut manager).await, Requeue::Backoff);
+    assert!(manager.paths.phase(&old).is_ok());
+    cluster.refuse("PATCH", 0);
+    settle_down(&mut manager).await;
+    assert!(serves(&manager, &cluster) && !paths_of(&cluster, kind).contains(&old));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_without_tokens_gets_them_back() {
+    let cluster = StubCluster::new();
+    let mut managers = [manager(&cluster), manager(&cluster)];
+    join_all(managers.iter_mut().map(settle_down)).await;
+    let before = paths_of(&cluster, WebhookKind::Mutating);
+    for damage in [json!(""), json!("aGVsbG8="), json!(null)] {
+        cluster.change(SECRET, |secret| secret["data"]["path-tokens"] = damage);
+        join_all(managers.iter_mut().map(settle_down)).await;
+        assert_eq!(paths_of(&cluster, WebhookKind::Mutating), before);
+        assert!(managers.iter().all(|manager| serves(manager, &cluster)));
+    }
 }

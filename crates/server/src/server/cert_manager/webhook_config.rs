@@ -1,7 +1,7 @@
-//! The two live webhook configurations: which CAs they trust, and the one field that memgate writes.
+//! The two live webhook configurations: which CAs they trust, and the two fields that memgate writes.
 //!
-//! They are read and watched by name, since memgate may not list them. `caBundle` is patched with a field
-//! manager of its own, in entries that exist and still have the name they were read with: no configuration
+//! They are read and watched by name, since memgate may not list them. `caBundle` and `service.path` are patched
+//! together, with a field manager of their own, in entries that exist and still have the name they were read with: no configuration
 //! and no entry is ever created.
 //!
 //! With a JSON patch, not server-side apply: an applied entry belongs to every manager that applied a field
@@ -24,6 +24,7 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::server::cert_manager::failure_log::FailureLog;
+use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};
 use crate::server::cert_manager::plan::TrustedCas;
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
@@ -62,10 +63,39 @@ pub(super) enum ConfigStatus {
 pub(super) struct WebhookConfig {
     uid: String,
     resource_version: String,
-    /// The name and `caBundle` of each entry, in order.
-    pub(super) entries: Vec<(String, CaBundle)>,
+    /// Its entries, in order.
+    pub(super) entries: Vec<Entry>,
     /// The CAs that all entries trust, and since when this replica has seen that.
     trusted: BTreeMap<CaCert, Instant>,
+}
+
+/// What one entry says about whom it calls, and whom it trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    name: String,
+    /// The CAs in its `caBundle`.
+    pub(super) bundle: CaBundle,
+    target: Target,
+}
+
+/// Where an entry sends reviews.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    /// To a URL, which memgate leaves as it is.
+    Url,
+    /// To a Service, under this path.
+    Service(Option<String>),
+}
+
+/// What every entry should have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// The CAs in its `caBundle`.
+    pub(super) bundle: &'a [CaCert],
+    /// The tokens, one of which its path ends in.
+    pub(super) tokens: &'a PathTokens,
+    /// The position of the newest token that every replica had time to read; older ones are replaced by it.
+    pub(super) standing: Option<usize>,
 }
 
 /// What is known of both configurations.
@@ -122,6 +152,20 @@ impl Observed {
         TrustedCas(both.filter_map(|cert| Some((cert.clone(), for_how_long(cert)?))).collect())
     }
 
+    /// The tokens that entries name, of both.
+    pub(super) fn named_tokens(&self) -> BTreeSet<PathToken> {
+        let found = WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)));
+        found
+            .flat_map(|(kind, config)| config.entries.iter().filter_map(move |entry| entry.token(kind)))
+            .collect()
+    }
+
+    /// Whether an entry calls a URL.
+    pub(super) fn calls_a_url(&self) -> bool {
+        let found = WebhookKind::ALL.iter().filter_map(|kind| self.of(*kind).config());
+        found.flat_map(|config| &config.entries).any(|entry| entry.target == Target::Url)
+    }
+
     /// Whether callers trust a CA, as far as that can be known.
     pub(super) fn trusts(&self, cert: &CaCert) -> bool {
         WebhookKind::ALL.iter().all(|kind| match self.of(*kind) {
@@ -157,9 +201,8 @@ impl WebhookConfig {
     /// Reads an object; its CAs are trusted since now.
     pub(super) fn read(object: &DynamicObject) -> Self {
         let webhooks = object.data.get("webhooks").and_then(Value::as_array);
-        let entries: Vec<_> = webhooks.into_iter().flatten().map(entry).collect();
-        let sets: Vec<BTreeSet<&CaCert>> =
-            entries.iter().map(|(_, bundle)| bundle.certs.iter().collect()).collect();
+        let entries: Vec<_> = webhooks.into_iter().flatten().map(Entry::read).collect();
+        let sets: Vec<BTreeSet<&CaCert>> = entries.iter().map(Entry::certs).collect();
         let mut common = sets.iter();
         let first = common.next().cloned().unwrap_or_default();
         let common = common.fold(first, |all, set| all.intersection(set).copied().collect());
@@ -178,31 +221,89 @@ impl WebhookConfig {
         self.entries.is_empty() || self.trusted.contains_key(cert)
     }
 
-    /// Whether every entry trusts exactly these CAs, in any order.
-    pub(super) fn has_bundle(&self, bundle: &[CaCert]) -> bool {
-        let wanted: BTreeSet<_> = bundle.iter().collect();
-        let is_equal =
-            |(_, found): &(String, CaBundle)| found.certs.iter().collect::<BTreeSet<_>>() == wanted;
-        self.entries.iter().all(is_equal)
+    /// Whether every entry is as wanted: trusts exactly these CAs, in any order, and names a token that is new enough.
+    pub(super) fn is_as(&self, wanted: &Wanted<'_>, kind: WebhookKind) -> bool {
+        let bundle = wanted.bundle.iter().collect();
+        self.entries.iter().all(|entry| entry.certs() == bundle && entry.has_path_of(wanted, kind))
     }
 
-    /// The operations that make every entry trust these. The tests fail the patch when the object was made
-    /// anew or its entries were reordered since it was read.
-    fn patch(&self, bundle: &[CaCert]) -> Operations {
-        let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(bundle)));
+    /// The operations that make every entry so. The tests fail the patch when the object was made anew or its entries
+    /// were reordered since it was read.
+    fn patch(&self, wanted: &Wanted<'_>, kind: WebhookKind) -> Operations {
+        let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(wanted.bundle)));
         let uid = Value::String(self.uid.clone());
         let mut operations = vec![test(&["metadata", "uid"], uid)];
-        let wanted: BTreeSet<_> = bundle.iter().collect();
-        for (index, (name, found)) in self.entries.iter().enumerate() {
-            if found.certs.iter().collect::<BTreeSet<_>>() == wanted {
-                continue;
-            }
+        let bundle: BTreeSet<_> = wanted.bundle.iter().collect();
+        for (index, entry) in self.entries.iter().enumerate() {
             let index = index.to_string();
-            operations.push(test(&["webhooks", &index, "name"], Value::String(name.clone())));
-            let path = PointerBuf::from_tokens(["webhooks", &index, "clientConfig", "caBundle"]);
-            operations.push(PatchOperation::Add(AddOperation { path, value: text.clone() }));
+            let client_config = ["webhooks", index.as_str(), "clientConfig"];
+            let mut changes = Vec::new();
+            if entry.certs() != bundle {
+                changes.push(add(client_config.into_iter().chain(["caBundle"]), text.clone()));
+            }
+            if let Some(token) = wanted.token().filter(|_| !entry.has_path_of(wanted, kind)) {
+                let path = Value::String(format!("{}/{}", call(kind), token.as_str()));
+                changes.push(add(client_config.into_iter().chain(["service", "path"]), path));
+            }
+            if !changes.is_empty() {
+                operations.push(test(&["webhooks", &index, "name"], Value::String(entry.name.clone())));
+                operations.extend(changes);
+            }
         }
         Operations(operations)
+    }
+}
+
+impl Wanted<'_> {
+    /// The token for an entry that has none, or one that is too old. Where none stands long enough the second newest
+    /// is the one that most replicas know.
+    fn token(&self) -> Option<&PathToken> {
+        let standing = self.standing.and_then(|standing| self.tokens.iter().nth(standing));
+        standing.or_else(|| self.tokens.iter().nth(1)).or_else(|| self.tokens.iter().next())
+    }
+}
+
+impl Entry {
+    fn read(webhook: &Value) -> Self {
+        let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
+        let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
+        let target = match webhook.pointer("/clientConfig/service") {
+            Some(_) => Target::Service(text("/clientConfig/service/path").map(str::to_owned)),
+            None => Target::Url,
+        };
+        Self {
+            name: text("/name").unwrap_or_default().to_owned(),
+            bundle: ca_bundle::parse(&bundle.unwrap_or_default()),
+            target,
+        }
+    }
+
+    fn certs(&self) -> BTreeSet<&CaCert> {
+        self.bundle.certs.iter().collect()
+    }
+
+    /// The token in its path, if the path has the form that memgate writes.
+    fn token(&self, kind: WebhookKind) -> Option<PathToken> {
+        let Target::Service(Some(path)) = &self.target else { return None };
+        PathToken::parse(path.strip_prefix(call(kind))?.strip_prefix('/')?)
+    }
+
+    /// Whether its path needs no change. A token that is newer than the one that stands was written by another
+    /// replica, which has known it for longer.
+    fn has_path_of(&self, wanted: &Wanted<'_>, kind: WebhookKind) -> bool {
+        if self.target == Target::Url {
+            return true;
+        }
+        let position = self.token(kind).and_then(|token| wanted.tokens.position(&token));
+        position.is_some_and(|position| wanted.standing.is_none_or(|standing| position <= standing))
+    }
+}
+
+/// The path of a call, before the token.
+const fn call(kind: WebhookKind) -> &'static str {
+    match kind {
+        WebhookKind::Mutating => "/mutate",
+        WebhookKind::Validating => "/validate",
     }
 }
 
@@ -210,10 +311,8 @@ fn test(path: &[&str], value: Value) -> PatchOperation {
     PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(path.iter().copied()), value })
 }
 
-fn entry(webhook: &Value) -> (String, CaBundle) {
-    let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
-    let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
-    (text("/name").unwrap_or_default().to_owned(), ca_bundle::parse(&bundle.unwrap_or_default()))
+fn add<'t>(path: impl Iterator<Item = &'t str>, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
 }
 
 /// Reading a configuration, as the log names it.
@@ -241,17 +340,17 @@ pub(super) async fn observe(
     Ok(status)
 }
 
-/// Writes the bundle into every entry of a configuration.
+/// Writes what is wanted into every entry of a configuration that lacks it.
 pub(super) async fn write(
     client: Client,
     kind: WebhookKind,
     name: &str,
     config: &WebhookConfig,
-    bundle: &[CaCert],
+    wanted: &Wanted<'_>,
     observed: &Sender<Observed>,
 ) -> Result<(), kube::Error> {
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let patch = Patch::<()>::Json(config.patch(bundle));
+    let patch = Patch::<()>::Json(config.patch(wanted, kind));
     let api = webhook_configs(client, kind);
     let object = with_timeout(REQUEST_TIMEOUT, api.patch(name, &params, &patch)).await?;
     let status = status_of(observed, kind, &object);

@@ -52,6 +52,7 @@ fn same(left: &CaState, right: &CaState) -> bool {
         && left.newest.key_pem == right.newest.key_pem
         && previous(left) == previous(right)
         && left.bundle == right.bundle
+        && left.tokens == right.tokens
 }
 
 #[test]
@@ -74,10 +75,11 @@ fn a_ca_is_replaced_when_it_is_due_and_not_before() {
     let (first, data) = fresh();
     let due = first.newest.cert.not_before
         + (first.newest.cert.not_after - first.newest.cert.not_before) * 66 / 100;
-    assert_eq!(plan(Some(&data), Some(&first), due - 1).change, None);
+    assert_eq!(plan(Some(&data), Some(&first), due - 1).change, Some(SecretChange::PathToken), "no CA");
     let second = plan(Some(&data), Some(&first), due + 1);
     assert_eq!(second.change, Some(SecretChange::Rotated));
-    let CaState { newest, previous, bundle } = second.state;
+    let CaState { newest, previous, bundle, tokens } = second.state;
+    assert_eq!(tokens.iter().nth(1), first.tokens.iter().next(), "a new CA, a new path");
     let previous = previous.expect("the one before");
     assert_eq!(previous.cert, first.newest.cert);
     assert_eq!(bundle, [newest.cert.clone(), previous.cert.clone()]);
@@ -177,7 +179,7 @@ fn a_replica_that_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
     data.remove(CA_KEY);
     let made = plan(Some(&data), None, now);
     assert_eq!(made.change, Some(SecretChange::Made(CaError::Key)));
-    let CaState { newest, previous, bundle } = made.state;
+    let CaState { newest, previous, bundle, .. } = made.state;
     assert!(!known.bundle.contains(&newest.cert));
     let previous = previous.expect("it can still be read, and signs until the new one is trusted");
     assert_eq!(Some(previous.cert.clone()), known.previous.map(|previous| previous.cert.clone()));
@@ -268,7 +270,7 @@ fn only_a_rotation_drops_those_that_have_expired() {
     let old = ca(START - YEAR + HOUR).cert.clone();
     let all = [state.newest.cert.clone(), old.clone()];
     data.insert(BUNDLE.to_owned(), ByteString(ca_bundle::pem(&all).into_bytes()));
-    assert_eq!(plan(Some(&data), None, START + DAY).change, None);
+    assert_eq!(plan(Some(&data), None, START + HOUR).change, None);
     let rotated = plan(Some(&data), None, START + YEAR * 2 / 3);
     assert_eq!(rotated.change, Some(SecretChange::Rotated));
     assert!(!rotated.state.bundle.contains(&old));
