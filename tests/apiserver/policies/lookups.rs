@@ -27,6 +27,7 @@ use crate::{
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("policies::services_are_looked_up", services),
+        Trial::new("policies::hosts_that_may_be_services_are_looked_up", hosts),
         Trial::new("policies::config_maps_are_looked_up", config_maps),
         Trial::new("policies::namespaces_are_looked_up", namespaces),
         Trial::new("policies::what_may_not_be_looked_up_is_unknown", forbidden),
@@ -61,6 +62,30 @@ fn services(fixture: &Fixture) -> Result<()> {
     scene.create(&service(8080))?;
     let said = scene.about("memories", &memory)?;
     ensure!(said.allowed && !said.codes.contains("policy/"), "{said:?}");
+    delete(scene.cluster, &scene.cluster.client(), &policy)
+}
+
+/// `NAME.NAMESPACE` may be a Service, and a site of the internet.
+fn hosts(fixture: &Fixture) -> Result<()> {
+    let scene = Scene::new(fixture)?;
+    let rules = json!([{"id": "outside", "endpoint": {"inCluster": "forbid"}}]);
+    let policy = scene.policy("of-hosts", &json!({"namespaces": [scene.namespace]}), &rules)?;
+    let there = scene.cluster.fresh_namespace("there")?;
+    let at = |host: &str| {
+        let store = json!({"provider": "qdrant", "endpoint": format!("http://{host}:6333")});
+        memory_of("vectors", &json!({"backend": "vector-store", "vectorStore": store}))
+    };
+    scene.until_said("arkmemories", &at("broker"), |said| said.message.contains("is inside the cluster"))?;
+    let memory = at(&format!("broker.{there}"));
+    let said = scene.about("arkmemories", &memory)?;
+    ensure!(said.allowed && !said.codes.contains("/outside"), "{said:?}");
+    scene.create_in(&there, &service(6333))?;
+    scene.once("found", || {
+        let said = scene.about("arkmemories", &memory)?;
+        let words = format!("endpoint host \"broker.{there}\" is inside the cluster");
+        ensure!(!said.allowed && said.message.contains(&words), "{said:?}");
+        Ok(())
+    })?;
     delete(scene.cluster, &scene.cluster.client(), &policy)
 }
 
@@ -208,7 +233,11 @@ impl<'c> Scene<'c> {
     }
 
     fn create(&self, object: &Value) -> Result<()> {
-        let arguments = ["create", "-n", &self.namespace, "-f", "-"];
+        self.create_in(&self.namespace, object)
+    }
+
+    fn create_in(&self, namespace: &str, object: &Value) -> Result<()> {
+        let arguments = ["create", "-n", namespace, "-f", "-"];
         self.cluster.admin().run_with_input(&arguments, &object.to_string())?.ok()?;
         Ok(())
     }
