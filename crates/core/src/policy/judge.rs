@@ -179,7 +179,8 @@ impl Judge<'_> {
                 continue;
             }
             let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
-            let outcome = in_words(rule.check.judge(&self.judged(view, None)), rule);
+            let judged = self.judged(view, None);
+            let outcome = in_words(rule.check.judge(&judged), rule);
             all.violations.extend(outcome.violations.into_iter().map(
                 |Violation { message, value, .. }| Violation {
                     pointer: field.clone(),
@@ -188,11 +189,7 @@ impl Judge<'_> {
                 },
             ));
             if let Some(Unknown { why, .. }) = outcome.unknown {
-                let why = if self.judged(view, None).is_foreign() {
-                    without_names(why, &view.namespace)
-                } else {
-                    why
-                };
+                let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
                 all.unknown.get_or_insert_with(|| Unknown { pointer: field.clone(), why, of });
             }
         }
