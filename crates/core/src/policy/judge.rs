@@ -14,7 +14,7 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
 use crate::model::memory_view::{MemoryView, SourceView, Why};
 use crate::model::pointer::Pointer;
-use crate::model::policy::{Policy, Rule, When};
+use crate::model::policy::{Policy, Question, Rule, When};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
@@ -75,9 +75,8 @@ pub fn judge<'p>(
     state: &mut StateReader<'p>,
     views: impl FnOnce(&mut StateReader<'p>) -> Option<Views>,
 ) -> Judgement {
-    let Some(mut selection) =
-        select(subject, snapshot, state, |policy| subject.kind != "Pod" || policy.judges_pods())
-    else {
+    let question = if subject.kind == "Pod" { Question::Pod } else { Question::Resource };
+    let Some(mut selection) = select(subject, snapshot, state, question) else {
         return Judgement::default();
     };
     let reads_others = selection.policies.iter().any(|(policy, _)| reads_other_objects(policy));
