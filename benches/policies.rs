@@ -50,12 +50,12 @@ fn rules() -> Vec<Value> {
     numbered.collect()
 }
 
-fn manifest(name: &str, families: &[&str]) -> Value {
+fn manifest(name: &str, matching: &Value) -> Value {
     json!({
         "apiVersion": "policy.memgate.dev/v1alpha1",
         "kind": "MemoryPolicy",
         "metadata": {"name": name},
-        "spec": {"match": {"families": families}, "actions": {"admission": "deny"}, "rules": rules()},
+        "spec": {"match": matching, "actions": {"admission": "deny"}, "rules": rules()},
     })
 }
 
@@ -80,11 +80,16 @@ fn judge(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("policies");
     let memory = body(MEMORY);
     let pod = review("arkonis.dev/deployment", 20, 600, false);
-    let other: Vec<Value> = (0..20).map(|number| manifest(&format!("other-{number}"), &["ark"])).collect();
+    let twenty = |matching: &Value| -> Vec<Value> {
+        (0..20).map(|number| manifest(&format!("other-{number}"), matching)).collect()
+    };
+    let ours = json!({"families": ["arkonis"]});
     for (name, snapshot) in [
         ("none", snapshot()),
-        ("1 of 20 rules", with_policies(snapshot(), &[manifest("one", &["arkonis"])])),
-        ("20 that do not match", with_policies(snapshot(), &other)),
+        ("1 of 20 rules", with_policies(snapshot(), &[manifest("one", &ours)])),
+        ("20 of another platform", with_policies(snapshot(), &twenty(&json!({"families": ["ark"]})))),
+        ("20 of another kind", with_policies(snapshot(), &twenty(&json!({"kinds": ["ArkAgent"]})))),
+        ("20 of other namespaces", with_policies(snapshot(), &twenty(&json!({"namespaces": ["prod-*"]})))),
     ] {
         for (of, body) in [("memory", &memory), ("pod", &pod)] {
             let review = admission::parse(body).expect("a review");
@@ -99,7 +104,7 @@ fn judge(criterion: &mut Criterion) {
 
 fn load(criterion: &mut Criterion) {
     let manifests: Vec<Value> =
-        (0..200).map(|number| manifest(&format!("p-{number}"), &["arkonis"])).collect();
+        (0..200).map(|number| manifest(&format!("p-{number}"), &json!({"families": ["arkonis"]}))).collect();
     criterion.bench_function("load 200 policies of 20 rules", |bencher| {
         bencher.iter(|| with_policies(Snapshot::default(), black_box(&manifests)));
     });

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How long `memgate check` takes on 1, 1,000 and 10,000 manifests, a file each, beside kubeconform on the same tree with
-# the same JSON Schemas. Results belong in docs/performance.md.
+# How long `memgate check` takes on 1, 1,000 and 10,000 manifests, a file each, without policies and with 20 of them,
+# beside kubeconform on the same tree with the same JSON Schemas. Results belong in docs/performance.md.
 #
 #   tools/bench-cli.sh [MEMGATE] [RUNS]     default: target/release/memgate, 7 runs
 #
@@ -59,7 +59,29 @@ END
     esac
 }
 
-mkdir "$work/schemas"
+# A policy that all of these manifests meet, by its number: seven rules, one of which looks at other objects.
+policy() {
+    cat << END
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicy
+metadata: {name: policy-$1}
+spec:
+  match: {namespaces: ["team-*"]}
+  rules:
+    - {id: durable, backends: {allow: [redis, vector-store, sqlite], durable: true}, hint: use redis}
+    - {id: secret, secrets: {inline: forbid, required: true, namespaces: same}, when: {backends: [redis]}, hint: use a Secret}
+    - {id: expiry, retention: {min: 1m, max: 30d}, hint: set ttlSeconds}
+    - {id: bounded, capacity: {maxEntries: {max: 1000}}, hint: set maxEntries}
+    - {id: found, references: {mustExist: [ArkMemory], crossNamespace: forbid}, hint: make the memory first}
+    - {id: team, labels: {values: {team: ["*-$1"]}}, hint: label it}
+    - {id: fixed, immutable: [backend], hint: make a new one}
+END
+}
+
+mkdir "$work/schemas" "$work/policies"
+for number in {1..20}; do
+    policy "$number" > "$work/policies/$number.yaml"
+done
 for kind in ArkMemory ArkAgent SkillPack; do
     "$memgate" schema "$kind" > "$work/schemas/${kind,,}.json"
 done
@@ -87,7 +109,9 @@ measure() {
 
 printf '%-12s %-12s %s\n' manifests command 'ms: least, median, most'
 for count in 1 1000 10000; do
-    printf '%-12s %-12s%s\n' "$count" memgate "$(measure "$memgate" check "$work/$count")"
+    printf '%-12s %-12s%s\n' "$count" memgate "$(measure "$memgate" check --no-policies "$work/$count")"
+    printf '%-12s %-12s%s\n' "$count" '20 policies' \
+        "$(measure "$memgate" check --policy "$work/policies" "$work/$count")"
     if [ -x "$work/bin/kubeconform" ]; then
         printf '%-12s %-12s%s\n' "$count" kubeconform "$(measure "$work/bin/kubeconform" \
             -schema-location "$work/schemas/{{ .ResourceKind }}.json" "$work/$count")"

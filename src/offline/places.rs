@@ -41,9 +41,7 @@ struct Wanted<'r> {
 impl Places {
     /// Adds an object of a document, which stands in there at `within`.
     pub(super) fn add(&mut self, document: &Document, within: &Pointer, value: &Value, settings: &Settings) {
-        let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-        let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-        if let Some(reference) = state::reference(settings, group, text("kind"), value) {
+        if let Some(reference) = state::reference(settings, value) {
             let place = ObjectPlace { document: document.place().clone(), within: within.clone() };
             self.0.insert(reference, place);
         }

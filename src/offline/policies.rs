@@ -89,7 +89,7 @@ impl PolicyFiles {
         settings: &Settings,
         errors: &mut Vec<manifest::error::Error>,
     ) -> bool {
-        let Some(reference) = reference(value, settings) else { return false };
+        let Some(reference) = state::reference(settings, value) else { return false };
         let place = document.place().clone();
         let path = fs::canonicalize(place.source().name()).ok();
         let file = PolicyFile { origin, place, path, within: within.clone() };
@@ -163,16 +163,8 @@ impl PolicyFile {
 
 /// Whether a value is a policy or an exemption.
 pub(super) fn is_policy(value: &Value) -> bool {
-    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    policy::resource::kind(group, text("kind")).is_some()
-}
-
-/// The name of a policy or exemption; `None` for one without a name.
-fn reference(value: &Value, settings: &Settings) -> Option<Reference> {
-    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    state::reference(settings, group, text("kind"), value)
+    let (group, kind) = state::group_and_kind(value);
+    policy::resource::kind(group, kind).is_some()
 }
 
 /// The errors of a policy that cannot be in force, at their places.

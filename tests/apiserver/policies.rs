@@ -1,8 +1,13 @@
 //! What an apiserver makes of policies and exemptions by their definitions alone. Which it refuses, and in which
 //! words, stands in the files of `policies`; `in_force` has what they do once memgate judges by them,
-//! `typed_rules` each of their rules.
+//! `typed_rules` each of their rules, `replicas` how soon a change counts, `got_in` what comes of those that nobody
+//! checked, `lookups` of what no watch has shown. `asked` is how they ask a replica itself.
 
+mod asked;
+mod got_in;
 mod in_force;
+mod lookups;
+mod replicas;
 mod typed_rules;
 
 use std::{fmt::Write as _, sync::Arc};
@@ -34,6 +39,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     ];
     trials.extend(in_force::trials());
     trials.extend(typed_rules::trials());
+    trials.extend(replicas::trials());
+    trials.extend(got_in::trials());
+    trials.extend(lookups::trials());
     trials
 }
 

@@ -7,6 +7,7 @@
 //! kubelet      runs memgate's pods: the Deployment's arguments, the account's own token
 //! document     the commands in a document, in order, each section on the state that it names
 //! sections     which sections there are, and what is true after each
+//! lockout      the section whose blocks are ways out, each of them tried by itself
 //! ```
 //!
 //! Trials share the cluster and run one after another.
@@ -24,6 +25,7 @@ mod support;
 mod cluster;
 mod document;
 mod kubelet;
+mod lockout;
 mod network;
 mod sections;
 

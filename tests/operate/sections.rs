@@ -1,9 +1,10 @@
 //! The sections of the documents, what each starts on, and what is true when it is done.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::cluster::Cluster;
 use crate::document::{Section, commands, sections};
+use crate::lockout;
 use crate::support::shown::fits;
 
 const OPERATE: &str = include_str!("../../docs/operate.md");
@@ -20,6 +21,9 @@ enum Ground {
     Installed,
     /// The same, with the policies that refuse and write without it.
     Guarded,
+    /// The same with namespaces that are strict; each block of commands is a way out, and finds a cluster from which
+    /// people are locked out.
+    LockedOut,
 }
 
 /// What must be true afterwards.
@@ -41,6 +45,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),
     ("Break glass", Ground::Guarded, answers_alone),
+    ("A policy that locks people out", Ground::LockedOut, without_memgate),
     ("Uninstall", Ground::Guarded, is_gone),
 ];
 
@@ -70,6 +75,11 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
         Ground::Bare => {}
         Ground::Installed => cluster.install("")?,
         Ground::Guarded => cluster.install("--component vap --component map")?,
+        Ground::LockedOut => {
+            cluster.install("--component policy-strict")?;
+            lockout::run(cluster, section)?;
+            return after(cluster);
+        }
     }
     for block in &section.blocks {
         for (command, shown) in commands(block) {
@@ -98,6 +108,14 @@ fn answers(cluster: &Cluster) -> Result<()> {
 fn answers_alone(cluster: &Cluster) -> Result<()> {
     cluster.ensure_only_the_self_guard_refuses()?;
     cluster.wait()
+}
+
+/// memgate is still away: the last way out was not that it came back.
+fn without_memgate(cluster: &Cluster) -> Result<()> {
+    let pod = "kubectl run probe --image=example.org/none --labels=memgate.dev/inject=required --restart=Never --dry-run=server";
+    let refusal = cluster.sh(pod)?.refusal()?;
+    ensure!(refusal.contains("failed calling webhook \"required.pods.memgate.dev\""), "{refusal}");
+    Ok(())
 }
 
 /// Nothing is left, and pods come up.

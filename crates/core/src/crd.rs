@@ -15,7 +15,6 @@ mod check;
 mod cursor;
 mod document;
 mod equal;
-mod fault;
 mod form;
 mod formats;
 mod lists;

@@ -58,6 +58,10 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
     if let Some(kind) = policy::resource::kind(&request.group, &request.kind) {
         let mut decision = policy::resource::decide(kind, request, snapshot);
+        // Where no apiserver has seen the object, its version may be none.
+        if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
+            decision.findings.splice(0..0, form::unserved(request, kind.version));
+        }
         decision.untold = limits::keep_first(&mut decision.findings);
         return decision;
     }

@@ -33,6 +33,7 @@ pub mod kind;
 pub mod label_selector;
 pub mod members;
 pub mod memory_view;
+pub mod metadata_fault;
 pub mod name;
 pub mod number;
 pub mod object;

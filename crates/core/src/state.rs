@@ -72,18 +72,16 @@ impl Added {
 /// # Errors
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
 pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<Added, AddError> {
-    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let is_definition = text("/kind") == "CustomResourceDefinition";
-    if is_definition && text("/apiVersion").starts_with("apiextensions.k8s.io/") {
+    let (group, kind) = group_and_kind(value);
+    if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
     }
-    let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    if let Some(kind) = policy::resource::kind(group, text("/kind")) {
+    if let Some(kind) = policy::resource::kind(group, kind) {
         let value = with_namespace(value, kind, &snapshot.settings);
         let faults = policy::put(Arc::make_mut(&mut snapshot.policies), kind, &value);
         return Ok(Added { is_used: true, faults });
     }
-    let Some(kind) = family::state_kind(&snapshot.settings.families, group, text("/kind")) else {
+    let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
         return Ok(Added::used(false));
     };
     let Some(mut object) = Object::read(kind, value)? else { return Ok(Added::used(false)) };
@@ -112,9 +110,17 @@ fn with_namespace<'v>(value: &'v Value, kind: &Kind, settings: &Settings) -> Cow
     Cow::Owned(value)
 }
 
-/// The name under which [`add`] keeps an object of this group and kind; `None` for one that it leaves out.
+/// The API group and the kind of a manifest; empty where it does not say them.
 #[must_use]
-pub fn reference(settings: &Settings, group: &str, kind: &str, value: &Value) -> Option<Reference> {
+pub fn group_and_kind(value: &Value) -> (&str, &str) {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
+}
+
+/// The name under which [`add`] keeps an object; `None` for one that it leaves out.
+#[must_use]
+pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
+    let (group, kind) = group_and_kind(value);
     let of_policy = policy::resource::kind(group, kind);
     let kind = of_policy.or_else(|| family::state_kind(&settings.families, group, kind))?;
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();

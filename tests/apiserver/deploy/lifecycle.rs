@@ -1,18 +1,18 @@
 //! What happens to a cluster while memgate is not there: before it comes, and when it goes.
-//!
-//! The entries are as they are printed, for every namespace, save where they lead: to a port where
-//! nothing listens, which is what an apiserver finds behind a Service without replicas.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::renamed::{manifests, name, text};
+use super::{
+    absent::{Absent, unserved},
+    renamed::{manifests, text},
+};
 use crate::{
     fixture::{Fixture, Trial},
     installed::exempt_client,
     request::create,
     samples::{INJECTED, agent, env_names, memory, pod, pod_spec},
-    support::{control_plane::ControlPlane, wait, webhook::Endpoint},
+    support::{control_plane::ControlPlane, wait},
 };
 
 /// A label by which a peer leaves namespaces alone, as such webhooks commonly have one.
@@ -26,70 +26,6 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// An installation without a memgate; its configurations go when the value does.
-struct Absent<'c> {
-    cluster: &'c ControlPlane,
-    home: String,
-    objects: Vec<Value>,
-}
-
-impl<'c> Absent<'c> {
-    /// Installs everything and waits until the apiserver asks in vain.
-    fn new(cluster: &'c ControlPlane) -> Result<Self> {
-        let home = cluster.fresh_namespace("home")?;
-        let mut objects = manifests(&home, &[])?;
-        lead(&mut objects, &unserved(cluster));
-        let absent = Self { cluster, home, objects };
-        cluster.admin().apply(&text(&absent.objects))?;
-        let probe = cluster.fresh_namespace("probe")?;
-        wait::until("memgate to be missed", || Ok(absent.refused(&probe)?.then_some(())))?;
-        Ok(absent)
-    }
-
-    /// Whether a pod that insists on its memory is refused.
-    fn refused(&self, namespace: &str) -> Result<bool> {
-        let insists = pod("insists", "scout", &[("memgate.dev/inject", "required")]);
-        let answer =
-            self.cluster.block_on(create(&self.cluster.client(), namespace, &insists, "?dryRun=All"))?;
-        ensure!(
-            answer.granted()
-                || answer.message().contains("failed calling webhook \"required.pods.memgate.dev\""),
-            "{}",
-            answer.message()
-        );
-        Ok(!answer.granted())
-    }
-
-    /// Has the apiserver ask there from now on.
-    fn lead(&mut self, endpoint: &Endpoint) -> Result<()> {
-        lead(&mut self.objects, endpoint);
-        let configurations = self.objects.iter().filter(|object| object["webhooks"].is_array()).cloned();
-        self.cluster.admin().apply(&text(&configurations.collect::<Vec<_>>()))?;
-        Ok(())
-    }
-}
-
-impl Drop for Absent<'_> {
-    fn drop(&mut self) {
-        let name = name(&self.home);
-        let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
-        // The test is over either way; what remains shows in those that come after it.
-        let _ = self.cluster.kubectl(&["delete", kinds, &name, "--ignore-not-found"]);
-    }
-}
-
-fn lead(objects: &mut [Value], endpoint: &Endpoint) {
-    for webhook in objects.iter_mut().filter_map(|object| object["webhooks"].as_array_mut()).flatten() {
-        let path = if webhook["reinvocationPolicy"].is_string() { "/mutate" } else { "/validate" };
-        webhook["clientConfig"] = endpoint.client_config(path);
-    }
-}
-
-/// Where nothing listens.
-fn unserved(cluster: &ControlPlane) -> Endpoint {
-    Endpoint::new(([127, 0, 0, 1], 1).into(), &cluster.authority().pem())
-}
-
 fn cold_start(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let memgate = fixture.memgate()?;
@@ -98,7 +34,7 @@ fn cold_start(fixture: &Fixture) -> Result<()> {
     for object in [memory("notes"), agent("scout", "notes")] {
         cluster.block_on(create(&exempt_client(cluster)?, &namespace, &object, ""))?.object()?;
     }
-    let mut absent = Absent::new(cluster)?;
+    let mut absent = Absent::new(cluster, &[])?;
 
     let labels = [
         ("arkonis.dev/deployment", "scout"),
@@ -151,7 +87,7 @@ fn cold_start(fixture: &Fixture) -> Result<()> {
 fn peers(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;
-    let absent = Absent::new(cluster)?;
+    let absent = Absent::new(cluster, &[])?;
     let theirs = cluster.labelled_namespace("peer", &[(PEER_LABEL, "true")])?;
     let outside = cluster.fresh_namespace("outside")?;
     let peer = json!({
@@ -204,7 +140,7 @@ fn uninstall(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;
     for order in ORDERS {
-        let absent = Absent::new(cluster)?;
+        let absent = Absent::new(cluster, &[])?;
         let namespace = cluster.fresh_namespace("left")?;
         for parts in order {
             let flags: Vec<&str> = parts.iter().flat_map(|part| ["--only", part]).collect();
@@ -232,14 +168,14 @@ fn uninstall(fixture: &Fixture) -> Result<()> {
 }
 
 /// A pod that has nothing to do with memory.
-fn plain() -> Value {
+pub(super) fn plain() -> Value {
     restricted(json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": pod_spec(),
     }))
 }
 
 /// The pod as the strictest level of Pod Security wants it.
-fn restricted(mut pod: Value) -> Value {
+pub(super) fn restricted(mut pod: Value) -> Value {
     let spec = &mut pod["spec"];
     spec["securityContext"] = json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
     spec["containers"][0]["securityContext"] =
@@ -259,7 +195,7 @@ fn deploy(cluster: &ControlPlane, namespace: &str, name: &str, labels: &Value) -
     Ok(())
 }
 
-fn pods_come(cluster: &ControlPlane, namespace: &str, selector: &str, count: usize) -> Result<()> {
+pub(super) fn pods_come(cluster: &ControlPlane, namespace: &str, selector: &str, count: usize) -> Result<()> {
     let what = format!("{count} pods with {selector} in {namespace}");
     wait::until(&what, || Ok((pods(cluster, namespace, selector)?.len() == count).then_some(())))
 }

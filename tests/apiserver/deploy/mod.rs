@@ -3,10 +3,12 @@
 //!
 //! The objects are renamed, for the memgate that other trials share bears the usual names.
 
+mod absent;
 mod accepted;
 mod conditions;
 mod lifecycle;
-mod renamed;
+mod policy_strict;
+pub(crate) mod renamed;
 mod rights;
 mod self_guard;
 mod static_manifests;
@@ -21,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         self_guard::trials(),
         static_manifests::trials(),
         lifecycle::trials(),
+        policy_strict::trials(),
         rights::trials(),
     ];
     modules.into_iter().flatten().collect()

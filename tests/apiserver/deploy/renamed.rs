@@ -8,7 +8,7 @@ use crate::installed::{documents, memgate};
 /// What `memgate manifests` prints for a namespace; what is not in a namespace bears the
 /// namespace's name in front of its own. Definitions of kinds are left out: there is one of each in a cluster, and other
 /// tests use them.
-pub(super) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value>> {
+pub(crate) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value>> {
     let text = memgate(&[&["manifests", "-n", namespace], arguments].concat())?;
     let is_definition = |object: &Value| object["kind"] == "CustomResourceDefinition";
     let objects = documents(&text).into_iter().filter(|object| !is_definition(object));
@@ -16,7 +16,7 @@ pub(super) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value
 }
 
 /// The same as text.
-pub(super) fn text(objects: &[Value]) -> String {
+pub(crate) fn text(objects: &[Value]) -> String {
     let documents: Vec<_> = objects.iter().map(Value::to_string).collect();
     documents.join("\n---\n")
 }

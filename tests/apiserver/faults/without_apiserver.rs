@@ -157,13 +157,18 @@ pub(crate) fn lists(cluster: &ControlPlane, resource: &str) -> Result<u64> {
 }
 
 /// `127.0.0.1:PORT` of `https://127.0.0.1:PORT`.
-fn address(url: &str) -> Result<SocketAddr> {
+pub(crate) fn address(url: &str) -> Result<SocketAddr> {
     let address = url.strip_prefix("https://").context("the apiserver speaks TLS")?;
     address.parse().with_context(|| format!("{url} has no address"))
 }
 
 /// A kubeconfig file like this one that leads elsewhere.
-fn by_way_of(cluster: &ControlPlane, kubeconfig: &Path, way: SocketAddr, name: &str) -> Result<PathBuf> {
+pub(crate) fn by_way_of(
+    cluster: &ControlPlane,
+    kubeconfig: &Path,
+    way: SocketAddr,
+    name: &str,
+) -> Result<PathBuf> {
     let mut config: Value = serde_json::from_str(&fs::read_to_string(kubeconfig)?)?;
     config["clusters"][0]["cluster"]["server"] = json!(format!("https://{way}"));
     cluster.scratch().write(&format!("{name}.kubeconfig"), &config.to_string())

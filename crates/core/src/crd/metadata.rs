@@ -10,12 +10,14 @@ use crate::crd::NewObject;
 use crate::crd::breach::Breaches;
 use crate::crd::check::check as check_schema;
 use crate::crd::cursor::{Content, Cursor};
-use crate::crd::fault::{Fault, wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain};
 use crate::crd::formats::is_date_time;
 use crate::crd::parse;
 use crate::crd::place::{Place, Step};
 use crate::crd::rule::Rule;
 use crate::model::crd::SchemaNode;
+use crate::model::metadata_fault::{
+    Fault, wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain,
+};
 
 /// The types of the fields. A `null` is no value in Go, wherever it stands. Other fields are kept as they are
 /// written.

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::crd::cursor::Cursor;
-use crate::crd::fault::Fault;
 use crate::crd::shown::{key_shown, shown};
 use crate::model::finding::quoted;
+use crate::model::metadata_fault::Fault;
 use crate::model::pointer::Pointer;
 use crate::model::violation::BrokenRule;
 

@@ -73,7 +73,8 @@ fn message(violation: &Violation) -> String {
     }
 }
 
-fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
+/// What is said of a version that is not the one that is served.
+pub(super) fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
     let name = |version: &str| match &*request.group {
         "" => quoted(version),
         group => quoted(&format!("{group}/{version}")),

@@ -7,6 +7,7 @@ use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
 use crate::model::pod::Pod;
+use crate::model::policy::Question;
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
@@ -56,7 +57,7 @@ pub(super) fn add_to_pod<'s>(
     snapshot: &'s Snapshot,
     state: &mut StateReader<'s>,
 ) -> Decision {
-    if !snapshot.policies.iter().any(|policy| policy.judges_pods()) {
+    if snapshot.policies.is_silent(Question::Pod) {
         return decision;
     }
     let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };

@@ -23,15 +23,15 @@ const HOST_PARAMETERS: [&str; 2] = ["host", "hostaddr"];
 
 /// The view of an endpoint; `namespace` is that of the object that has it.
 #[must_use]
-pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &StateReader<'_>) -> EndpointView {
+pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
     let text = text.trim();
     if text.contains("$(") {
         return EndpointView::unknown(from, Why::Placeholder);
     }
     let found = if pairs::is_pairs(text) { read_pairs(text) } else { read_url(text) };
     let servers = if found.servers.is_empty() { vec![Server::default()] } else { found.servers };
-    let host = |server: &Server| host::host_view(&server.host, port(&server.port), namespace, state);
-    let hosts: Vec<HostView> = servers.iter().map(host).collect();
+    let mut host = |server: &Server| host::host_view(&server.host, port(&server.port), namespace, state);
+    let hosts: Vec<HostView> = servers.iter().map(&mut host).collect();
     EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown: None, port_unknown: None }
 }
 

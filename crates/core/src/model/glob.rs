@@ -61,6 +61,15 @@ impl Glob {
     /// grows with the name as it grows with the pattern.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
+        // Most names that do not fit differ in front of the first wildcard.
+        let mut chars = name.chars();
+        for token in &self.tokens {
+            match token {
+                Token::Char(wanted) if chars.next() == Some(*wanted) => {}
+                Token::Char(_) => return false,
+                Token::One | Token::Many | Token::All => break,
+            }
+        }
         let (mut here, mut next) = (Vec::new(), Vec::new());
         self.enter(0, &mut here);
         for c in name.chars() {

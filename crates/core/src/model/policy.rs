@@ -2,6 +2,8 @@
 //!
 //! Reading them from manifests, and judging, is done in the module `policy`; each typed rule is a [`TypedRule`].
 
+mod groups;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -16,10 +18,14 @@ use crate::model::policy_rule::PolicyRule;
 use crate::model::request::{Operation, Point};
 use crate::model::typed_rule::TypedRule;
 
+use self::groups::Groups;
+pub use self::groups::Question;
+
 /// All policies and exemptions that decisions look at.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
+    groups: Groups,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -28,12 +34,17 @@ pub struct Policies {
 impl Policies {
     /// Adds a policy, or replaces the one of its name.
     pub fn insert(&mut self, policy: Policy) {
-        self.by_name.insert(policy.name.clone(), Arc::new(policy));
+        let policy = Arc::new(policy);
+        self.groups.insert(&policy);
+        if let Some(gone) = self.by_name.insert(policy.name.clone(), policy) {
+            self.groups.remove(&gone);
+        }
     }
 
     /// Takes all policies out.
     pub fn clear(&mut self) {
         self.by_name.clear();
+        self.groups = Groups::default();
     }
 
     /// Takes all exemptions out.
@@ -44,7 +55,9 @@ impl Policies {
 
     /// Takes a policy out.
     pub fn remove(&mut self, name: &str) {
-        self.by_name.remove(name);
+        if let Some(gone) = self.by_name.remove(name) {
+            self.groups.remove(&gone);
+        }
     }
 
     /// Adds an exemption, or replaces the one of its name.
@@ -69,6 +82,17 @@ impl Policies {
     /// The policies, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Policy>> {
         self.by_name.values()
+    }
+
+    /// The policies that may have an answer about objects of a family, in no order.
+    pub fn asked(&self, question: Question, family: &str) -> impl Iterator<Item = &Arc<Policy>> {
+        self.groups.of(question).of(family)
+    }
+
+    /// Whether no policy has an answer, whatever the family.
+    #[must_use]
+    pub fn is_silent(&self, question: Question) -> bool {
+        self.groups.of(question).is_empty()
     }
 
     /// A policy by name.

@@ -103,44 +103,34 @@ impl Schema {
     }
 }
 
+/// Metadata as every kind is read with it, and with these fields.
+macro_rules! metadata {
+    ($($field:expr),*) => {
+        $crate::model::schema::Schema::Open(&[
+            $crate::model::schema::Field::new("name", $crate::model::schema::Schema::Text),
+            $crate::model::schema::Field::new("generateName", $crate::model::schema::Schema::Text),
+            $crate::model::schema::Field::new("namespace", $crate::model::schema::Schema::Text),
+            $crate::model::schema::Field::new("deletionTimestamp", $crate::model::schema::Schema::Text),
+            $($field),*
+        ])
+    };
+}
+pub(crate) use metadata;
+
 /// The metadata that every kind is read with.
-pub const METADATA: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text),
-    Field::new("generateName", Schema::Text),
-    Field::new("namespace", Schema::Text),
-    Field::new("deletionTimestamp", Schema::Text),
-]);
+pub const METADATA: Schema = metadata![];
 
 /// The metadata of kinds whose objects run pods: an Event names its object by uid.
-pub const METADATA_WITH_UID: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text),
-    Field::new("generateName", Schema::Text),
-    Field::new("namespace", Schema::Text),
-    Field::new("deletionTimestamp", Schema::Text),
-    UID,
-]);
+pub const METADATA_WITH_UID: Schema = metadata![UID];
 
 /// The metadata of memory resources: policies select by the labels of the memory that an object uses.
-pub const METADATA_OF_MEMORY: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text),
-    Field::new("generateName", Schema::Text),
-    Field::new("namespace", Schema::Text),
-    Field::new("deletionTimestamp", Schema::Text),
-    LABELS,
-]);
+pub const METADATA_OF_MEMORY: Schema = metadata![LABELS];
+
+/// The metadata of kinds whose labels and annotations are read too.
+pub const METADATA_WITH_LABELS: Schema = metadata![LABELS, Field::new("annotations", Schema::Texts)];
 
 /// The labels of an object.
 pub const LABELS: Field = Field::new("labels", Schema::Texts);
 
 /// The uid of an object.
 pub const UID: Field = Field::new("uid", Schema::Text);
-
-/// The metadata of kinds whose labels and annotations are read too.
-pub const METADATA_WITH_LABELS: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text),
-    Field::new("generateName", Schema::Text),
-    Field::new("namespace", Schema::Text),
-    Field::new("deletionTimestamp", Schema::Text),
-    LABELS,
-    Field::new("annotations", Schema::Texts),
-]);

@@ -11,7 +11,7 @@ use crate::model::finding::Cause;
 use crate::model::kind::Kind;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
-use crate::model::policy::{Policy, PolicyDefault};
+use crate::model::policy::{PolicyDefault, Question};
 use crate::model::request::Operation;
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
@@ -133,8 +133,7 @@ pub fn add<'p>(
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
 ) {
-    let fills = |policy: &Policy| !policy.defaults.is_empty();
-    let Some(selection) = select(subject, snapshot, state, fills) else { return };
+    let Some(selection) = select(subject, snapshot, state, Question::Defaults) else { return };
     let Ok(object) = serde_json::from_str::<Json>(subject.object) else { return };
     let mut wanted = BTreeMap::new();
     for policy in selection.certain() {

@@ -14,7 +14,7 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
 use crate::model::memory_view::{MemoryView, SourceView, Why};
 use crate::model::pointer::Pointer;
-use crate::model::policy::{Policy, Rule, When};
+use crate::model::policy::{Policy, Question, Rule, When};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
@@ -75,9 +75,8 @@ pub fn judge<'p>(
     state: &mut StateReader<'p>,
     views: impl FnOnce(&mut StateReader<'p>) -> Option<Views>,
 ) -> Judgement {
-    let Some(mut selection) =
-        select(subject, snapshot, state, |policy| subject.kind != "Pod" || policy.judges_pods())
-    else {
+    let question = if subject.kind == "Pod" { Question::Pod } else { Question::Resource };
+    let Some(mut selection) = select(subject, snapshot, state, question) else {
         return Judgement::default();
     };
     let reads_others = selection.policies.iter().any(|(policy, _)| reads_other_objects(policy));
@@ -179,7 +178,8 @@ impl Judge<'_> {
                 continue;
             }
             let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
-            let outcome = in_words(rule.check.judge(&self.judged(view, None)), rule);
+            let judged = self.judged(view, None);
+            let outcome = in_words(rule.check.judge(&judged), rule);
             all.violations.extend(outcome.violations.into_iter().map(
                 |Violation { message, value, .. }| Violation {
                     pointer: field.clone(),
@@ -188,11 +188,7 @@ impl Judge<'_> {
                 },
             ));
             if let Some(Unknown { why, .. }) = outcome.unknown {
-                let why = if self.judged(view, None).is_foreign() {
-                    without_names(why, &view.namespace)
-                } else {
-                    why
-                };
+                let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
                 all.unknown.get_or_insert_with(|| Unknown { pointer: field.clone(), why, of });
             }
         }

@@ -38,19 +38,25 @@ pub(super) fn is_excluded(namespace: &str, settings: &PolicySettings) -> bool {
         || settings.excluded_namespaces.iter().any(|excluded| excluded == namespace)
 }
 
-/// Whether a policy may judge objects of this kind.
-pub(super) fn judges_kind(matching: &Match, family: &str, kind: &str, operation: Operation) -> bool {
-    named(matching.families.as_ref(), family)
-        && named(matching.kinds.as_ref(), kind)
+/// Whether a policy may judge objects of this kind; it was asked because of their family.
+pub(super) fn judges_kind(matching: &Match, kind: &str, operation: Operation) -> bool {
+    named(matching.kinds.as_ref(), kind)
         && matching.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
 }
 
-/// Whether a policy may judge an object of this namespace and name.
-pub(super) fn judges_name(matching: &Match, candidate: &Candidate<'_>) -> bool {
-    let fits = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.matches(name));
-    matching.namespaces.as_ref().is_none_or(|globs| fits(globs, candidate.namespace))
-        && !fits(&matching.exclude_namespaces, candidate.namespace)
-        && matching.names.as_ref().is_none_or(|globs| fits(globs, candidate.name))
+/// Whether a policy may judge objects of this namespace.
+pub(super) fn judges_namespace(matching: &Match, namespace: &str) -> bool {
+    matching.namespaces.as_ref().is_none_or(|globs| fits(globs, namespace))
+        && !fits(&matching.exclude_namespaces, namespace)
+}
+
+/// Whether a policy may judge an object of this name.
+pub(super) fn judges_name(matching: &Match, name: &str) -> bool {
+    matching.names.as_ref().is_none_or(|globs| fits(globs, name))
+}
+
+fn fits(globs: &[Glob], name: &str) -> bool {
+    globs.iter().any(|glob| glob.matches(name))
 }
 
 /// Whether a name is in a list; one that is absent holds all.
@@ -101,7 +107,7 @@ pub(super) fn covers(target: &Target, candidate: &Candidate<'_>, labels: &BTreeM
     target.namespaces.iter().any(|namespace| namespace == candidate.namespace)
         && named(target.families.as_ref(), candidate.family)
         && named(target.kinds.as_ref(), candidate.kind)
-        && target.names.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(candidate.name)))
+        && target.names.as_ref().is_none_or(|globs| fits(globs, candidate.name))
         && target.selector.as_ref().is_none_or(|selector| selector.fits(labels))
 }
 

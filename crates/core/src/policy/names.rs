@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::finding::{Cause, quoted};
 use crate::model::glob::Glob;
+use crate::model::metadata_fault::{wrong_key, wrong_label_value};
 use crate::model::name::is_dns_subdomain;
 
 use super::reader::Reader;
@@ -13,6 +14,9 @@ pub(super) const MAX_ENTRIES: usize = 256;
 
 /// The most characters of a name or a pattern of names.
 pub(super) const MAX_NAME_CHARS: usize = 253;
+
+/// The most characters of the key of a label: a prefix, `/` and a name.
+pub(super) const MAX_KEY_CHARS: usize = MAX_NAME_CHARS + 1 + 63;
 
 /// The most characters of the name of a namespace.
 const MAX_NAMESPACE_CHARS: usize = 63;
@@ -47,4 +51,28 @@ pub(super) fn namespaces(reader: &Reader<'_>) -> BTreeSet<String> {
         }
     }
     names
+}
+
+/// What is wrong with the key of a label; no object can have one like that.
+pub(super) fn wrong_label_key(key: &str) -> Option<String> {
+    wrong_key(key).map(|fault| format!("{} is no key of a label: {}", quoted(key), fault.words()))
+}
+
+/// The key of a label.
+pub(super) fn label_key<'v>(reader: &Reader<'v>) -> Option<&'v str> {
+    let key = reader.text(MAX_KEY_CHARS)?;
+    let Some(wrong) = wrong_label_key(key) else { return Some(key) };
+    reader.fault(Cause::Invalid, &wrong);
+    None
+}
+
+/// The value of a label.
+pub(super) fn label_value<'v>(reader: &Reader<'v>) -> Option<&'v str> {
+    let Some(value) = reader.value().as_str() else {
+        reader.fault(Cause::TypeInvalid, "must be a string");
+        return None;
+    };
+    let Some(fault) = wrong_label_value(value) else { return Some(value) };
+    reader.fault(Cause::Invalid, &format!("{} is no value of a label: {}", quoted(value), fault.words()));
+    None
 }

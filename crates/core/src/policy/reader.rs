@@ -170,6 +170,11 @@ impl<'v> Fields<'v> {
         note(self.faults, self.pointer.key(field), cause, message);
     }
 
+    /// Notes that the name of a field is wrong.
+    pub(super) fn fault_at_key(&self, field: &str, message: &str) {
+        note_at_key(self.faults, self.pointer.key(field), message);
+    }
+
     /// Notes that something is wrong with the object as a whole.
     pub(super) fn fault_here(&self, cause: Cause, message: &str) {
         note(self.faults, self.pointer.clone(), cause, message);

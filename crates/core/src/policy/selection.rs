@@ -1,7 +1,7 @@
 //! Which policies judge an object.
 //!
-//! What costs nothing is asked first: kind and operation, then names, then labels, and of the Namespace only when a
-//! policy reads its labels.
+//! What costs nothing is asked first: family, kind, operation and namespace, then the name, for which the object is
+//! read, then labels, and of the Namespace only when a policy reads its labels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::model::kind::NAMESPACE;
 use crate::model::memory_view::MemoryView;
-use crate::model::policy::Policy;
+use crate::model::policy::{Policy, Question};
 use crate::model::request::{Occasion, Operation, Point, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
@@ -94,21 +95,25 @@ pub(super) struct Selection<'p> {
     reads_namespaces: bool,
 }
 
-/// The policies that judge an object, of those that are `wanted`; `None` when there is none.
+/// The policies that have an answer about an object; `None` when there is none.
 pub(super) fn select<'p>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
-    wanted: impl Fn(&Policy) -> bool,
+    question: Question,
 ) -> Option<Selection<'p>> {
     let Subject { family, kind, operation, .. } = *subject;
+    // A Namespace is matched by its own name, which is yet to be read.
+    let known_namespace = (kind != NAMESPACE.kind).then_some(subject.namespace);
     let judges = |policy: &&Arc<Policy>| {
-        wanted(policy) && matching::judges_kind(&policy.matching, family, kind, operation)
+        matching::judges_kind(&policy.matching, kind, operation)
+            && known_namespace.is_none_or(|it| matching::judges_namespace(&policy.matching, it))
     };
-    let mut policies: Vec<&Arc<Policy>> = snapshot.policies.iter().filter(judges).collect();
+    let mut policies: Vec<&Arc<Policy>> = snapshot.policies.asked(question, family).filter(judges).collect();
     if policies.is_empty() {
         return None;
     }
+    policies.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     let (mut identity, old) = (Identity::of(subject.object), subject.old.map(Identity::of));
     if let Some(workload) = subject.occasion.workload.filter(|it| identity.name.is_empty() && !it.is_empty())
     {
@@ -118,8 +123,10 @@ pub(super) fn select<'p>(
     if matching::is_excluded(namespace, &snapshot.settings.policies) {
         return None;
     }
-    let candidate = Candidate { family, kind, namespace, name: &identity.name };
-    policies.retain(|policy| matching::judges_name(&policy.matching, &candidate));
+    policies.retain(|policy| {
+        (known_namespace.is_some() || matching::judges_namespace(&policy.matching, namespace))
+            && matching::judges_name(&policy.matching, &identity.name)
+    });
     let reads_namespaces = policies.iter().any(|policy| reads_namespaces(policy));
     let mut namespaces = Namespaces::new(&snapshot.settings.policies);
     if reads_namespaces {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use crate::family::url;
 use crate::model::kind::SERVICE;
 use crate::model::memory_view::HostView;
+use crate::model::object::Lookup;
 use crate::model::state_reader::StateReader;
 
 /// Whether a text is an address of IPv4 or IPv6, as hosts are written.
@@ -13,7 +14,12 @@ pub(super) fn is_address(host: &str) -> bool {
 }
 
 /// The view of a host, as it is written and without brackets. `namespace` is that of the object that names it.
-pub(super) fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &StateReader<'_>) -> HostView {
+pub(super) fn host_view(
+    host: &str,
+    port: Option<u16>,
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> HostView {
     let host = host.trim().to_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
     match url::ip(&host) {
@@ -44,14 +50,23 @@ fn is_own_name(host: &str) -> bool {
     host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
 }
 
+/// Whether a Service is known. Nothing watches Services, so in a cluster it is looked up; files say of few names what
+/// they are, and there it is no question left open.
+fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
+    if state.in_cluster(&SERVICE) {
+        return matches!(state.get(&SERVICE, namespace, name), Lookup::Found(_));
+    }
+    state.peek(&SERVICE, namespace, name).is_some()
+}
+
 /// Whether a name is one of the cluster. A Service of another namespace that is written without `svc` is so only
 /// where it is known.
-fn is_in_cluster(host: &str, namespace: &str, state: &StateReader<'_>) -> bool {
+fn is_in_cluster(host: &str, namespace: &str, state: &mut StateReader<'_>) -> bool {
     let Some((name, rest)) = host.split_once('.') else { return true };
     let domain = state.cluster_domain().trim_matches('.').to_lowercase();
     let service = host.strip_suffix(&domain).and_then(|host| host.strip_suffix('.')).unwrap_or(host);
     if service.rsplit_once('.').is_some_and(|(_, last)| last == "svc") {
         return true;
     }
-    !rest.contains('.') && (rest == namespace || state.peek(&SERVICE, rest, name).is_some())
+    !rest.contains('.') && (rest == namespace || is_service(rest, name, state))
 }

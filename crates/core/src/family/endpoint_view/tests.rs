@@ -20,7 +20,7 @@ fn parsed(text: &str, settings: &Settings) -> EndpointView {
     });
     state::add(&mut snapshot, &service).expect("a Service");
     let work = Work::default();
-    parse(EndpointSource::Literal, text, "team", &StateReader::new(&snapshot, &work))
+    parse(EndpointSource::Literal, text, "team", &mut StateReader::new(&snapshot, &work))
 }
 
 fn shown_by(view: &EndpointView) -> String {

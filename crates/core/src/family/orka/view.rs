@@ -73,7 +73,7 @@ fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
         .labelled(subject.object)
 }
 
-fn of_backend(subject: &Subject<'_>, state: &StateReader<'_>) -> MemoryView {
+fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let object = subject.object;
     let mut view = new_view(subject, Role::Memory);
     for (path, pointer) in [

@@ -1,7 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use crate::model::kind::Kind;
-use crate::model::schema::{Field, LABELS, Schema, UID};
+use crate::model::schema::{Field, LABELS, Schema, UID, metadata};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -73,30 +73,9 @@ const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind 
     Kind { group: "orloj.dev", version: "v1", kind, plural, namespaced: true, schema }
 }
 
-const METADATA: Field = Field::new(
-    "metadata",
-    Schema::Open(&[
-        Field::new("name", Schema::Text),
-        Field::new("generateName", Schema::Text),
-        Field::new("namespace", Schema::Text),
-        Field::new("deletionTimestamp", Schema::Text),
-        UID,
-        ANNOTATIONS,
-    ]),
-);
+const METADATA: Field = Field::new("metadata", metadata![UID, ANNOTATIONS]);
 
-const MEMORY_METADATA: Field = Field::new(
-    "metadata",
-    Schema::Open(&[
-        Field::new("name", Schema::Text),
-        Field::new("generateName", Schema::Text),
-        Field::new("namespace", Schema::Text),
-        Field::new("deletionTimestamp", Schema::Text),
-        UID,
-        LABELS,
-        ANNOTATIONS,
-    ]),
-);
+const MEMORY_METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
 
 const ANNOTATIONS: Field =
     Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)]));

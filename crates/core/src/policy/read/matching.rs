@@ -10,7 +10,7 @@ use crate::model::policy::Match;
 use crate::model::request::Operation;
 use crate::model::workload;
 
-use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, names};
+use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, names, wrong_label_key};
 use super::super::reader::Reader;
 
 const FIELDS: [&str; 10] = [
@@ -112,13 +112,12 @@ pub(super) fn selector(reader: &Reader<'_>) -> Option<LabelSelector> {
             labels.fault_here(Cause::Invalid, &format!("must have at most {MAX_ENTRIES} entries"));
         }
         for key in labels.names().take(MAX_ENTRIES) {
-            let Some(value) = labels.get(key) else { continue };
-            let Some(text) = value.value().as_str() else {
-                value.fault(Cause::TypeInvalid, "must be a string");
-                continue;
-            };
+            if let Some(wrong) = wrong_label_key(key) {
+                labels.fault_at_key(key, &wrong);
+            }
+            let Some(value) = labels.get(key).as_ref().and_then(label_value) else { continue };
             let operator = SelectorOperator::In;
-            requirements.push(Requirement { key: key.to_owned(), operator, values: vec![text.to_owned()] });
+            requirements.push(Requirement { key: key.to_owned(), operator, values: vec![value.to_owned()] });
         }
     }
     for element in fields.get("matchExpressions").map(|it| it.list(0, MAX_ENTRIES)).unwrap_or_default() {
@@ -129,7 +128,7 @@ pub(super) fn selector(reader: &Reader<'_>) -> Option<LabelSelector> {
 
 fn requirement(reader: &Reader<'_>) -> Option<Requirement> {
     let fields = reader.fields(&["key", "operator", "values"])?;
-    let key = fields.required("key").and_then(|key| key.text(MAX_NAME_CHARS + 64));
+    let key = fields.required("key").as_ref().and_then(label_key);
     let operators = [
         ("In", SelectorOperator::In),
         ("NotIn", SelectorOperator::NotIn),
@@ -144,12 +143,6 @@ fn requirement(reader: &Reader<'_>) -> Option<Requirement> {
     } else if !needs_values && !values.is_empty() {
         fields.fault("values", Cause::Invalid, "must be empty with Exists and DoesNotExist");
     }
-    let text = |value: &Reader<'_>| match value.value().as_str() {
-        Some(text) => Some(text.to_owned()),
-        None => {
-            value.fault(Cause::TypeInvalid, "must be a string");
-            None
-        }
-    };
-    Some(Requirement { key: key?.to_owned(), operator, values: values.iter().filter_map(text).collect() })
+    let values = values.iter().filter_map(label_value).map(str::to_owned).collect();
+    Some(Requirement { key: key?.to_owned(), operator, values })
 }

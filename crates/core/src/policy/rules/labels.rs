@@ -7,12 +7,10 @@ use crate::model::glob::Glob;
 use crate::model::pointer::Pointer;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
 use super::super::reader::Reader;
 use super::super::text::{patterns, value};
 use super::words::{MAX_ENTRIES, fields};
-
-/// The most characters of the key of a label: a prefix, `/` and a name.
-const MAX_KEY: usize = 253 + 1 + 63;
 
 #[derive(Debug)]
 struct Labels {
@@ -22,8 +20,8 @@ struct Labels {
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let fields = fields(reader, &["required", "values"])?;
-    let required = fields.texts("required", MAX_ENTRIES, MAX_KEY).unwrap_or_default();
-    let required = required.into_iter().map(|(key, _)| key.to_owned()).collect();
+    let required = fields.texts("required", MAX_ENTRIES, MAX_KEY_CHARS).unwrap_or_default();
+    let required = required.iter().filter_map(|(_, key)| label_key(key)).map(str::to_owned).collect();
     let values = fields.get("values").map(|it| values(&it)).unwrap_or_default();
     Some(Box::new(Labels { required, values }))
 }
@@ -35,6 +33,9 @@ fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
         fields.fault_here(Cause::Invalid, &format!("must have 1 to {MAX_ENTRIES} entries"));
     }
     for key in fields.names().take(MAX_ENTRIES) {
+        if let Some(wrong) = wrong_label_key(key) {
+            fields.fault_at_key(key, &wrong);
+        }
         let globs = fields.texts(key, MAX_ENTRIES, 63).unwrap_or_default();
         values.insert(key.to_owned(), globs.into_iter().map(|(text, _)| Glob::new(text)).collect());
     }

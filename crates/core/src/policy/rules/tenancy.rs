@@ -6,6 +6,7 @@ use crate::model::memory_view::Why;
 use crate::model::pointer::Pointer;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::names::label_key;
 use super::super::reader::{Fields, Reader, one_of};
 use super::super::text::{name, value};
 use super::words::MAX_CHARS;
@@ -77,7 +78,7 @@ fn source(reader: &Reader<'_>) -> Option<TenantSource> {
 }
 
 fn label(fields: &Fields<'_>, field: &str) -> Option<String> {
-    fields.text(field, MAX_CHARS + 64).map(str::to_owned)
+    fields.get(field).as_ref().and_then(label_key).map(str::to_owned)
 }
 
 impl TypedRule for Tenancy {

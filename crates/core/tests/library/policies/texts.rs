@@ -58,13 +58,33 @@ fn in_names_and_values() {
 }
 
 #[test]
+fn in_keys_and_values_of_labels() {
+    for odd in ODD {
+        let rules = json!([
+            {"id": "a", "labels": {"required": [odd], "values": {(odd): ["b"]}}},
+            {"id": "b", "tenancy": {"from": {"namespaceLabel": odd}, "required": true}},
+            {"id": "c", "tenancy": {"from": {"objectLabel": odd}, "required": true}},
+        ]);
+        let mut policy = denying(&rules);
+        let expressions = json!([{"key": odd, "operator": "In", "values": [odd]}]);
+        policy["spec"]["match"] =
+            json!({"objectSelector": {"matchLabels": {(odd): odd}, "matchExpressions": expressions}});
+        let faults = super::faults(&policy);
+        assert_eq!(faults.len(), 8, "{faults:?}");
+        for fault in faults {
+            assert!(!fault.message.contains(char::is_control), "{:?}", fault.message);
+        }
+    }
+}
+
+#[test]
 fn in_what_a_policy_says() {
     for odd in ODD {
         let rules = json!([
             {"id": "a", "backends": {"allow": [odd, "b"]}, "hint": odd, "docs": "https://a.example"},
-            {"id": "b", "labels": {"required": [odd], "values": {"app": [odd]}}, "hint": odd},
-            {"id": "c", "tenancy": {"from": {"namespaceLabel": odd}, "required": true}, "onUnknown": "deny"},
-            {"id": "d", "tenancy": {"from": {"objectLabel": odd}, "required": true}},
+            {"id": "b", "labels": {"required": ["team"], "values": {"app": [odd]}}, "hint": odd},
+            {"id": "c", "tenancy": {"from": {"namespaceLabel": "team"}, "required": true}, "onUnknown": "deny"},
+            {"id": "d", "tenancy": {"from": {"objectLabel": "team"}, "required": true}},
         ]);
         let policy = denying(&rules);
         assert!(super::faults(&policy).is_empty());

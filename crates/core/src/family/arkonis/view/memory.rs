@@ -17,7 +17,7 @@ const VECTOR_SECRET: &str = "/spec/vectorStore/secretRef";
 const ENDPOINT: &str = "/spec/vectorStore/endpoint";
 
 /// The view of a memory resource of the state.
-pub(super) fn view_of(dialect: &Dialect, memory: &Object, state: &StateReader<'_>) -> MemoryView {
+pub(super) fn view_of(dialect: &Dialect, memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
     view(dialect, &memory.tree, (&memory.namespace, &memory.name), state).labelled(&memory.tree)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn view(
     dialect: &Dialect,
     object: &Tree,
     (namespace, name): (&str, &str),
-    state: &StateReader<'_>,
+    state: &mut StateReader<'_>,
 ) -> MemoryView {
     let memory = Memory::read(dialect, object);
     let backend = memory.backend();

@@ -76,7 +76,7 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
 }
 
 /// The endpoint. Where a Secret holds one, the other is never read.
-fn endpoint(memory: &Memory<'_>, namespace: &str, state: &StateReader<'_>) -> Option<EndpointView> {
+fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
     if memory.endpoint_secret_ref.is_some() {
         return Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret));
     }

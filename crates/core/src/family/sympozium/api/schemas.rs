@@ -1,7 +1,7 @@
 //! The fields that are read, a table for each kind. Objects are open: the platform has many fields
 //! beside those of memory.
 
-use crate::model::schema::{Field, Schema, UID};
+use crate::model::schema::{Field, LABELS, Schema, UID, metadata};
 
 const fn field(name: &'static str, schema: Schema) -> Field {
     Field::new(name, schema).guarded()
@@ -21,18 +21,10 @@ const fn boolean(name: &'static str) -> Field {
 
 const STRINGS: Schema = Schema::List(&Schema::Text);
 
-const METADATA: Field = Field::new(
-    "metadata",
-    Schema::Open(&[
-        Field::new("name", Schema::Text),
-        Field::new("generateName", Schema::Text),
-        Field::new("namespace", Schema::Text),
-        Field::new("deletionTimestamp", Schema::Text),
-        UID,
-        Field::new("labels", Schema::Texts),
-        Field::new("annotations", Schema::Open(&[Field::new(super::MODE_ANNOTATION, Schema::Text)])),
-    ]),
-);
+const METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
+
+const ANNOTATIONS: Field =
+    Field::new("annotations", Schema::Open(&[Field::new(super::MODE_ANNOTATION, Schema::Text)]));
 
 const VOLUMES: Field = field("volumes", Schema::List(&Schema::Open(&[text("name")])));
 

@@ -80,7 +80,7 @@ pub(super) fn pack_mode<'s>(agent: Viewed<'_>, state: &mut StateReader<'s>) -> P
 }
 
 /// The endpoint of a Service that is named for an object; an object without a name has none yet.
-fn service(object: Viewed<'_>, state: &StateReader<'_>, url: &str) -> Option<EndpointView> {
+fn service(object: Viewed<'_>, state: &mut StateReader<'_>, url: &str) -> Option<EndpointView> {
     let parse = || endpoint_view::parse(EndpointSource::Derived, url, object.namespace, state);
     (!object.name.is_empty()).then(parse)
 }
@@ -94,7 +94,7 @@ fn ensemble_reference(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<
 }
 
 /// The view of an Ensemble; `None` if it shares no memory.
-pub(super) fn of_ensemble(object: Viewed<'_>, state: &StateReader<'_>) -> Option<MemoryView> {
+pub(super) fn of_ensemble(object: Viewed<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let ensemble = Ensemble::read(object.tree);
     let shared = ensemble.shared.as_ref().filter(|shared| shared.enabled)?;
     let mut view = object.view(Role::Memory);

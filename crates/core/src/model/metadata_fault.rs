@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 253;
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Fault {
+pub enum Fault {
     /// A name that is no subdomain.
     Subdomain,
     /// A name that is too long.
@@ -57,7 +57,8 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The words.
-    pub(super) fn words(self) -> String {
+    #[must_use]
+    pub fn words(self) -> String {
         let most = |bytes: usize| format!("must be no more than {bytes} bytes");
         match self {
             Self::Subdomain => SUBDOMAIN.to_owned(),
@@ -87,7 +88,8 @@ impl Fault {
 
 /// What is wrong with the beginning of a name that the apiserver makes: with a letter in the place of a hyphen
 /// at its end, or with the five characters that it adds.
-pub(super) fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> Option<Fault> {
+#[must_use]
+pub fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> Option<Fault> {
     /// What remains of a long beginning. Source: k8s.io/apiserver, `storage/names/generate.go`.
     const MAX_CHARS: usize = 58;
     if base.len() > 2 * MAX_NAME_BYTES {
@@ -105,7 +107,8 @@ pub(super) fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> O
 }
 
 /// What is wrong with the name of an object.
-pub(super) fn wrong_subdomain(name: &str) -> Option<Fault> {
+#[must_use]
+pub fn wrong_subdomain(name: &str) -> Option<Fault> {
     if name.len() > MAX_NAME_BYTES {
         return Some(Fault::LongName);
     }
@@ -113,7 +116,8 @@ pub(super) fn wrong_subdomain(name: &str) -> Option<Fault> {
 }
 
 /// What is wrong with a name that is a part of host names.
-pub(super) fn wrong_label(name: &str) -> Option<Fault> {
+#[must_use]
+pub fn wrong_label(name: &str) -> Option<Fault> {
     if name.len() > MAX_LABEL_BYTES {
         return Some(Fault::LongLabel);
     }
@@ -124,7 +128,8 @@ pub(super) fn wrong_label(name: &str) -> Option<Fault> {
 }
 
 /// What is wrong with the value of a label.
-pub(super) fn wrong_label_value(value: &str) -> Option<Fault> {
+#[must_use]
+pub fn wrong_label_value(value: &str) -> Option<Fault> {
     if value.len() > MAX_LABEL_BYTES {
         return Some(Fault::LongLabel);
     }
@@ -132,7 +137,8 @@ pub(super) fn wrong_label_value(value: &str) -> Option<Fault> {
 }
 
 /// What is wrong with the key of a label or annotation: a name, with or without a domain in front.
-pub(super) fn wrong_key(key: &str) -> Option<Fault> {
+#[must_use]
+pub fn wrong_key(key: &str) -> Option<Fault> {
     let (prefix, name) = match key.split_once('/') {
         Some((_, rest)) if rest.contains('/') => return Some(Fault::Slashes),
         Some((prefix, name)) => (Some(prefix), name),
