@@ -18,6 +18,7 @@ pub mod other_webhooks;
 pub mod permissions;
 pub mod platforms;
 pub mod probes;
+pub mod review_paths;
 pub mod webhooks;
 pub mod workload;
 
@@ -113,6 +114,7 @@ pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     let mut checks = probes::checks(probes);
     checks.extend(webhooks::checks(installation, expected));
     checks.extend(ca_bundle::checks(installation));
+    checks.extend(review_paths::checks(installation));
     checks.extend(workload::checks(installation));
     checks.push(permissions::check(installation));
     checks.extend(other_webhooks::checks(installation));

@@ -60,7 +60,7 @@ fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
 }
 
 /// The arguments of the Deployment's containers.
-fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
+pub(super) fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
     let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
     containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())

@@ -250,7 +250,7 @@ impl Endpoint {
     }
 
     /// Turns a webhook configuration made for a cluster into one for a test: each webhook in it is
-    /// called here, at the path that it had, and only for one namespace, for tests share a cluster.
+    /// called here, and only for one namespace, for tests share a cluster.
     pub(crate) fn adopt(&self, configuration: &mut Value, namespace: &str) -> Result<()> {
         let only = json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]});
         self.adopt_where(configuration, namespace, &only)
@@ -259,10 +259,10 @@ impl Endpoint {
     /// The same for all namespaces that fulfil a requirement of a label selector.
     pub(crate) fn adopt_where(&self, configuration: &mut Value, name: &str, only: &Value) -> Result<()> {
         configuration["metadata"]["name"] = json!(name);
+        let is_mutating = configuration["kind"] == "MutatingWebhookConfiguration";
+        let path = if is_mutating { "/mutate" } else { "/validate" };
         let webhooks = configuration["webhooks"].as_array_mut();
         for webhook in webhooks.context("the configuration has no webhooks")? {
-            let path = webhook["clientConfig"]["service"]["path"].as_str();
-            let path = path.context("a webhook has no clientConfig.service.path")?;
             webhook["clientConfig"] = self.client_config(path);
             push(&mut webhook["namespaceSelector"]["matchExpressions"], only.clone());
         }

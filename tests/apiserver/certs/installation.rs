@@ -177,7 +177,7 @@ fn own_rights(home: &str) -> [Value; 4] {
             "rules": [
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
                 {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
-                 "verbs": ["get", "update", "patch"]},
+                 "verbs": ["get", "update"]},
             ],
         }),
         json!({

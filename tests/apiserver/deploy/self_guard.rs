@@ -70,6 +70,13 @@ impl Guarded {
         Ok(guarded)
     }
 
+    /// The entries of a configuration, as they are.
+    fn entries(&self, cluster: &ControlPlane, plural: &str) -> Result<Vec<Value>> {
+        let path = format!("{GROUP}/{plural}/{}", name(&self.namespace));
+        let found = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
+        Ok(found["webhooks"].as_array().context("there are no entries")?.clone())
+    }
+
     /// What the apiserver says to a JSON patch by memgate's account.
     fn patch(&self, cluster: &ControlPlane, plural: &str, patch: &Value) -> Result<Result<(), String>> {
         let patch = Patch::<()>::Json(serde_json::from_value(patch.clone())?);
@@ -111,7 +118,7 @@ fn self_guard(fixture: &Fixture) -> Result<()> {
             let message =
                 message.with_context(|| format!("{kind}: the account may change {what}: {patch}"))?;
             ensure!(
-                message.contains(&format!("memgate may change caBundle alone, not {what}")),
+                message.contains(&format!("memgate may change caBundle and service.path alone, not {what}")),
                 "{what}: {message}"
             );
         }
@@ -119,9 +126,44 @@ fn self_guard(fixture: &Fixture) -> Result<()> {
             json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle(cluster)}]);
         let answer = guarded.patch(cluster, plural, &bundle)?;
         ensure!(answer.is_ok(), "{kind}: {answer:?}");
+        paths(cluster, &guarded, kind, plural)?;
         apply_bundle(cluster, &guarded, kind, plural)?;
     }
     makes_and_removes_none(cluster, &guarded)
+}
+
+/// A path may only have the form that memgate serves, in every entry.
+fn paths(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &str) -> Result<()> {
+    let calls = ["/mutate", "/validate"];
+    let (own, other) = if kind.starts_with("Mutating") { (0, 1) } else { (1, 0) };
+    let token = "t0K_n-".repeat(8)[..43].to_owned();
+    let patch = |index: usize, path: Value| {
+        let pointer = format!("/webhooks/{index}/clientConfig/service/path");
+        json!({"op": "add", "path": pointer, "value": path})
+    };
+    let refused = [
+        json!("/other"),
+        json!("/"),
+        json!(calls[own]),
+        json!(format!("{}/", calls[own])),
+        json!(format!("{}/{token}", calls[other])),
+        json!(format!("{}/{token}x", calls[own])),
+        json!(format!("{}/{}", calls[own], &token[1..])),
+        json!(format!("{}/{}%", calls[own], &token[1..])),
+        json!(format!("/x{}/{token}", calls[own])),
+    ];
+    let entries = guarded.entries(cluster, plural)?.len();
+    let mut all: Vec<_> =
+        (0..entries).map(|index| patch(index, json!(format!("{}/{token}", calls[own])))).collect();
+    let answer = guarded.patch(cluster, plural, &json!(all))?;
+    ensure!(answer.is_ok(), "{kind}: {answer:?}");
+    for path in refused {
+        all[0] = patch(0, path.clone());
+        let message = guarded.patch(cluster, plural, &json!(all))?.err();
+        let message = message.with_context(|| format!("{kind}: the account may write {path}"))?;
+        ensure!(message.contains("memgate may change service.path only to"), "{path}: {message}");
+    }
+    Ok(())
 }
 
 /// One field that the apiserver itself would accept, and its name in the message.
@@ -152,10 +194,12 @@ fn forbidden(kind: &str) -> Vec<(&'static str, Value)> {
         ("webhooks[*].rules", entry("rules", json!([]))),
         ("webhooks[*].rules", add("/webhooks/0/rules/-", rule)),
         ("webhooks[*].clientConfig.url", entry("clientConfig", json!({"url": "https://192.0.2.1/"}))),
-        ("webhooks[*].clientConfig.service", entry("clientConfig/service/name", json!("other"))),
-        ("webhooks[*].clientConfig.service", entry("clientConfig/service/namespace", json!("other"))),
-        ("webhooks[*].clientConfig.service", entry("clientConfig/service/path", json!("/other"))),
-        ("webhooks[*].clientConfig.service", entry("clientConfig/service/port", json!(444))),
+        ("webhooks[*].clientConfig.service.name", entry("clientConfig/service/name", json!("other"))),
+        (
+            "webhooks[*].clientConfig.service.namespace",
+            entry("clientConfig/service/namespace", json!("other")),
+        ),
+        ("webhooks[*].clientConfig.service.port", entry("clientConfig/service/port", json!(444))),
         ("webhooks[*].failurePolicy", entry("failurePolicy", json!("Ignore"))),
         ("webhooks[*].matchPolicy", entry("matchPolicy", json!("Exact"))),
         ("webhooks[*].namespaceSelector", entry("namespaceSelector", none.clone())),
@@ -179,13 +223,8 @@ fn bundle(cluster: &ControlPlane) -> String {
 /// All entries at once, for good, as memgate does it.
 fn apply_bundle(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &str) -> Result<()> {
     let name = name(&guarded.namespace);
-    let read = || -> Result<Value> {
-        let path = format!("{GROUP}/{plural}/{name}");
-        cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()
-    };
-    let entries = read()?["webhooks"].clone();
     let entry = |entry: &Value| json!({"name": entry["name"], "clientConfig": {"caBundle": bundle(cluster)}});
-    let entries: Vec<_> = entries.as_array().into_iter().flatten().map(entry).collect();
+    let entries: Vec<_> = guarded.entries(cluster, plural)?.iter().map(entry).collect();
     let applied = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": name}, "webhooks": entries,
@@ -193,9 +232,8 @@ fn apply_bundle(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &
     let params = PatchParams::apply("memgate-cabundle").force();
     let answer = guarded.send(cluster, plural, &Patch::Apply(applied), &params)?;
     ensure!(answer.is_ok(), "{kind}: {answer:?}");
-    let bundles = read()?;
-    let bundles = bundles["webhooks"].as_array().into_iter().flatten();
-    ensure!(bundles.clone().count() == entries.len());
+    let bundles = guarded.entries(cluster, plural)?;
+    ensure!(bundles.len() == entries.len());
     for entry in bundles {
         ensure!(
             entry["clientConfig"]["caBundle"] == bundle(cluster)
@@ -272,7 +310,9 @@ fn knows_every_field(fixture: &Fixture) -> Result<()> {
     for kind in ["MutatingWebhook", "ValidatingWebhook"] {
         known.extend(fields(kind)?.into_iter().filter(|field| field != "clientConfig"));
     }
-    known.extend(fields("WebhookClientConfig")?.into_iter().filter(|field| field != "caBundle"));
+    let client = fields("WebhookClientConfig")?.into_iter();
+    known.extend(client.filter(|field| !["caBundle", "service"].contains(&field.as_str())));
+    known.extend(fields("ServiceReference")?.into_iter().filter(|field| field != "path"));
     let of_configuration: BTreeSet<_> = fields("MutatingWebhookConfiguration")?.into_iter().collect();
     ensure!(
         of_configuration == ["apiVersion", "kind", "metadata", "webhooks"].map(str::to_owned).into(),

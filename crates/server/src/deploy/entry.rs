@@ -123,7 +123,8 @@ fn client_config(plan: &InstallPlan, path: &str) -> WebhookClientConfig {
             service: Some(ServiceReference {
                 name: NAME.to_owned(),
                 namespace: plan.namespace.clone(),
-                path: Some(path.to_owned()),
+                // memgate writes one that strangers do not know.
+                path: (!plan.has_own_certificates()).then(|| path.to_owned()),
                 port: None,
             }),
         },

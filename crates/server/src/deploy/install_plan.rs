@@ -25,6 +25,15 @@ pub struct InstallPlan {
     pub flags: Vec<String>,
 }
 
+impl InstallPlan {
+    /// Whether memgate itself writes trust and paths into the webhook configurations.
+    #[must_use]
+    pub fn has_own_certificates(&self) -> bool {
+        const OTHERS: [Component; 3] = [Component::CertManager, Component::CsiDriver, Component::CertFiles];
+        !OTHERS.iter().any(|component| self.components.contains(component))
+    }
+}
+
 /// How the apiserver reaches memgate.
 #[derive(Debug)]
 pub enum WebhookEndpoint {

@@ -35,7 +35,7 @@ pub(super) fn events() -> PolicyRule {
     rule("events.k8s.io", &["events"], &["create"])
 }
 
-/// Its own two webhook configurations, of which a policy leaves it the `caBundle` alone.
+/// Its own two webhook configurations, of which a policy leaves it `caBundle` and `service.path` alone.
 pub(super) fn configurations() -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![NAME.to_owned()]),
@@ -48,7 +48,7 @@ pub(super) fn configurations() -> PolicyRule {
 pub(super) fn role(plan: &InstallPlan) -> Role {
     let named = PolicyRule {
         resource_names: Some(vec![CA_SECRET.to_owned()]),
-        ..rule("", &["secrets"], &["get", "update", "patch"])
+        ..rule("", &["secrets"], &["get", "update"])
     };
     Role { metadata: metadata(plan), rules: Some(vec![rule("", &["secrets"], &["create"]), named]) }
 }

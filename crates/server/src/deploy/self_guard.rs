@@ -1,5 +1,5 @@
-//! The guard on memgate's own account: of its two webhook configurations it may change the
-//! `caBundle` only.
+//! The guard on memgate's own account: of its two webhook configurations it may change `caBundle` and `service.path`
+//! only, and the latter only to a path of the form that memgate serves.
 //!
 //! RBAC cannot say that. A thief of the account could otherwise send all reviews elsewhere, or have none
 //! sent at all. The policy lists the fields one by one, since CEL has no "all but this one"; a test
@@ -20,11 +20,13 @@ const POLICY: &str = "memgate-self-guard";
 /// What is compared of the metadata; the apiserver itself writes the rest.
 const METADATA_FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 /// What is compared of each entry. The name comes first, so that an entry that is added or removed is reported as such.
-const ENTRY_FIELDS: [&str; 13] = [
+const ENTRY_FIELDS: [&str; 15] = [
     "name",
     "rules",
     "clientConfig.url",
-    "clientConfig.service",
+    "clientConfig.service.name",
+    "clientConfig.service.namespace",
+    "clientConfig.service.port",
     "failurePolicy",
     "matchPolicy",
     "namespaceSelector",
@@ -51,6 +53,7 @@ pub(super) fn policy(plan: &InstallPlan) -> ValidatingAdmissionPolicy {
     });
     let mut validations = vec![only_updates()];
     validations.extend(metadata_fields.chain(entry_fields));
+    validations.push(path_of_its_form());
     ValidatingAdmissionPolicy {
         metadata: policy_metadata(),
         spec: Some(ValidatingAdmissionPolicySpec {
@@ -106,6 +109,24 @@ fn only_updates() -> Validation {
     }
 }
 
+/// A path that memgate does not serve would end all calls as surely as a foreign Service.
+fn path_of_its_form() -> Validation {
+    let paths = |object: &str| {
+        format!("dyn({object}).?webhooks.orValue([]).map(entry, entry.?clientConfig.?service.?path)")
+    };
+    let call = "(request.resource.resource == 'mutatingwebhookconfigurations' ? 'mutate' : 'validate')";
+    let has_form = format!(
+        "dyn(object).?webhooks.orValue([]).all(entry, !entry.?clientConfig.?service.hasValue() || \
+         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/[A-Za-z0-9_-]{{43}}$'))"
+    );
+    let unchanged = unchanged(&paths("object"), &paths("oldObject"));
+    Validation {
+        expression: format!("{unchanged} || {has_form}"),
+        message: Some("memgate may change service.path only to /mutate/TOKEN or /validate/TOKEN".to_owned()),
+        ..Validation::default()
+    }
+}
+
 fn unchanged(new: &str, old: &str) -> String {
     format!("request.operation != 'UPDATE' || {new} == {old}")
 }
@@ -113,7 +134,7 @@ fn unchanged(new: &str, old: &str) -> String {
 fn validation(field: &str, expression: &str) -> Validation {
     Validation {
         expression: expression.to_owned(),
-        message: Some(format!("memgate may change caBundle alone, not {field}")),
+        message: Some(format!("memgate may change caBundle and service.path alone, not {field}")),
         ..Validation::default()
     }
 }

@@ -1,0 +1,146 @@
+//! Whether whoever reaches memgate's port is answered, or only those who know a path or have a certificate.
+
+use crate::cluster::cluster_state::Installation;
+use crate::cluster::webhook_entry::WebhookEntry;
+use crate::doctor::check::Check;
+use crate::doctor::inferred;
+
+const ID: &str = "review-path";
+
+/// How many characters the token at the end of a path has.
+const TOKEN_CHARS: usize = 43;
+
+/// How the entries of one configuration are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PathForm {
+    /// Under a path that ends in a token.
+    Token,
+    /// Under `/mutate` or `/validate`.
+    Plain,
+    /// Under a path that memgate does not serve, or none.
+    Other,
+}
+
+/// A check for each configuration that calls a Service: what holds of its worst entry.
+#[must_use]
+pub fn checks(found: &Installation) -> Vec<Check> {
+    let entries = [
+        ("Mutating", "/mutate", found.own_mutating_entries()),
+        ("Validating", "/validate", found.own_validating_entries()),
+    ];
+    let is_guarded = inferred::arguments(found).any(|argument| argument.starts_with("--client-ca="));
+    let check = |(kind, call, entries): (&str, &str, Option<Vec<WebhookEntry>>)| {
+        let forms = entries.into_iter().flatten().filter_map(|entry| form(&entry, call));
+        let subject = format!("{kind}WebhookConfiguration {}", found.name);
+        Some(verdict(&subject, call, forms.max()?, is_guarded))
+    };
+    entries.into_iter().filter_map(check).collect()
+}
+
+fn form(entry: &WebhookEntry, call: &str) -> Option<PathForm> {
+    let path = entry.client.service.as_ref()?.path.as_deref().unwrap_or_default();
+    let token = path.strip_prefix(call).and_then(|rest| rest.strip_prefix('/'));
+    Some(match token {
+        _ if path == call => PathForm::Plain,
+        Some(token) if token.len() == TOKEN_CHARS && !token.contains('/') => PathForm::Token,
+        _ => PathForm::Other,
+    })
+}
+
+fn verdict(subject: &str, call: &str, form: PathForm, is_guarded: bool) -> Check {
+    match form {
+        PathForm::Token => Check::ok(ID, subject, format!("{call}/… ends in what strangers do not know")),
+        PathForm::Plain if is_guarded => {
+            Check::ok(ID, subject, "only callers with a certificate of the client CA are answered")
+        }
+        PathForm::Plain => {
+            let message = format!("reviews go to {call}: whoever reaches memgate's port is answered");
+            let help = "with --certs builtin memgate writes a path that strangers do not know; with other \
+                        certificates add the component mtls or network-policy";
+            Check::warn(ID, subject, message).help(help)
+        }
+        PathForm::Other => {
+            let message = "an entry has a path that memgate does not serve: its calls fail until memgate \
+                           has written another one";
+            let help = "memgate writes it with --certs builtin; its log says why it does not; with other \
+                        certificates the path is /mutate or /validate";
+            Check::fail(ID, subject, message).help(help)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::installed;
+    use crate::family;
+
+    /// What is found when all entries have this path.
+    fn found(path: Option<&str>, arguments: &[&str]) -> Installation {
+        let mut config = installed(&family::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            let service = webhook.client_config.service.as_mut().expect("a Service");
+            service.path = path.map(str::to_owned);
+        }
+        let container = json!({"name": "memgate", "args": arguments});
+        let spec = json!({"selector": {}, "template": {"spec": {"containers": [container]}}});
+        let deployment: Deployment = serde_json::from_value(json!({"spec": spec})).expect("a Deployment");
+        Installation {
+            name: "memgate".to_owned(),
+            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
+            deployment: Fetched::Found(deployment),
+            ..Installation::default()
+        }
+    }
+
+    fn status(path: Option<&str>, arguments: &[&str]) -> CheckStatus {
+        match checks(&found(path, arguments)).as_slice() {
+            [check] => check.status,
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    #[test]
+    fn a_path_that_everybody_knows_is_told() {
+        let token = format!("/mutate/{}", "a".repeat(TOKEN_CHARS));
+        assert_eq!(status(Some(&token), &[]), CheckStatus::Ok);
+        assert_eq!(status(Some("/mutate"), &["--certs=cert-manager"]), CheckStatus::Warn);
+        assert_eq!(status(Some("/mutate"), &["--client-ca=/ca.crt"]), CheckStatus::Ok);
+        let short = format!("/mutate/{}", "a".repeat(TOKEN_CHARS - 1));
+        for other in [None, Some(""), Some("/"), Some("/validate"), Some("/mutates"), Some(&*short)] {
+            assert_eq!(status(other, &["--client-ca=/ca.crt"]), CheckStatus::Fail, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_token_is_not_told() {
+        let token = "t0k3n".repeat(9)[..TOKEN_CHARS].to_owned();
+        let checks = checks(&found(Some(&format!("/mutate/{token}")), &[]));
+        assert!(!format!("{checks:?}").contains(&token), "{checks:?}");
+    }
+
+    #[test]
+    fn one_entry_that_differs_is_what_counts() {
+        let token = format!("/mutate/{}", "a".repeat(TOKEN_CHARS));
+        let mut found = found(Some(&token), &[]);
+        let Fetched::Found(listing) = &mut found.mutating else { panic!("was found") };
+        let entry = listing.items[0].webhooks.as_mut().expect("entries").last_mut().expect("one");
+        entry.client_config.service.as_mut().expect("a Service").path = None;
+        assert_eq!(checks(&found)[0].status, CheckStatus::Fail);
+    }
+
+    #[test]
+    fn what_calls_a_url_has_no_check() {
+        let mut found = found(None, &[]);
+        let Fetched::Found(listing) = &mut found.mutating else { panic!("was found") };
+        for entry in listing.items[0].webhooks.iter_mut().flatten() {
+            entry.client_config.service = None;
+        }
+        assert_eq!(checks(&found), []);
+    }
+}
