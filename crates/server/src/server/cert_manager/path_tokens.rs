@@ -6,7 +6,7 @@
 //! once every replica had time to read it, and those that were named before stay in the list, so that a
 //! configuration which another tool puts back still works.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -77,7 +77,11 @@ impl PathTokens {
 
     /// What the Secret is to hold.
     pub(super) fn text(&self) -> String {
-        self.0.iter().map(|made| format!("{} {}\n", made.token.as_str(), made.made)).collect()
+        let mut text = String::new();
+        for MadeToken { token, made } in &self.0 {
+            let _infallible = writeln!(text, "{} {made}", token.as_str());
+        }
+        text
     }
 
     pub(super) fn is_empty(&self) -> bool {

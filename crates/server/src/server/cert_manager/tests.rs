@@ -153,7 +153,7 @@ async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
     let before = cluster.writes(&mutating);
     for turn in 0..10 {
         cluster.change(&mutating, |object| {
-            object["webhooks"][turn % 2]["clientConfig"] = json!({"service": {}})
+            object["webhooks"][turn % 2]["clientConfig"] = json!({"service": {}});
         });
         settle_down(&mut manager).await;
         assert!(serves(&manager, &cluster));

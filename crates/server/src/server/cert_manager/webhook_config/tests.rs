@@ -117,7 +117,7 @@ fn with_path(path: &Value) -> WebhookConfig {
 fn a_path_is_written_where_it_is_missing_foreign_or_too_old() {
     let tokens = tokens();
     let token = |position: usize| tokens.iter().nth(position).expect("three").as_str().to_owned();
-    let path = |position| json!(format!("/mutate/{}", token(position)));
+    let own = |position| json!(format!("/mutate/{}", token(position)));
     let foreign = PathTokens::default().renewed(false, 0).expect("random bytes");
     let foreign = json!(format!("/mutate/{}", foreign.iter().next().expect("one").as_str()));
     let other_call = json!(format!("/validate/{}", token(0)));
@@ -127,20 +127,20 @@ fn a_path_is_written_where_it_is_missing_foreign_or_too_old() {
         (json!("/"), None, Some(1)),
         (foreign, Some(0), Some(0)),
         (other_call, Some(0), Some(0)),
-        (path(0), Some(0), None),
+        (own(0), Some(0), None),
         // Another replica has known it for longer.
-        (path(0), Some(1), None),
-        (path(1), Some(0), Some(0)),
-        (path(2), Some(1), Some(1)),
+        (own(0), Some(1), None),
+        (own(1), Some(0), Some(0)),
+        (own(2), Some(1), Some(1)),
         // A replica that has just started waits before it changes anything.
-        (path(2), None, None),
+        (own(2), None, None),
     ] {
         let wanted = Wanted { bundle: &[], tokens: &tokens, standing };
         let config = with_path(&found);
         assert_eq!(config.is_as(&wanted, WebhookKind::Mutating), written.is_none(), "{found}");
         let patch = serde_json::to_value(config.patch(&wanted, WebhookKind::Mutating)).expect("JSON");
         let operation = written.map(|position| {
-            json!({"op": "add", "path": "/webhooks/0/clientConfig/service/path", "value": path(position)})
+            json!({"op": "add", "path": "/webhooks/0/clientConfig/service/path", "value": own(position)})
         });
         assert_eq!(patch.get(2), operation.as_ref(), "{found}");
     }
