@@ -1,4 +1,5 @@
-//! The components of an installation: their names, and which of them exclude each other. `components` has the
+//! The components of an installation: their names, in the order in which they are applied, and which of them exclude each
+//! other. `components` has the
 //! change of the base that each makes.
 //!
 //! `deploy/kustomize/components` has the same choices under the same names. Families are components,
@@ -23,12 +24,6 @@ pub enum Component {
     SingleNode,
     /// One replica of an image that was loaded into a development cluster.
     KindDev,
-    /// The certificate and the trust in it come from cert-manager.
-    CertManager,
-    /// The certificate comes from the CSI driver of cert-manager.
-    CsiDriver,
-    /// The certificate comes from a Secret that memgate does not write.
-    CertFiles,
     /// Only the apiserver is answered.
     Mtls,
     /// What may reach memgate, and what memgate may reach.
@@ -43,14 +38,20 @@ pub enum Component {
     Dashboards,
     /// The priority of what a cluster cannot do without.
     PriorityCritical,
-    /// No Events, and no right to write any.
-    NoEvents,
     /// Pods of agents are refused while memgate is away.
     FailClosed,
     /// So are pods and resources in namespaces that ask for it, since policies could deny them.
     PolicyStrict,
     /// Warnings about the pods of workloads in namespaces that ask for them.
     Templates,
+    /// The certificate and the trust in it come from cert-manager.
+    CertManager,
+    /// The certificate comes from the CSI driver of cert-manager.
+    CsiDriver,
+    /// The certificate comes from a Secret that memgate does not write.
+    CertFiles,
+    /// No Events, and no right to write any.
+    NoEvents,
     /// What cannot work is refused while memgate is away.
     Vap,
     /// Defaults are written while memgate is away.
@@ -75,9 +76,6 @@ impl Component {
         Self::Ha,
         Self::SingleNode,
         Self::KindDev,
-        Self::CertManager,
-        Self::CsiDriver,
-        Self::CertFiles,
         Self::Mtls,
         Self::NetworkPolicy,
         Self::HostNetwork,
@@ -85,10 +83,13 @@ impl Component {
         Self::Alerts,
         Self::Dashboards,
         Self::PriorityCritical,
-        Self::NoEvents,
         Self::FailClosed,
         Self::PolicyStrict,
         Self::Templates,
+        Self::CertManager,
+        Self::CsiDriver,
+        Self::CertFiles,
+        Self::NoEvents,
         Self::Vap,
         Self::Map,
         Self::StaticManifest,
