@@ -3,6 +3,7 @@
 
 mod installation;
 mod load;
+mod paths;
 mod trials;
 mod wipes;
 

@@ -10,6 +10,7 @@ use crate::{
     certs::{
         installation::{CONFIGURATIONS, Installation, SECRET},
         load::{self, Plan},
+        paths::paths,
         wipes,
     },
     fixture::{Fixture, Trial},
@@ -19,6 +20,7 @@ use crate::{
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("certs::builtin_serves_what_the_apiserver_trusts", builtin),
+        Trial::new("certs::reviews_go_to_paths_that_strangers_do_not_know", paths),
         Trial::new("certs::a_damaged_secret_is_written_again", damaged_secret),
         Trial::new("certs::an_applied_configuration_may_lose_an_entry", applied_without_an_entry),
         Trial::new("certs::two_replicas_share_one_ca", two_replicas),

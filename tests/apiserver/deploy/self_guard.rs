@@ -136,7 +136,7 @@ fn self_guard(fixture: &Fixture) -> Result<()> {
 fn paths(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &str) -> Result<()> {
     let calls = ["/mutate", "/validate"];
     let (own, other) = if kind.starts_with("Mutating") { (0, 1) } else { (1, 0) };
-    let token = "t0K_n-".repeat(8)[..43].to_owned();
+    let token = "abc234".repeat(8)[..43].to_owned();
     let patch = |index: usize, path: Value| {
         let pointer = format!("/webhooks/{index}/clientConfig/service/path");
         json!({"op": "add", "path": pointer, "value": path})
@@ -149,7 +149,7 @@ fn paths(cluster: &ControlPlane, guarded: &Guarded, kind: &str, plural: &str) ->
         json!(format!("{}/{token}", calls[other])),
         json!(format!("{}/{token}x", calls[own])),
         json!(format!("{}/{}", calls[own], &token[1..])),
-        json!(format!("{}/{}%", calls[own], &token[1..])),
+        json!(format!("{}/{}1", calls[own], &token[1..])),
         json!(format!("/x{}/{token}", calls[own])),
     ];
     let entries = guarded.entries(cluster, plural)?.len();

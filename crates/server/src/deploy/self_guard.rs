@@ -117,7 +117,7 @@ fn path_of_its_form() -> Validation {
     let call = "(request.resource.resource == 'mutatingwebhookconfigurations' ? 'mutate' : 'validate')";
     let has_form = format!(
         "dyn(object).?webhooks.orValue([]).all(entry, !entry.?clientConfig.?service.hasValue() || \
-         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/[A-Za-z0-9_-]{{43}}$'))"
+         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/[a-z2-7]{{43}}$'))"
     );
     let unchanged = unchanged(&paths("object"), &paths("oldObject"));
     Validation {

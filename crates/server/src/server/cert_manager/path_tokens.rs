@@ -8,8 +8,6 @@
 
 use std::fmt::{self, Write};
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// The key of the tokens in the Secret: a line for each, with the time when it was made, in seconds since 1970.
@@ -21,8 +19,11 @@ const MAX_TOKENS: usize = 32;
 /// After how many seconds the newest token is replaced.
 const RENEW_AFTER_SECONDS: i64 = 24 * 60 * 60;
 
-/// How many random bytes a token has.
-const TOKEN_BYTES: usize = 32;
+/// How many characters a token has: 215 random bits.
+const TOKEN_CHARS: usize = 43;
+
+/// What they are. An apiserver takes no other letters: each segment of a path must be a lower-case DNS name.
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The last segment of a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,15 +32,16 @@ pub(in crate::server) struct PathToken(String);
 impl PathToken {
     /// Makes one.
     fn generate() -> Result<Self, rcgen::Error> {
-        let mut bytes = [0; TOKEN_BYTES];
+        let mut bytes = [0; TOKEN_CHARS];
         SystemRandom::new().fill(&mut bytes).map_err(|_| rcgen::Error::RingUnspecified)?;
-        Ok(Self(BASE64_URL_SAFE_NO_PAD.encode(bytes)))
+        let character = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied().map(char::from);
+        Ok(Self(bytes.iter().filter_map(character).collect()))
     }
 
     /// Reads one; `None` if the text has another form.
     pub(in crate::server) fn parse(text: &str) -> Option<Self> {
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        (bytes.len() == TOKEN_BYTES).then(|| Self(text.to_owned()))
+        let has_form = text.len() == TOKEN_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
+        has_form.then(|| Self(text.to_owned()))
     }
 
     pub(in crate::server) fn as_str(&self) -> &str {
@@ -136,13 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_43_characters_and_none_that_a_path_escapes() {
+    fn a_token_has_43_characters_that_an_apiserver_takes() {
         let token = PathToken::generate().unwrap();
         assert_eq!(token.as_str().len(), 43);
-        assert!(token.as_str().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
+        assert!(token.as_str().bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7')));
         assert_eq!(PathToken::parse(token.as_str()), Some(token.clone()));
         assert_ne!(PathToken::generate().unwrap(), token);
-        for other in ["", "short", &token.as_str()[1..], &format!("{}A", token.as_str())] {
+        let upper = token.as_str().to_uppercase();
+        for other in ["", "short", &token.as_str()[1..], &format!("{}a", token.as_str()), &upper] {
             assert_eq!(PathToken::parse(other), None, "{other}");
         }
     }
