@@ -1,7 +1,7 @@
 //! The routes of the webhook: checks a request from the outside in, has it answered, and makes the
 //! response.
 //!
-//! The order is path, method, content type, encoding, length, permits, body: what is cheap to reject is
+//! The order is method, path, content type, encoding, length, permits, body: what is cheap to reject is
 //! rejected before it costs anything. Nothing of a body is ever sent back in an error.
 
 use std::panic::AssertUnwindSafe;
@@ -95,8 +95,7 @@ async fn answer(
     start: Instant,
     trace: &Trace,
 ) -> Result<HandledReview, Rejection> {
-    let phase = phase?;
-    check(head, body, app.body_limit)?;
+    let phase = check(phase, head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
     if app.lag.is_too_long(deadline.answer) {
@@ -120,10 +119,20 @@ async fn answer(
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }
 
-fn check(head: &Parts, body: &Body, limit: usize) -> Result<(), Rejection> {
+fn check(
+    phase: Result<Phase, Rejection>,
+    head: &Parts,
+    body: &Body,
+    limit: usize,
+) -> Result<Phase, Rejection> {
+    // Before all else, so that a stranger gets one answer whatever it sends.
+    if let Err(Rejection::UnknownPath) = phase {
+        return phase;
+    }
     if head.method != Method::POST {
         return Err(Rejection::Method);
     }
+    let phase = phase?;
     if !is_json(&head.headers) {
         return Err(Rejection::ContentType);
     }
@@ -133,7 +142,7 @@ fn check(head: &Parts, body: &Body, limit: usize) -> Result<(), Rejection> {
     if body::content_length(body).is_some_and(|length| length > limit) {
         return Err(Rejection::TooLarge { limit });
     }
-    Ok(())
+    Ok(phase)
 }
 
 const fn webhook(phase: Phase) -> &'static str {
