@@ -53,7 +53,7 @@
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `dispatch`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces`, `worker_pool` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
 
 pub mod clock;
