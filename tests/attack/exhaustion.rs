@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use futures::future::join_all;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-use crate::client::{head, post, review};
+use crate::client::{Connection, head, post, review, trusting};
 use crate::running::{Setup, Victim};
 
 /// R16 of docs/reliability.md.
@@ -120,4 +120,22 @@ async fn a_flood_of_decisions_logs_at_a_bounded_rate() {
     let lines = victim.lines().into_iter().filter(|line| line["message"] == "decided").count();
     assert!((1..=5_000 + 100 * seconds).contains(&lines), "{lines} lines in {seconds} s");
     assert!(victim.log().len() <= (lines + 10) * 1_024, "{} bytes in {lines} lines", victim.log().len());
+}
+
+/// The one line about a decision says from where it was asked.
+#[tokio::test]
+async fn the_line_about_a_decision_names_the_peer() {
+    let victim = Victim::start(&[]).await;
+    for host in [2, 3] {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, host], 0).into()).unwrap();
+        let stream = socket.connect(victim.address()).await.unwrap();
+        let trusted = trusting(&victim.ca(), &["http/1.1"]);
+        let mut connection = Connection::over(stream, trusted, "localhost").await.unwrap();
+        let asked = connection.send_for_answer(&post("/mutate", &review("u-1", Some("scout")))).await;
+        assert_eq!(asked.status, 200);
+    }
+    let decided = victim.lines().into_iter().filter(|line| line["message"] == "decided");
+    let peers: Vec<_> = decided.map(|line| line["peer"].clone()).collect();
+    assert_eq!(peers, ["127.0.0.2", "127.0.0.3"]);
 }

@@ -10,6 +10,8 @@
 //! json        depth, width, numbers, text (S6)
 //! reviews     envelopes, names, full pods, unusual pods (S7 to S10)
 //! tenants     addresses, forged marks, secrets, what an answer gives away (S11 to S14)
+//! claims      reviews that lie about their namespace (S14)
+//! literals    what pods are given as it stands (S14)
 //! exhaustion  no descriptors, no room on the disk, no names; logs (R16)
 //! ```
 //!
@@ -29,9 +31,11 @@ mod cases;
 #[path = "../server/client.rs"]
 mod client;
 
+mod claims;
 mod exhaustion;
 mod handshakes;
 mod json;
+mod literals;
 mod memory;
 mod requests;
 mod reviews;

@@ -25,3 +25,4 @@ mod helm;
 mod kustomize;
 mod monitoring;
 mod objects;
+mod rights;

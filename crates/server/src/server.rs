@@ -54,7 +54,7 @@
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
 //! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `dispatch`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces`, `worker_pool` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `runtime_lag`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
 
 pub mod clock;

@@ -18,13 +18,15 @@ use crate::{
 };
 
 /// The ways to install that differ in what memgate may do.
-const WAYS: [(&str, &[&str]); 9] = [
+const WAYS: [(&str, &[&str]); 11] = [
     ("all-families", &[]),
     ("family-arkonis", &["--component", "family-arkonis"]),
     ("family-ark", &["--component", "family-ark"]),
     ("family-orloj", &["--component", "family-orloj"]),
     ("family-orka", &["--component", "family-orka"]),
     ("family-sympozium", &["--component", "family-sympozium"]),
+    ("no-policies", &["--component", "family-ark", "--no-policies"]),
+    ("no-policies-orka", &["--component", "family-orka", "--no-policies"]),
     ("no-events", &["--component", "family-ark", "--no-events"]),
     ("cert-manager", &["--component", "family-ark", "--certs", "cert-manager"]),
     ("nothing-to-write", &["--component", "family-ark", "--certs", "files", "--no-events"]),

@@ -27,7 +27,7 @@ use tower::ServiceExt;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::socket::Socket;
 use crate::server::connection::timeout_stream::TimeoutStream;
-use crate::server::connection_limiter::{ConnectionPhase, ConnectionSlot};
+use crate::server::connection_limiter::{ConnectionPhase, ConnectionSlot, Peer};
 use crate::server::drain::Drain;
 use crate::server::handshake_limiter::{HandshakeLimiter, HandshakePermit};
 use crate::server::metrics::Metrics;
@@ -168,7 +168,9 @@ async fn respond(
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     slot.activity.request_received();
-    let mut response = context.router.clone().oneshot(request.map(Body::new)).await?;
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(Peer(slot.peer.to_canonical()));
+    let mut response = context.router.clone().oneshot(request).await?;
     if context.drain.has_begun() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -47,6 +47,10 @@ pub(super) struct ConnectionLimiter {
     open: Mutex<OpenConnections>,
 }
 
+/// The address at the other end of the connection that a request came on; the request carries it as an extension.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) IpAddr);
+
 /// The connections that are open, and how many each peer has.
 #[derive(Debug, Default)]
 struct OpenConnections {

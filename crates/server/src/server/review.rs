@@ -5,9 +5,9 @@
 //! of the review is kept but its bytes.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::body::Bytes;
 use jiff::Timestamp;
@@ -82,16 +82,27 @@ impl HandledReview {
     }
 }
 
+/// A review that came in.
+#[derive(Debug, Clone)]
+pub(super) struct Arrival {
+    /// Which of the two calls it is.
+    pub(super) phase: Phase,
+    /// The review as JSON.
+    pub(super) body: Bytes,
+    /// When it came.
+    pub(super) start: Instant,
+    /// From where, for the log; `None` without a socket.
+    pub(super) peer: Option<IpAddr>,
+}
+
 /// What one step is made from. It owns all of it, for it may be taken on another thread.
 struct Step {
-    phase: Phase,
-    body: Bytes,
+    arrival: Arrival,
     snapshot: Arc<Snapshot>,
     /// What was looked up before.
     looked_up: BTreeSet<Reference>,
     /// Whether anything may be looked up after this step.
     may_look_up: bool,
-    start: Instant,
     /// The time, the same for all steps.
     now: Timestamp,
     trace: Trace,
@@ -105,12 +116,10 @@ enum Outcome {
 }
 
 impl ReviewHandler {
-    /// The answer to the review in `body`.
+    /// The answer to a review.
     pub(super) async fn answer(
         self: &Arc<Self>,
-        phase: Phase,
-        body: Bytes,
-        start: Instant,
+        arrival: Arrival,
         deadline: Deadline,
         trace: &Trace,
     ) -> Result<HandledReview, Rejection> {
@@ -120,18 +129,16 @@ impl ReviewHandler {
         let mut steps = 1;
         loop {
             let step = Step {
-                phase,
-                body: body.clone(),
+                arrival: arrival.clone(),
                 snapshot: Arc::clone(&snapshot),
                 looked_up: looked_up.clone(),
                 may_look_up: self.lookups.is_some() && steps < MAX_DECISIONS,
-                start,
                 now,
                 trace: trace.clone(),
             };
             let handler = Arc::clone(self);
             let take = move |cancelled: Option<&AtomicBool>| handler.take(&step, cancelled);
-            let taken = self.dispatcher.run(body.len(), deadline.answer.into_std(), take).await;
+            let taken = self.dispatcher.run(arrival.body.len(), deadline.answer.into_std(), take).await;
             let new = match taken.map_err(not_run)?? {
                 Outcome::Answered(answer) => return Ok(answer),
                 Outcome::Unresolved(new) => new,
@@ -148,7 +155,7 @@ impl ReviewHandler {
 
     /// Reads the review, decides it, and makes the answer if nothing has to be looked up for it.
     fn take(&self, step: &Step, cancelled: Option<&AtomicBool>) -> Result<Outcome, Rejection> {
-        let text = str::from_utf8(&step.body).map_err(Rejection::NotUtf8)?;
+        let text = str::from_utf8(&step.arrival.body).map_err(Rejection::NotUtf8)?;
         let mut review = admission::parse(text).map_err(Rejection::Malformed)?;
         review.request.cancelled = cancelled;
         let user = review.request.occasion.user;
@@ -193,12 +200,12 @@ impl ReviewHandler {
         review: &Review<'_>,
         decision: Decision,
     ) -> Result<HandledReview, Rejection> {
-        let &Step { phase, start, .. } = step;
+        let phase = step.arrival.phase;
         let span = step.trace.child_span("answer");
         if let Some(wait) = self.wait_for(phase, review, &decision, Instant::now()) {
             let answer = self.postpone(review, &decision, &wait);
             drop(span);
-            log(&self.log_limiter, review, &decision.findings_for(phase), &answer, start.elapsed());
+            log(&self.log_limiter, review, &decision.findings_for(phase), &answer, &step.arrival);
             return Ok(answer);
         }
         let mut body = admission::respond(phase, review, &decision)?;
@@ -221,7 +228,7 @@ impl ReviewHandler {
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
             waits_for: None,
         };
-        log(&self.log_limiter, review, &findings, &answer, start.elapsed());
+        log(&self.log_limiter, review, &findings, &answer, &step.arrival);
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
                 event_recorder.record(event, Instant::now());
@@ -288,18 +295,20 @@ fn not_run(error: RunError) -> Rejection {
     }
 }
 
-/// Logs a decision: about which object, and what was decided, never what the object holds.
+/// Logs a decision: who asked, about which object, and what was decided, never what the object holds.
 fn log(
     log_limiter: &LogRateLimiter,
     review: &Review<'_>,
     findings: &[&Finding],
     answer: &HandledReview,
-    took: Duration,
+    arrival: &Arrival,
 ) {
+    let took = arrival.start.elapsed();
     let request = &review.request;
     macro_rules! line {
         ($level:ident, $suppressed:expr) => {
             tracing::$level!(
+                peer = arrival.peer.map(tracing::field::display),
                 uid = truncate(&review.uid),
                 kind = truncate(&request.kind),
                 namespace = truncate(&request.namespace),

@@ -21,12 +21,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::model::finding::Phase;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
+use crate::server::connection_limiter::Peer;
 use crate::server::deadline::{self, Deadline};
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::rejection::Rejection;
-use crate::server::review::{HandledReview, ReviewHandler};
+use crate::server::review::{Arrival, HandledReview, ReviewHandler};
 use crate::server::review_paths::ReviewPaths;
 use crate::server::runtime_lag::LagMonitor;
 use crate::server::traces::{Trace, Tracer};
@@ -112,7 +113,9 @@ async fn answer(
         let reading = body::read(body, app.body_limit, &app.concurrency);
         let received = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         drop(span);
-        let mut answer = app.handler.answer(phase, received.bytes.clone(), start, deadline, trace).await?;
+        let peer = head.extensions.get::<Peer>().map(|peer| peer.0);
+        let arrival = Arrival { phase, body: received.bytes.clone(), start, peer };
+        let mut answer = app.handler.answer(arrival, deadline, trace).await?;
         answer.body = received.into_answer(answer.body).await?;
         Ok(answer)
     };

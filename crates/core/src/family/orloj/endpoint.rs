@@ -2,6 +2,7 @@
 
 mod database;
 mod password;
+mod withheld;
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,6 +10,7 @@ use crate::family::url::Endpoint;
 
 pub(super) use self::database::database;
 pub(super) use self::password::{contains_password, password_position};
+pub(super) use self::withheld::{Copying, withheld};
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {

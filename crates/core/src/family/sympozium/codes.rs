@@ -167,6 +167,8 @@ codes! { "sympozium";
     HOST_NETWORK_SIDECAR = "host-network-sidecar", Conflict;
     /// A sidecar beside a harness, which may not have the volume of requests.
     HARNESS_NO_IPC = "harness-no-ipc", Conflict;
+    /// A credential in a SkillPack.
+    POD_PACK_CREDENTIAL = "pod-pack-credential", Invalid;
     /// Something that could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
     /// A value of the inject label that means nothing.

@@ -1,5 +1,7 @@
 //! Pods that wait for what they refer to, against a stub of an apiserver and a paused clock.
 
+use std::time::Duration;
+
 use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::advance;
@@ -77,7 +79,8 @@ async fn asked(handler: &Arc<ReviewHandler>, phase: Phase, pod: &Value, dry_run:
     });
     let now = Instant::now();
     let deadline = Deadline::new(now, Duration::from_secs(10));
-    let answer = handler.answer(phase, review.to_string().into(), now, deadline, &Trace::off()).await;
+    let arrival = Arrival { phase, body: review.to_string().into(), start: now, peer: None };
+    let answer = handler.answer(arrival, deadline, &Trace::off()).await;
     let answer = answer.expect("an answer");
     let mut body: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!(body["response"]["auditAnnotations"]["reason"], answer.reason);

@@ -56,10 +56,11 @@ impl Finder<'_> {
         let agent = self.find_agent(state)?;
         let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
+        // Before the Memory: its name stands in an Agent that is perhaps none of this pod's business.
+        self.check_namespace(pod_namespace, state)?;
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
         let memory = memory
             .map_err(|unmet| unmet_by(unmet, agent, Pointer::new("/spec/memory/ref"), "claimed here"))?;
-        self.check_namespace(pod_namespace, state)?;
         Ok(Found { agent, operations, memory })
     }
 

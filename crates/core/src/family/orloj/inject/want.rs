@@ -17,7 +17,7 @@ use crate::model::state_reader::StateReader;
 
 use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
-use super::super::endpoint;
+use super::super::endpoint::{self, Copying};
 use super::super::message::fit_names;
 use super::super::namespace::{self, NamespacedName, Resolved, SecretReference};
 use super::super::share::{may_hand_out, not_shared};
@@ -146,11 +146,12 @@ impl<'p> MemoryVariables<'p> {
             return;
         }
         let Some(text) = memory.endpoint else { return };
-        if endpoint::contains_password(text) {
+        let copying = Copying { to_postgres: pgvector, foreign: object.namespace != self.pod_namespace };
+        if let Some(what) = endpoint::withheld(text, copying) {
             let home = namespace::object_namespace(object);
             let message = fit_names([home, &object.name], |[namespace, name]| {
                 let memory = quoted(&format!("{namespace}/{name}"));
-                format!("endpoint of Memory {memory} holds a password and is not copied into the pod")
+                format!("endpoint of Memory {memory} holds {what} and is not copied into the pod")
             });
             let here = || Elsewhere::of(object, Pointer::new("/spec/endpoint"), NOT_INJECTED);
             self.omit(&POD_ENDPOINT_WITHHELD, message, here);
@@ -190,7 +191,8 @@ impl<'p> MemoryVariables<'p> {
         };
         self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
-        if let Some(url) = embedding_url(&endpoint) {
+        let copying = Copying { to_postgres: false, foreign: object.namespace != self.pod_namespace };
+        if let Some(url) = embedding_url(&endpoint, copying) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");
         }
         if let Some(model) = endpoint.default_model {
@@ -245,12 +247,12 @@ impl<'p> MemoryVariables<'p> {
     }
 }
 
-/// The URL of the embeddings API, if it is known and contains no password.
-fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>) -> Option<&'t str> {
+/// The URL of the embeddings API, if it is known and may be copied.
+fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>, copying: Copying) -> Option<&'t str> {
     let url = match (endpoint.base_url, endpoint.provider.as_str()) {
         (Some(url), _) => url,
         (None, "openai") => OPENAI_URL,
         (None, _) => return None,
     };
-    (!endpoint::contains_password(url)).then(|| url.trim_end_matches('/'))
+    endpoint::withheld(url, copying).is_none().then(|| url.trim_end_matches('/'))
 }

@@ -7,6 +7,7 @@ mod containers;
 mod harness;
 mod legacy;
 mod mode;
+mod pack;
 mod service;
 mod sidecar;
 

@@ -10,7 +10,7 @@ use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
+use super::super::super::api::agent::sidecar_image;
 use super::super::super::api::ensemble::{configs_field, find_config};
 use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use super::super::super::codes::{
@@ -157,12 +157,14 @@ impl<'s> WantedBuilder<'_, 's> {
         let seeds = self.seeds();
         let pack = pack.filter(|pack| sidecar_image(&pack.tree).is_some());
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
+        let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
+        let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let server = MemoryServer {
             agent: &self.found.instance,
             image: image.unwrap_or(&self.memory_image),
-            command: pack.map(|pack| sidecar_command(&pack.tree)).unwrap_or_default(),
+            command,
             seeds,
-            env: pack.map(|pack| sidecar_env(&pack.tree).collect()).unwrap_or_default(),
+            env,
             ipc,
             has_user: self.pod.parts.has_user(),
         };
