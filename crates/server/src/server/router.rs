@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::model::finding::Phase;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
-use crate::server::deadline::{self, Deadline};
+use crate::server::deadline::{self, Deadline, FirstByte};
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
@@ -59,9 +59,11 @@ pub(super) fn router(app: Arc<AppState>) -> Router {
 
 async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response {
     let start = Instant::now();
-    let _counted = InFlight::new(&app.metrics);
     let (head, mut body) = request.into_parts();
-    let webhook = phase(&head.uri).map_or("none", webhook);
+    let phase = phase(&head.uri);
+    let began = head.extensions.get().map_or(start, |FirstByte(began)| *began);
+    let mut in_flight = InFlight::new(&app.metrics, phase.map(webhook));
+    let webhook = phase.map_or("none", webhook);
     let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
     let answered = AssertUnwindSafe(answer(&app, &head, &mut body, start, &trace)).catch_unwind().await;
     let answered = answered.unwrap_or_else(|_| Err(panicked(&app.metrics)));
@@ -77,7 +79,8 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
             (labels, reject(&rejection, body).await)
         }
     };
-    app.metrics.count_request(labels, start.elapsed());
+    in_flight.answered();
+    app.metrics.count_request(labels, began.elapsed());
     trace.end(&labels);
     response
 }
@@ -206,17 +209,29 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
 }
 
 /// Counts a request as in flight until it is dropped, also when the caller disconnects.
-struct InFlight<'m>(&'m Metrics);
+struct InFlight<'m> {
+    metrics: &'m Metrics,
+    /// The call that its caller waits for.
+    waiting: Option<&'static str>,
+}
 
 impl<'m> InFlight<'m> {
-    fn new(metrics: &'m Metrics) -> Self {
+    fn new(metrics: &'m Metrics, waiting: Option<&'static str>) -> Self {
         metrics.in_flight.inc();
-        Self(metrics)
+        Self { metrics, waiting }
+    }
+
+    /// There is an answer.
+    fn answered(&mut self) {
+        self.waiting = None;
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.in_flight.dec();
+        self.metrics.in_flight.dec();
+        if let Some(webhook) = self.waiting {
+            self.metrics.count_abandoned(webhook);
+        }
     }
 }
