@@ -9,6 +9,7 @@
 //! kustomize     base, families and components against the renderer
 //! helm          the chart against the renderer
 //! cert_manager  certs/cert-manager.yaml asks for the certificate that is needed
+//! alerts        each alert fires at the first failure and is silent otherwise: promtool runs them
 //! monitoring    alerts and dashboard ask for metrics that exist
 //! ```
 
@@ -17,6 +18,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alerts;
 mod arguments;
 mod cert_manager;
 mod generate;

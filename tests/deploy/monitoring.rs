@@ -45,6 +45,9 @@ const APISERVER: [(&str, &[&str]); 5] = [
     ("apiserver_admission_match_condition_evaluation_errors_total", &["name", "kind", "type", "operation"]),
 ];
 
+/// What Prometheus itself says of each target.
+const UP: &str = "up";
+
 /// The labels of each series.
 type Known = BTreeMap<String, BTreeSet<String>>;
 
@@ -52,7 +55,7 @@ fn known() -> Known {
     let apiserver = APISERVER.iter().map(|(name, labels)| {
         ((*name).to_owned(), labels.iter().map(|label| (*label).to_owned()).collect::<BTreeSet<_>>())
     });
-    let mut known: Known = apiserver.collect();
+    let mut known: Known = apiserver.chain([(UP.to_owned(), BTreeSet::new())]).collect();
     let rows = METRICS.split("| label |").next().unwrap().lines().filter_map(|line| line.strip_prefix("| `"));
     for row in rows {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
@@ -151,13 +154,20 @@ fn selected(selector: &VectorSelector, known: &Known, faults: &mut Vec<String>) 
     labels
 }
 
-fn alerts() -> Vec<Value> {
-    let source = std::sync::Arc::new(Source::new("alerts.yaml".to_owned(), ALERTS.to_owned()));
+/// All alerts.
+pub(crate) fn alerts() -> Vec<Value> {
+    let file = read_yaml(ALERTS);
+    let groups = file["groups"].as_array().unwrap();
+    groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+}
+
+/// The only document of a file.
+pub(crate) fn read_yaml(text: &str) -> Value {
+    let source = std::sync::Arc::new(Source::new("a file".to_owned(), text.to_owned()));
     let mut errors = Vec::new();
     let documents = values(&source, &mut errors);
-    assert!(errors.is_empty(), "{errors:?}");
-    let groups = documents[0].value()["groups"].as_array().unwrap();
-    groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+    assert!(errors.is_empty() && documents.len() == 1, "{errors:?}");
+    documents[0].value().clone()
 }
 
 fn dashboard() -> Value {

@@ -168,6 +168,8 @@ async fn who_hangs_up_cancels_the_decision() {
     for result in results {
         assert_eq!(server.metric(&result).await.as_deref(), Some("1"), "{result}");
     }
+    let abandoned = r#"memgate_admission_abandoned_total{webhook="mutate"}"#;
+    assert_eq!(server.metric(abandoned).await.as_deref(), Some("2"));
 }
 
 /// Goes on although nobody waits any more.

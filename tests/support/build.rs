@@ -34,6 +34,8 @@ pub(crate) struct Recipe {
     pub(crate) module: &'static str,
     /// Its package.
     pub(crate) package: &'static str,
+    /// The build tags, separated by commas.
+    pub(crate) tags: &'static str,
     /// The arguments for the linker.
     pub(crate) linker_flags: String,
     /// What to do when it is nowhere and cannot be built.
@@ -48,6 +50,7 @@ pub(crate) fn cached(program: Program, paths: &SearchPaths) -> Result<PathBuf> {
         files: &ENVTEST_FILES,
         module: module(program),
         package: package(program),
+        tags: "",
         linker_flags: linker_flags(),
         advice: missing(program, paths),
     };
@@ -117,7 +120,7 @@ fn build(recipe: &Recipe, go: &Path, tools: &Path, to: &Path) -> Result<()> {
     eprintln!("building {name} ({version}) with Go; this happens once and may take minutes");
     let module = tools.join(recipe.module);
     let status = Command::new(go)
-        .args(["build", "-buildvcs=false", "-ldflags", &recipe.linker_flags, "-o"])
+        .args(["build", "-buildvcs=false", "-tags", recipe.tags, "-ldflags", &recipe.linker_flags, "-o"])
         .args([to.as_os_str(), package.as_ref()])
         .env("GOWORK", "off")
         .current_dir(&module)

@@ -12,6 +12,9 @@ use super::{
 /// The Helm that `tools/helm/go.mod` asks for.
 const HELM_VERSION: &str = "v4.3.1";
 
+/// The Prometheus that `tools/promtool/go.mod` asks for.
+const PROMETHEUS_VERSION: &str = "v0.315.0";
+
 /// Helm: the one that `HELM` names, one on the `PATH`, or one built from `tools/helm`.
 ///
 /// # Errors
@@ -28,8 +31,28 @@ pub(crate) fn helm() -> Result<PathBuf> {
         files: &["helm/go.mod", "helm/go.sum"],
         module: "helm",
         package: "helm.sh/helm/v4/cmd/helm",
+        tags: "",
         linker_flags: "-s -w".to_owned(),
         advice: "helm is missing: set HELM to it, put it on the PATH, or install Go 1.26 or newer".to_owned(),
+    };
+    built(&recipe, &SearchPaths::from_environment())
+}
+
+/// promtool, built from `tools/promtool`: an older one on the `PATH` may not know what the alerts use.
+///
+/// # Errors
+/// When it cannot be built; the text says what is missing.
+pub(crate) fn promtool() -> Result<PathBuf> {
+    let recipe = Recipe {
+        name: "promtool",
+        version: PROMETHEUS_VERSION,
+        files: &["promtool/go.mod", "promtool/go.sum"],
+        module: "promtool",
+        package: "github.com/prometheus/prometheus/cmd/promtool",
+        // What finds targets is half of Prometheus, and no rule needs it.
+        tags: "remove_all_sd",
+        linker_flags: "-s -w".to_owned(),
+        advice: "install Go 1.26 or newer: tests run the alerts with promtool".to_owned(),
     };
     built(&recipe, &SearchPaths::from_environment())
 }
@@ -45,6 +68,7 @@ pub(crate) fn compare() -> Result<PathBuf> {
         files: &["compare/go.mod", "compare/go.sum", "compare/main.go"],
         module: "compare",
         package: ".",
+        tags: "",
         linker_flags: "-s -w".to_owned(),
         advice: "install Go 1.26 or newer: tests compare memgate with an apiserver's own libraries"
             .to_owned(),

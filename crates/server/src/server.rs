@@ -100,6 +100,7 @@ mod review_paths;
 mod cert_manager;
 
 mod body;
+mod outcomes;
 mod review;
 mod router;
 
@@ -263,7 +264,7 @@ impl Server {
             State::Fixed(_) => None,
             State::Cluster { client, .. } => Some(client.clone()),
         };
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::new(outcomes::all()));
         let exporting = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
         let (tracer, export) = exporting.transpose()?.unzip();
         let (app, event_writer) = app_state(&options, state, tracer, &metrics);
@@ -355,7 +356,7 @@ pub fn router(options: &Options, state: State) -> Router {
 
 /// The same, with a way to read what it has counted, in the OpenMetrics text format.
 pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new(outcomes::all()));
     let (app, _) = app_state(options, state, None, &metrics);
     (router::router(app), move || metrics.text().unwrap_or_default())
 }

@@ -22,6 +22,9 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
+
     /// The operation of this name, as the admission API spells it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -36,7 +36,7 @@ use crate::server::cert_manager::ca_secret::{CaSecret, WriteOutcome};
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::PathToken;
 use crate::server::cert_manager::plan::{
-    CaState, CurrentLeaf, SecretChange, SecretPlan, choose_signer, plan_secret,
+    CaState, CurrentLeaf, SecretChange, SecretPlan, choose_signer, due_at, plan_secret,
 };
 use crate::server::cert_manager::webhook_config::{Observed, Wanted};
 use crate::server::certs::Builtin;
@@ -437,7 +437,9 @@ impl CertManager {
     fn publish_status(&mut self) {
         self.publish_paths();
         if let Some(ca_state) = &self.ca_state {
-            self.metrics.set_not_after(CertKind::Ca, ca_state.newest.cert.not_after);
+            let (ca, policy) = (&ca_state.newest.cert, &self.builtin.policy);
+            self.metrics.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));
+            self.metrics.set_renewal(CertKind::Ca, due_at(ca.not_before, ca.not_after, policy));
         }
         let observed = self.observed.borrow();
         let trusts = self.leaf.as_ref().is_some_and(|leaf| observed.trusts(&leaf.signer));

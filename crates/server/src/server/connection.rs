@@ -28,6 +28,7 @@ use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::socket::Socket;
 use crate::server::connection::timeout_stream::TimeoutStream;
 use crate::server::connection_limiter::{ConnectionPhase, ConnectionSlot, Peer};
+use crate::server::deadline::FirstByte;
 use crate::server::drain::Drain;
 use crate::server::handshake_limiter::{HandshakeLimiter, HandshakePermit};
 use crate::server::metrics::Metrics;
@@ -165,12 +166,12 @@ async fn respond(
     context: &ListenerContext,
     slot: &ConnectionSlot,
     handshake: Option<&HandshakePermit>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    slot.activity.request_received();
-    let mut request = request.map(Body::new);
+    let began = slot.activity.request_received();
+    request.extensions_mut().insert(FirstByte(began));
     request.extensions_mut().insert(Peer(slot.peer.to_canonical()));
-    let mut response = context.router.clone().oneshot(request).await?;
+    let mut response = context.router.clone().oneshot(request.map(Body::new)).await?;
     if context.drain.has_begun() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

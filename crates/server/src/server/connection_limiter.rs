@@ -280,10 +280,12 @@ impl Activity {
         }
     }
 
-    /// The head of a request is complete.
-    pub(super) fn request_received(&self) {
-        let mut state = self.state();
-        (state.phase, state.since) = (ConnectionPhase::Busy, Instant::now());
+    /// The head of a request is complete; when its first byte was read.
+    pub(super) fn request_received(&self) -> Instant {
+        let (mut state, now) = (self.state(), Instant::now());
+        let began = if state.phase == ConnectionPhase::Head { state.since } else { now };
+        (state.phase, state.since) = (ConnectionPhase::Busy, now);
+        began
     }
 
     /// There is an answer to a request, which is to be written; `is_review` unless it was rejected as a bad

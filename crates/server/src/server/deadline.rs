@@ -9,6 +9,10 @@ use crate::server::quantity;
 /// The longest `timeoutSeconds` of a webhook in Kubernetes; longer ones are cut to it.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// When the first byte of a request was read: its head may take a while to arrive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstByte(pub(super) Instant);
+
 /// The points in time by which parts of one request must be done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {

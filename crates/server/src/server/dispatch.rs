@@ -118,7 +118,7 @@ mod tests {
     use crate::server::metrics::Metrics;
 
     fn dispatcher() -> Dispatcher {
-        let pool = WorkerPool::new(1, 16, Arc::new(Metrics::new()));
+        let pool = WorkerPool::new(1, 16, Arc::new(Metrics::new([])));
         Dispatcher::new(pool, Arc::new(LagMonitor::new()))
     }
 

@@ -117,11 +117,12 @@ impl Health {
         let (waiting, busy) = self.app.handler.dispatcher.pool().usage();
         self.metrics.set_pool(waiting, busy);
         self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
-        if let Some(not_after) = self.certificate.not_after() {
-            self.metrics.set_not_after(CertKind::Leaf, not_after);
+        self.metrics.set_lag(self.app.lag.worst());
+        if let Some(validity) = self.certificate.validity() {
+            self.metrics.set_validity(CertKind::Leaf, validity);
         }
-        if let Some(not_after) = self.certificate.client_ca_not_after() {
-            self.metrics.set_not_after(CertKind::ClientCa, not_after);
+        if let Some(validity) = self.certificate.client_ca_validity() {
+            self.metrics.set_validity(CertKind::ClientCa, validity);
         }
         let handler = &self.app.handler;
         self.metrics.policies.set(&handler.store.snapshot().policies, handler.clock.timestamp());

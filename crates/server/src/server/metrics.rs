@@ -6,6 +6,7 @@
 pub(super) mod labels;
 mod policies;
 mod process;
+mod starting;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +53,7 @@ pub(super) struct Metrics {
     pub(super) in_flight: Gauge,
     bytes_in_flight: Gauge,
     shed: Labelled<ByCause, Counter>,
+    abandoned: Labelled<ByWebhook, Counter>,
     pub(super) panics: Counter,
     pool_jobs: Labelled<ByResult, Counter>,
     pool_queue: Gauge,
@@ -62,19 +64,22 @@ pub(super) struct Metrics {
     events: Labelled<ByResult, Counter>,
     handshakes: Labelled<ByResult, Counter>,
     pub(super) connections: Gauge,
+    cert_not_before: Labelled<ByKind, Gauge>,
     cert_not_after: Labelled<ByKind, Gauge>,
+    cert_renewal: Labelled<ByKind, Gauge>,
     cert_rotations: Labelled<ByKindAndResult, Counter>,
     cabundle_repairs: Labelled<ByConfigAndResult, Counter>,
     trace_spans: Labelled<ByResult, Counter>,
     ready: Gauge,
+    lag: Seconds,
     patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
     pods_held: Labelled<ByFamily, Counter>,
     pub(super) policies: PolicyMetrics,
 }
 
 impl Metrics {
-    /// All series at zero.
-    pub(super) fn new() -> Self {
+    /// All series at zero but those of requests, which begin with the outcomes that may come.
+    pub(super) fn new(outcomes: impl IntoIterator<Item = RequestLabels>) -> Self {
         let mut metrics = Self {
             registry: Registry::with_prefix("memgate"),
             process: Registry::default(),
@@ -83,6 +88,7 @@ impl Metrics {
             in_flight: Gauge::default(),
             bytes_in_flight: Gauge::default(),
             shed: Labelled::default(),
+            abandoned: Labelled::default(),
             panics: Counter::default(),
             pool_jobs: Labelled::default(),
             pool_queue: Gauge::default(),
@@ -93,11 +99,14 @@ impl Metrics {
             events: Labelled::default(),
             handshakes: Labelled::default(),
             connections: Gauge::default(),
+            cert_not_before: Labelled::default(),
             cert_not_after: Labelled::default(),
+            cert_renewal: Labelled::default(),
             cert_rotations: Labelled::default(),
             cabundle_repairs: Labelled::default(),
             trace_spans: Labelled::default(),
             ready: Gauge::default(),
+            lag: Seconds::default(),
             pods_held: Labelled::default(),
             policies: PolicyMetrics::default(),
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
@@ -107,7 +116,8 @@ impl Metrics {
         metrics.register_state();
         metrics.policies.register(&mut metrics.registry);
         metrics.register_listener();
-        metrics.process.register_collector(Box::new(Process));
+        metrics.process.register_collector(Box::new(Process::new()));
+        metrics.begin_at_zero(outcomes);
         metrics
     }
 
@@ -116,7 +126,7 @@ impl Metrics {
         registry.register("admission_requests", "Requests by how they ended", self.requests.clone());
         registry.register(
             "admission_duration_seconds",
-            "Time from the head of a request to its answer",
+            "Time from the first byte of a request to its answer",
             self.durations.clone(),
         );
         registry.register("admission_in_flight", "Requests being answered", self.in_flight.clone());
@@ -129,6 +139,11 @@ impl Metrics {
             "admission_shed",
             "Requests and connections that exceeded a limit",
             self.shed.clone(),
+        );
+        registry.register(
+            "admission_abandoned",
+            "Reviews whose callers hung up before the answer",
+            self.abandoned.clone(),
         );
         registry.register("panics", "Panics caught", self.panics.clone());
         registry.register(
@@ -171,6 +186,16 @@ impl Metrics {
         registry.register("tls_handshakes", "TLS handshakes by how they ended", self.handshakes.clone());
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
+            "cert_not_before_seconds",
+            "When the certificate began to be valid, in seconds since 1970",
+            self.cert_not_before.clone(),
+        );
+        registry.register(
+            "cert_renewal_seconds",
+            "When memgate is due to replace the certificate, in seconds since 1970",
+            self.cert_renewal.clone(),
+        );
+        registry.register(
             "cert_not_after_seconds",
             "When the certificate expires, in seconds since 1970",
             self.cert_not_after.clone(),
@@ -182,6 +207,11 @@ impl Metrics {
             self.cabundle_repairs.clone(),
         );
         registry.register("ready", "Whether the server is ready", self.ready.clone());
+        registry.register(
+            "runtime_lag_seconds",
+            "How long work that could run had to wait, at worst in the last minutes",
+            self.lag.clone(),
+        );
         registry.register("trace_spans", "Spans for the collector of traces", self.trace_spans.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
@@ -197,6 +227,11 @@ impl Metrics {
     /// Counts a request or connection that exceeded a limit.
     pub(super) fn count_shed(&self, cause: ShedCause) {
         self.shed.get_or_create(&ByCause { cause: cause.name() }).inc();
+    }
+
+    /// Counts a review whose caller did not wait for the answer.
+    pub(super) fn count_abandoned(&self, webhook: &'static str) {
+        self.abandoned.get_or_create(&ByWebhook { webhook }).inc();
     }
 
     /// Counts work that the pool has done with, or that has left it.
@@ -247,9 +282,21 @@ impl Metrics {
         self.cert_rotations.get_or_create(&labels).inc();
     }
 
-    /// Sets when a certificate expires, in seconds since 1970.
-    pub(super) fn set_not_after(&self, kind: CertKind, seconds: i64) {
-        self.cert_not_after.get_or_create(&ByKind { kind: kind.name() }).set(seconds);
+    /// Sets from when until when a certificate is valid, in seconds since 1970.
+    pub(super) fn set_validity(&self, kind: CertKind, (not_before, not_after): (i64, i64)) {
+        let kind = ByKind { kind: kind.name() };
+        self.cert_not_before.get_or_create(&kind).set(not_before);
+        self.cert_not_after.get_or_create(&kind).set(not_after);
+    }
+
+    /// Sets when memgate is due to replace a certificate, in seconds since 1970.
+    pub(super) fn set_renewal(&self, kind: CertKind, seconds: i64) {
+        self.cert_renewal.get_or_create(&ByKind { kind: kind.name() }).set(seconds);
+    }
+
+    /// Sets how long work had to wait for the runtime; measured at each scrape.
+    pub(super) fn set_lag(&self, lag: Duration) {
+        self.lag.set(lag.as_secs_f64());
     }
 
     /// Counts an attempt to write `caBundle` into a webhook configuration.

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use thiserror::Error;
 
 use crate::admission;
+use crate::model::finding::Phase;
 use crate::server::metrics::labels::ShedCause;
 
 /// Why a request is rejected.
@@ -135,9 +136,18 @@ impl Rejection {
     }
 }
 
+/// The reasons for which a request of one of the two calls is rejected, or of none.
+pub(super) fn reasons(call: Option<Phase>) -> impl Iterator<Item = &'static str> {
+    REASONS.into_iter().filter(move |reason| match *reason {
+        // The method is checked first.
+        "bad-method" => true,
+        "bad-path" | "unknown-path" => call.is_none(),
+        _ => call.is_some(),
+    })
+}
+
 /// Every reason of a rejection.
-#[cfg(test)]
-pub(super) const REASONS: [&str; 18] = [
+const REASONS: [&str; 18] = [
     "bad-method",
     "bad-path",
     "unknown-path",
@@ -179,10 +189,20 @@ mod tests {
     fn reasons_are_a_small_closed_set() {
         let names: Vec<&str> = Reason::ALL.map(Reason::name).into_iter().chain(REASONS).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
-        // A label of a metric: each value is a series for each webhook, operation and verdict.
+        // A label of a metric: each value is a series for each webhook that has it.
         assert!(names.len() <= 45, "{}", names.len());
         let plain =
             |name: &&str| name.chars().all(|c| c == '-' || c.is_ascii_lowercase() || c.is_ascii_digit());
         assert!(names.iter().all(plain), "{names:?}");
+    }
+
+    #[test]
+    fn what_is_no_call_is_rejected_by_its_head() {
+        assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path"]);
+        for call in [Phase::Mutate, Phase::Validate] {
+            let of_call: Vec<_> = reasons(Some(call)).collect();
+            assert_eq!(of_call.len(), REASONS.len() - 1);
+            assert!(!of_call.contains(&"bad-path"));
+        }
     }
 }

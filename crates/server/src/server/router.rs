@@ -22,7 +22,7 @@ use crate::model::finding::Phase;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection_limiter::Peer;
-use crate::server::deadline::{self, Deadline};
+use crate::server::deadline::{self, Deadline, FirstByte};
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
@@ -62,9 +62,10 @@ pub(super) fn router(app: Arc<AppState>) -> Router {
 
 async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response {
     let start = Instant::now();
-    let _counted = InFlight::new(&app.metrics);
     let (head, mut body) = request.into_parts();
+    let began = head.extensions.get().map_or(start, |FirstByte(began)| *began);
     let phase = app.paths.phase(head.uri.path());
+    let mut in_flight = InFlight::new(&app.metrics, phase.as_ref().ok().copied().map(webhook));
     let webhook = phase.as_ref().map_or("none", |phase| webhook(*phase));
     let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
     let answered =
@@ -82,7 +83,8 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
             (labels, reject(&rejection, body).await)
         }
     };
-    app.metrics.count_request(labels, start.elapsed());
+    in_flight.answered();
+    app.metrics.count_request(labels, began.elapsed());
     trace.end(&labels);
     response
 }
@@ -217,17 +219,29 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
 }
 
 /// Counts a request as in flight until it is dropped, also when the caller disconnects.
-struct InFlight<'m>(&'m Metrics);
+struct InFlight<'m> {
+    metrics: &'m Metrics,
+    /// The call that its caller waits for.
+    waiting: Option<&'static str>,
+}
 
 impl<'m> InFlight<'m> {
-    fn new(metrics: &'m Metrics) -> Self {
+    fn new(metrics: &'m Metrics, waiting: Option<&'static str>) -> Self {
         metrics.in_flight.inc();
-        Self(metrics)
+        Self { metrics, waiting }
+    }
+
+    /// There is an answer.
+    fn answered(&mut self) {
+        self.waiting = None;
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.in_flight.dec();
+        self.metrics.in_flight.dec();
+        if let Some(webhook) = self.waiting {
+            self.metrics.count_abandoned(webhook);
+        }
     }
 }

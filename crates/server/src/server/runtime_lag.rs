@@ -36,6 +36,9 @@ const MAX_INLINE_LAG: Duration = Duration::from_millis(2);
 /// How late a timer may be that is not: those of tokio are rounded up to the next millisecond.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 
+/// For how long the worst lag is remembered at least: longer than the pause between two scrapes.
+const WORST_KEPT: Duration = Duration::from_mins(2);
+
 /// No probe yet: a router without a server has no probe task.
 const NEVER: u64 = u64::MAX;
 
@@ -55,6 +58,30 @@ pub(super) struct LagMonitor {
     last_request: AtomicU64,
     /// The longest time without a request since the last probe.
     longest_gap: AtomicU64,
+    worst: Worst,
+}
+
+/// The worst lag of a while, in two periods: the one that runs, and the one before it.
+#[derive(Debug, Default)]
+struct Worst {
+    began: AtomicU64,
+    of_this: AtomicU64,
+    of_last: AtomicU64,
+}
+
+impl Worst {
+    fn note(&self, now: u64, lag: u64) {
+        let period = u64::try_from(WORST_KEPT.as_micros()).unwrap_or(NEVER);
+        if now.saturating_sub(self.began.load(Ordering::Relaxed)) >= period {
+            self.began.store(now, Ordering::Relaxed);
+            self.of_last.store(self.of_this.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.of_this.fetch_max(lag, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.of_this.load(Ordering::Relaxed).max(self.of_last.load(Ordering::Relaxed))
+    }
 }
 
 impl LagMonitor {
@@ -63,7 +90,16 @@ impl LagMonitor {
         let [probed, probing, waited, last_request, longest_gap] =
             [NEVER, NEVER, 0, 0, 0].map(AtomicU64::new);
         let (start, probed_late) = (Instant::now(), AtomicBool::new(false));
-        Self { start, probed, probing, waited, probed_late, last_request, longest_gap }
+        Self {
+            start,
+            probed,
+            probing,
+            waited,
+            probed_late,
+            last_request,
+            longest_gap,
+            worst: Worst::default(),
+        }
     }
 
     /// Probes for as long as the runtime runs it.
@@ -89,6 +125,19 @@ impl LagMonitor {
         let gap = Duration::from_micros(micros.saturating_sub(before));
         self.probed_late.store(gap > PROBE_INTERVAL + MIN_LAG, Ordering::Relaxed);
         self.longest_gap.store(0, Ordering::Relaxed);
+        let lag = gap.saturating_sub(PROBE_INTERVAL + TIMER_GRANULARITY);
+        self.worst.note(micros, u64::try_from(lag.as_micros()).unwrap_or(NEVER));
+    }
+
+    /// How long tasks had to wait at worst in the last minutes, those included that wait now.
+    pub(super) fn worst(&self) -> Duration {
+        self.worst_at(Instant::now())
+    }
+
+    fn worst_at(&self, now: Instant) -> Duration {
+        let age = self.micros(now).saturating_sub(self.probed.load(Ordering::Relaxed));
+        let waiting = Duration::from_micros(age).saturating_sub(PROBE_INTERVAL + TIMER_GRANULARITY);
+        Duration::from_micros(self.worst.get()).max(waiting)
     }
 
     /// Whether tasks wait so long that the runtime should do nothing that others can do.
@@ -210,6 +259,30 @@ mod tests {
         lag.probe_at(again + PROBE_INTERVAL);
         let later = again + PROBE_INTERVAL + MILLI * 3_000;
         assert!(!lag.is_too_long_at(later, later + Duration::from_secs(10)), "it had recovered");
+    }
+
+    #[test]
+    fn the_worst_lag_can_be_seen_for_minutes() {
+        let lag = LagMonitor::new();
+        let probe_at = |millis| lag.probe_at(lag.start + MILLI * millis);
+        assert_eq!(lag.worst_at(lag.start + MILLI * 9_000), Duration::ZERO, "no probe yet");
+        for millis in [0, 20, 40] {
+            probe_at(millis);
+        }
+        assert_eq!(lag.worst_at(lag.start + MILLI * 41), Duration::ZERO);
+        assert_eq!(lag.worst_at(lag.start + MILLI * 761), MILLI * 700, "a probe that is still waiting");
+        probe_at(761);
+        // Every scrape of the next two minutes sees it, and none after twice that time.
+        let mut millis = 761;
+        let worst_until = |until, millis: &mut u32| {
+            while *millis < until {
+                *millis += 20;
+                lag.probe_at(lag.start + MILLI * *millis);
+            }
+            lag.worst_at(lag.start + MILLI * *millis)
+        };
+        assert_eq!(worst_until(120_700, &mut millis), MILLI * 700);
+        assert_eq!(worst_until(242_000, &mut millis), Duration::ZERO);
     }
 
     #[test]

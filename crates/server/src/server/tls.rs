@@ -211,13 +211,13 @@ impl ServingCert {
     }
 
     /// When the current certificate expires, in seconds since 1970.
-    pub(super) fn not_after(&self) -> Option<i64> {
-        self.current.load().as_ref().map(|pair| pair.not_after)
+    pub(super) fn validity(&self) -> Option<(i64, i64)> {
+        self.current.load().as_ref().map(|pair| (pair.not_before, pair.not_after))
     }
 
-    /// When the first of the CAs of callers expires, in seconds since 1970.
-    pub(super) fn client_ca_not_after(&self) -> Option<i64> {
-        self.client_verifier.as_ref().map(ClientVerifier::not_after)
+    /// From when until when the first of the CAs of callers to expire is valid, in seconds since 1970.
+    pub(super) fn client_ca_validity(&self) -> Option<(i64, i64)> {
+        self.client_verifier.as_ref().map(ClientVerifier::validity)
     }
 
     /// Why callers should not be sent here; `None` when ready.

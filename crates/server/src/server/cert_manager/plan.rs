@@ -233,9 +233,14 @@ pub(super) fn choose_signer<'a>(
 
 /// Whether a certificate has reached the age at which it is replaced.
 fn is_due(not_before: i64, not_after: i64, now: i64, policy: &CertPolicy) -> bool {
+    now >= due_at(not_before, not_after, policy)
+}
+
+/// When a certificate is to be replaced, in seconds since 1970.
+pub(super) fn due_at(not_before: i64, not_after: i64, policy: &CertPolicy) -> i64 {
     let life = i128::from(not_after) - i128::from(not_before);
-    let lived = i128::from(now) - i128::from(not_before);
-    lived * 100 >= life * i128::from(policy.renew_percent)
+    let age = (life * i128::from(policy.renew_percent) + 99).div_euclid(100);
+    i64::try_from(i128::from(not_before) + age).unwrap_or(not_after)
 }
 
 impl SecretContents {

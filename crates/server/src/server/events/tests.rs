@@ -42,7 +42,7 @@ fn answered(status: u16) -> (EventRecorder, EventWriter, Arc<Metrics>) {
         };
         async move { reply }.boxed()
     });
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new([]));
     let (recorder, writer) = recorder(client, Clock::default(), Arc::clone(&metrics), false);
     (recorder, writer, metrics)
 }

@@ -21,7 +21,7 @@ where
     F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
 {
     let (client, asked) = client(reply);
-    (Lookups::new(client, max_requests, Arc::new(Metrics::new())), asked)
+    (Lookups::new(client, max_requests, Arc::new(Metrics::new([]))), asked)
 }
 
 fn object(path: &str) -> Reply {

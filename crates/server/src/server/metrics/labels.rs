@@ -85,7 +85,6 @@ pub(in crate::server) enum SpanOutcome {
 
 impl SpanOutcome {
     /// Every outcome.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
 
     pub(super) const fn name(self) -> &'static str {
@@ -110,7 +109,6 @@ pub(in crate::server) enum CertKind {
 
 impl CertKind {
     /// Every kind.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 3] = [Self::Leaf, Self::Ca, Self::ClientCa];
 
     pub(super) const fn name(self) -> &'static str {
@@ -139,7 +137,6 @@ pub(in crate::server) enum HandshakeOutcome {
 
 impl HandshakeOutcome {
     /// Every outcome.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 5] =
         [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut, Self::Rationed];
 
@@ -169,7 +166,6 @@ pub(in crate::server) enum LookupOutcome {
 
 impl LookupOutcome {
     /// Every outcome.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 4] = [Self::Found, Self::Absent, Self::Failed, Self::TimedOut];
 
     pub(super) const fn name(self) -> &'static str {
@@ -197,7 +193,6 @@ pub(in crate::server) enum EventOutcome {
 
 impl EventOutcome {
     /// Every outcome.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 4] =
         [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
 
@@ -226,7 +221,6 @@ pub(in crate::server) enum JobOutcome {
 
 impl JobOutcome {
     /// Every outcome.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 4] = [Self::Done, Self::Cancelled, Self::Dropped, Self::Panicked];
 
     pub(super) const fn name(self) -> &'static str {
@@ -260,7 +254,6 @@ pub(in crate::server) enum ShedCause {
 
 impl ShedCause {
     /// Every cause.
-    #[cfg(test)]
     pub(in crate::server) const ALL: [Self; 7] =
         [Self::Requests, Self::Bytes, Self::Slow, Self::Unread, Self::Lag, Self::Queue, Self::Connections];
 

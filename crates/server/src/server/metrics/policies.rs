@@ -68,6 +68,9 @@ impl PolicyMetrics {
         for (state, count) in [("in_force", policies.iter().count() - invalid), ("invalid", invalid)] {
             self.policies.get_or_create(&ByState { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+        for policy in policies.iter().filter(|policy| policy.invalid.is_none()) {
+            self.begin_at_zero(&policy.name);
+        }
         self.expiries.clear();
         for (policy, expiry) in next_expiries(policies, now) {
             let seconds = expiry.as_second();
@@ -76,6 +79,15 @@ impl PolicyMetrics {
             let first = if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) };
             gauge.set(first);
         }
+    }
+
+    /// Makes the counters of a policy, so that its first finding is an increase.
+    fn begin_at_zero(&self, policy: &str) {
+        let policy = self.label(policy);
+        for action in [Action::Deny, Action::Warn, Action::Report].map(Action::name) {
+            drop(self.findings.get_or_create_owned(&ByPolicyAndAction { policy: policy.clone(), action }));
+        }
+        drop(self.exempted.get_or_create_owned(&ByPolicy { policy }));
     }
 
     /// The name of a policy, as a label.

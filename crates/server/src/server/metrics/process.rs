@@ -17,7 +17,18 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The series of this process.
 #[derive(Debug)]
-pub(super) struct Process;
+pub(super) struct Process {
+    /// When it started. Read once: what the kernel says moves with corrections of the clock, and would look like
+    /// a restart.
+    start: Option<f64>,
+}
+
+impl Process {
+    /// The process that this is.
+    pub(super) fn new() -> Self {
+        Self { start: start_seconds() }
+    }
+}
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -25,6 +36,12 @@ impl Collector for Process {
             let (name, help) = ("process_cpu_seconds", "CPU time used, of the user's and the system's");
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(seconds).encode(metric)?;
+        }
+        if let Some(seconds) = self.start {
+            let (name, help) =
+                ("process_start_time_seconds", "When the process started, in seconds since 1970");
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(seconds).encode(metric)?;
         }
         let gauges = [
             ("process_resident_memory_bytes", "Memory in use", resident_bytes()),
@@ -63,20 +80,33 @@ fn max_files() -> Option<i64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The 14th and 15th field of `/proc/self/stat`; the second one is a name in parentheses that may
-/// hold anything.
+/// The 14th and 15th field of `/proc/self/stat`.
 fn cpu_seconds() -> Option<f64> {
+    Some((stat_field(14)? + stat_field(15)?) / TICKS_PER_SECOND)
+}
+
+/// The 22nd field of `/proc/self/stat` counts from when the machine was started.
+fn start_seconds() -> Option<f64> {
+    let stat = read_to_string("/proc/stat").ok()?;
+    let booted = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+    Some(booted.trim().parse::<f64>().ok()? + stat_field(22)? / TICKS_PER_SECOND)
+}
+
+/// A number out of `/proc/self/stat`, counted from 1; the second field is a name in parentheses that may hold
+/// anything.
+fn stat_field(number: usize) -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<f64>().ok();
-    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+    fields.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
+    use crate::server::clock::Clock;
 
     #[test]
     fn reads_what_the_kernel_says() {
@@ -87,5 +117,8 @@ mod tests {
         assert!(open_files().unwrap() >= before + 25, "50 files were opened");
         assert!(max_files().unwrap() >= 50);
         assert!(cpu_seconds().unwrap() >= 0.0);
+        let now = Clock::default().now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let age = now - start_seconds().unwrap();
+        assert!((-2.0..86_400.0).contains(&age), "a test that has run for {age} s");
     }
 }

@@ -14,42 +14,19 @@ use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policies;
 use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
-use crate::model::reason::Reason;
-use crate::model::request::Operation;
-use crate::server::rejection;
+use crate::server::outcomes;
 
 /// How many series one replica may have.
-const MAX_SERIES: usize = 2_000;
-
-const OPERATIONS: [Operation; 4] =
-    [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
-
-fn every_outcome() -> Vec<RequestLabels> {
-    let mut outcomes = Vec::new();
-    for webhook in ["mutate", "validate"] {
-        for operation in OPERATIONS {
-            for verdict in ["allowed", "denied"] {
-                // Nobody waits for a decision that was cancelled, so it is no answer.
-                for reason in Reason::ALL.into_iter().filter(|reason| *reason != Reason::Cancelled) {
-                    let (operation, reason) = (operation.name(), reason.name());
-                    outcomes.push(RequestLabels { webhook, operation, verdict, reason });
-                }
-            }
-        }
-    }
-    for webhook in ["mutate", "validate", "none"] {
-        for reason in rejection::REASONS {
-            outcomes.push(RequestLabels { webhook, operation: "none", verdict: "error", reason });
-        }
-    }
-    outcomes
-}
+const MAX_SERIES: usize = 1_500;
 
 /// Metrics that have counted everything that can be counted.
 fn all() -> Metrics {
-    let metrics = Metrics::new();
-    for outcome in every_outcome() {
+    let metrics = Metrics::new(outcomes::all());
+    for outcome in outcomes::all() {
         metrics.count_request(outcome, Duration::ZERO);
+        if outcome.verdict != "error" {
+            metrics.count_abandoned(outcome.webhook);
+        }
     }
     for cause in ShedCause::ALL {
         metrics.count_shed(cause);
@@ -83,8 +60,9 @@ fn all() -> Metrics {
         }
     }
     for kind in CertKind::ALL {
-        metrics.set_not_after(kind, 1);
+        metrics.set_validity(kind, (0, 1));
     }
+    metrics.set_renewal(CertKind::Ca, 1);
     count_policies(&metrics);
     metrics
 }
@@ -137,16 +115,54 @@ fn series(text: &str) -> BTreeSet<&str> {
 fn there_are_never_more_series_than_promised() {
     let text = all().text().unwrap();
     let count = series(&text).len();
-    assert!(count > every_outcome().len(), "the series of requests alone are more than {count}");
+    assert!(count > outcomes::all().count(), "the series of requests alone are more than {count}");
     assert!(count <= MAX_SERIES, "{count} series");
     assert!(DOCUMENTATION.contains(&format!("{count} series")), "{count} series");
+}
+
+/// A counter that appears with its first count is no increase for Prometheus.
+#[test]
+fn counters_begin_at_zero() {
+    let (new, all) = (Metrics::new(outcomes::all()).text().unwrap(), all().text().unwrap());
+    let counters: Vec<_> = all
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .filter(|name| name.starts_with("memgate_") && !name.starts_with("memgate_policy_"))
+        .collect();
+    assert!(counters.len() >= 10, "{counters:?}");
+    let of = |text, name: &str| -> BTreeSet<String> {
+        let start = format!("{name}_total");
+        series(text).into_iter().filter(|series| series.starts_with(&start)).map(str::to_owned).collect()
+    };
+    for name in counters {
+        assert_eq!(of(&new, name), of(&all, name));
+    }
+    let counted = new.lines().filter(|line| line.starts_with("memgate_") && line.contains("_total"));
+    assert!(counted.clone().all(|line| line.ends_with(" 0")), "{:?}", counted.collect::<Vec<_>>());
+}
+
+#[test]
+fn counters_of_policies_begin_at_zero_when_they_are_known() {
+    let metrics = Metrics::new([]);
+    let mut policies = Policies::default();
+    put(&mut policies, "one");
+    metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
+    let text = metrics.text().unwrap();
+    for line in [
+        r#"memgate_policy_findings_total{policy="one",action="deny"} 0"#,
+        r#"memgate_policy_findings_total{policy="one",action="warn"} 0"#,
+        r#"memgate_policy_findings_total{policy="one",action="report"} 0"#,
+        r#"memgate_policy_exempted_total{policy="one"} 0"#,
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line} is not in\n{text}");
+    }
 }
 
 #[test]
 fn counting_again_makes_no_further_series() {
     let metrics = all();
     let first = series(&metrics.text().unwrap()).len();
-    for outcome in every_outcome() {
+    for outcome in outcomes::all() {
         metrics.count_request(outcome, Duration::from_secs(9));
     }
     assert_eq!(series(&metrics.text().unwrap()).len(), first);
@@ -154,7 +170,7 @@ fn counting_again_makes_no_further_series() {
 
 #[test]
 fn sub_millisecond_answers_have_buckets_of_their_own() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::new([]);
     let outcome =
         RequestLabels { webhook: "mutate", operation: "CREATE", verdict: "allowed", reason: "injected" };
     for micros in [40, 90, 200, 400, 900] {
@@ -230,7 +246,7 @@ fn labels_of(text: &str, name: &str) -> String {
 
 #[test]
 fn policies_are_counted_by_what_comes_of_them() {
-    let metrics = Metrics::new();
+    let metrics = Metrics::new([]);
     let mut policies = Policies::default();
     put(&mut policies, "one");
     let invalid = json!({"metadata": {"name": "two"}, "spec": {"rules": [{"id": "a"}]}});

@@ -32,7 +32,7 @@ fn unshared_handler(grace: Duration) -> ReviewHandler {
         store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
     }
     let (client, _) = client(|_| async { not_found() }.boxed());
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::new([]));
     let pool = WorkerPool::new(1, 16, Arc::clone(&metrics));
     ReviewHandler {
         store: Arc::new(store),

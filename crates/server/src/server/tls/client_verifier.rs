@@ -43,6 +43,8 @@ pub(super) struct ClientVerifier {
 #[derive(Debug)]
 struct Roots {
     verifier: Arc<dyn ClientCertVerifier>,
+    /// That of the CA which expires first.
+    not_before: i64,
     not_after: i64,
 }
 
@@ -83,16 +85,18 @@ impl ClientVerifier {
         }
     }
 
-    /// When the first of the CAs expires, in seconds since 1970.
-    pub(super) fn not_after(&self) -> i64 {
-        self.roots.load().not_after
+    /// From when until when the first of the CAs to expire is valid, in seconds since 1970.
+    pub(super) fn validity(&self) -> (i64, i64) {
+        let roots = self.roots.load();
+        (roots.not_before, roots.not_after)
     }
 }
 
 fn roots(client_auth: &ClientAuth, text: &[u8]) -> Result<Roots, Error> {
     let bundle = ca_bundle::parse(text);
     let none = || Error::NoCertificate { path: client_auth.ca.clone() };
-    let not_after = bundle.certs.iter().map(|cert| cert.not_after).min().ok_or_else(none)?;
+    let first = bundle.certs.iter().min_by_key(|cert| cert.not_after).ok_or_else(none)?;
+    let (not_before, not_after) = (first.not_before, first.not_after);
     if !bundle.intact {
         return Err(none());
     }
@@ -101,7 +105,7 @@ fn roots(client_auth: &ClientAuth, text: &[u8]) -> Result<Roots, Error> {
         store.add(cert.certificate()).map_err(Error::Pair)?;
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider());
-    Ok(Roots { verifier: builder.build().map_err(Error::ClientCa)?, not_after })
+    Ok(Roots { verifier: builder.build().map_err(Error::ClientCa)?, not_before, not_after })
 }
 
 impl ClientCertVerifier for ClientVerifier {

@@ -11,7 +11,7 @@ const LARGE: usize = 1 << 20;
 const MINUTE: Duration = Duration::from_mins(1);
 
 fn pool(workers: usize) -> WorkerPool {
-    WorkerPool::new(workers, 16, Arc::new(Metrics::new()))
+    WorkerPool::new(workers, 16, Arc::new(Metrics::new([])))
 }
 
 /// Waits until something is so; a test that waits in vain is ended by its runner.
