@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_no_call_is_rejected_by_its_head() {
-        assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path"]);
+        assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path", "unknown-path"]);
         for call in [Phase::Mutate, Phase::Validate] {
             let of_call: Vec<_> = reasons(Some(call)).collect();
             assert_eq!(of_call.len(), REASONS.len() - 1);
