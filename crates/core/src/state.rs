@@ -86,11 +86,11 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<Added, AddError> {
     };
     let Some(mut object) = Object::read(kind, value)? else { return Ok(Added::used(false)) };
     if !kind.namespaced {
-        object.namespace.clear();
+        object.namespace = "".into();
     } else if object.namespace.is_empty() {
         let given = &snapshot.settings.namespace;
         object.namespace_given = given.is_some();
-        object.namespace = given.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        object.namespace = given.as_deref().unwrap_or(DEFAULT_NAMESPACE).into();
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(Added::used(true))

@@ -20,7 +20,7 @@ impl Elsewhere {
     #[must_use]
     pub fn of(object: &Object, pointer: Pointer, label: &'static str) -> Self {
         let Object { kind, namespace, name, .. } = object;
-        let object = Reference { kind, namespace: namespace.clone(), name: name.clone() };
+        let object = Reference { kind, namespace: namespace.to_string(), name: name.to_string() };
         Self { object, pointer, label }
     }
 }

@@ -33,8 +33,8 @@ impl InvolvedObject {
         Self {
             api_version: kind.api_version(),
             kind: kind.kind.into(),
-            namespace: object.namespace.clone(),
-            name: object.name.clone(),
+            namespace: object.namespace.to_string(),
+            name: object.name.to_string(),
             uid: object.uid().unwrap_or_default().to_owned(),
             known: true,
         }

@@ -4,6 +4,7 @@
 //! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
 
 pub mod index;
+pub(super) mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use serde::de::Deserializer;
 
 use self::index::{Index, Indexes};
+use self::objects::Objects;
 use crate::model::kind::Kind;
 use crate::model::members::Members;
 use crate::model::name::is_dns_subdomain;
@@ -22,10 +24,10 @@ use crate::model::tree::Tree;
 pub struct Object {
     /// The kind, as it is kept under in the state.
     pub kind: &'static Kind,
-    /// The namespace; empty for cluster-wide kinds.
-    pub namespace: String,
+    /// The namespace; empty for cluster-wide kinds. Objects of one namespace share it.
+    pub namespace: Arc<str>,
     /// The name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Whether its namespace was given; files often leave it to the command that applies them.
     pub namespace_given: bool,
     /// The whole object, as far as it is read.
@@ -47,8 +49,8 @@ impl Object {
     ) -> Result<Option<Self>, D::Error> {
         let mut tree = Tree::read(deserializer, &kind.schema)?;
         tree.shrink_to_fit();
-        let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().to_owned();
-        let (namespace, name) = (text("namespace"), text("name"));
+        let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().into();
+        let (namespace, name): (Arc<str>, Arc<str>) = (text("namespace"), text("name"));
         let namespace_given = !namespace.is_empty();
         Ok((!name.is_empty()).then_some(Self {
             kind,
@@ -160,13 +162,11 @@ pub enum Lookup<'s> {
 /// The namespace of objects without one, as for kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
-pub(super) type Names = BTreeMap<String, Arc<Object>>;
-
 /// All that is known of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct KindState {
     pub(super) coverage: Coverage,
-    pub(super) namespaces: BTreeMap<String, Arc<Names>>,
+    pub(super) objects: Objects,
     indexes: Indexes,
     /// The names of objects that were looked up and do not exist, by namespace.
     absent: BTreeMap<String, BTreeSet<String>>,
@@ -181,9 +181,8 @@ impl KindState {
 
     /// Adds an object, or replaces the one of the same name.
     pub fn insert(&mut self, object: Object) {
-        let names = self.namespaces.entry(object.namespace.clone()).or_default();
-        let object = Arc::new(object);
-        if let Some(before) = Arc::make_mut(names).insert(object.name.clone(), Arc::clone(&object)) {
+        let (object, before) = self.objects.insert(object);
+        if let Some(before) = before {
             self.indexes.remove(&before);
         }
         self.indexes.insert(&object);
@@ -191,13 +190,8 @@ impl KindState {
 
     /// Removes an object, if it is there.
     pub fn remove(&mut self, namespace: &str, name: &str) {
-        if let Some(names) = self.namespaces.get_mut(namespace) {
-            if let Some(before) = Arc::make_mut(names).remove(name) {
-                self.indexes.remove(&before);
-            }
-            if names.is_empty() {
-                self.namespaces.remove(namespace);
-            }
+        if let Some(before) = self.objects.remove(namespace, name) {
+            self.indexes.remove(&before);
         }
     }
 
@@ -208,23 +202,23 @@ impl KindState {
 
     /// All objects, by namespace and name.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        self.namespaces.values().flat_map(|names| names.values()).map(AsRef::as_ref)
+        self.objects.all()
     }
 
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.namespaces.values().map(|names| names.len()).sum()
+        self.objects.len()
     }
 
     /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.namespaces.is_empty()
+        self.objects.is_empty()
     }
 
     pub(super) fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
-        self.namespaces.get(namespace)?.get(name).map(AsRef::as_ref)
+        self.objects.get(namespace, name)
     }
 
     /// The objects of which the index says that they have this key, by namespace and name.
@@ -233,7 +227,7 @@ impl KindState {
         index: &'static Index,
         key: &str,
     ) -> impl Iterator<Item = &'k Object> + use<'k> {
-        self.indexes.find(index, key.to_owned(), &self.namespaces)
+        self.indexes.find(index, key.to_owned(), &self.objects)
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
@@ -242,7 +236,7 @@ impl KindState {
         }
         let absent = match self.coverage {
             Coverage::Complete => true,
-            Coverage::PerNamespace => self.namespaces.contains_key(namespace),
+            Coverage::PerNamespace => self.objects.is_in_use(namespace),
             Coverage::Watched | Coverage::Unknown => {
                 self.absent.get(namespace).is_some_and(|names| names.contains(name))
             }

@@ -1,6 +1,7 @@
 //! The state a decision may look at, as one immutable value.
 //!
-//! Nothing is fetched here. Cloning a snapshot is cheap: kinds and namespaces are shared until they change.
+//! Nothing is fetched here. Cloning a snapshot is cheap: kinds are shared until they change, and then all of their
+//! objects but those beside the change.
 
 use std::sync::Arc;
 

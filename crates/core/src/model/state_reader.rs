@@ -93,8 +93,8 @@ impl<'s> StateReader<'s> {
     /// All objects of one namespace that are known, by name. Nothing is noted here either.
     #[must_use]
     pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
-        let state = self.kinds.get(kind).and_then(|state| state.namespaces.get(namespace));
-        state.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref).collect()
+        let state = self.kinds.get(kind).into_iter();
+        state.flat_map(|state| state.objects.in_namespace(namespace)).collect()
     }
 
     /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
@@ -126,8 +126,7 @@ impl<'s> StateReader<'s> {
         if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
             self.note_unknown(kind, namespace, "");
         }
-        let names = state.and_then(|state| state.namespaces.get(namespace));
-        names.into_iter().flat_map(|names| names.values()).map(AsRef::as_ref)
+        state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
     }
 
     /// All objects of a kind, by namespace and name. Empty, and noted, when the kind is unknown.
@@ -136,8 +135,7 @@ impl<'s> StateReader<'s> {
         if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
             self.note_unknown(kind, "", "");
         }
-        let namespaces = state.into_iter().flat_map(|state| state.namespaces.values());
-        namespaces.flat_map(|names| names.values()).map(AsRef::as_ref)
+        state.into_iter().flat_map(|state| state.objects.all())
     }
 
     /// All objects with this key, by namespace and name. Empty, and noted, when the kind is unknown.
@@ -190,7 +188,7 @@ impl<'s> StateReader<'s> {
     /// The first other namespace that holds an object of this name, for a hint.
     #[must_use]
     pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
-        let mut homes = self.named(kind, name).map(|object| object.namespace.as_str());
+        let mut homes = self.named(kind, name).map(|object| &*object.namespace);
         homes.find(|home| *home != namespace)
     }
 

@@ -232,7 +232,7 @@ impl Appeared {
         match change {
             StoreChange::Replace(_) => Self::Any(kind),
             StoreChange::Insert(object) => {
-                let (namespace, name) = (object.namespace.clone(), object.name.clone());
+                let (namespace, name) = (object.namespace.to_string(), object.name.to_string());
                 Self::One(Reference { kind, namespace, name })
             }
             StoreChange::Remove { .. } => Self::Nothing,

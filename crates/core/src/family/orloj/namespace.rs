@@ -130,7 +130,7 @@ pub(super) fn suggestion(
     let settings = &state.settings().orloj;
     let here = state.indexed(kind, &BY_NAMESPACE, namespace);
     let here = here.filter(|object| is_in(object, namespace, settings)).take(MAX_COMPARED);
-    if let Some(candidate) = nearest(name, here.map(|object| object.name.as_str())) {
+    if let Some(candidate) = nearest(name, here.map(|object| &*object.name)) {
         return Some(format!("did you mean \"{candidate}\"?"));
     }
     let elsewhere = state.named(kind, name);

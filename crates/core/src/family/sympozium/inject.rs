@@ -66,8 +66,8 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
 #[must_use]
 pub fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
     let metadata = |agent: &Object| {
-        let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: agent.name});
-        json!({"name": agent.name, "namespace": agent.namespace, "labels": labels})
+        let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: &*agent.name});
+        json!({"name": &*agent.name, "namespace": &*agent.namespace, "labels": labels})
     };
     [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| state.everywhere(kind)).map(metadata).collect()
 }

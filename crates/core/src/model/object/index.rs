@@ -4,11 +4,13 @@
 //! searches costs nothing.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 
-use crate::model::object::{Names, Object};
+use immutable_chunkmap::map::Map;
+
+use crate::model::object::Object;
+use crate::model::object::objects::{CHUNK, Key, Objects};
 
 /// How many indexes a kind can have.
 const MAX_INDEXES: usize = 4;
@@ -34,8 +36,11 @@ pub(super) struct Indexes([OnceLock<Entries>; MAX_INDEXES]);
 struct Entries {
     index: &'static Index,
     /// Objects by the hash of their key, then by namespace and name.
-    sorted: Vec<(u64, Arc<Object>)>,
+    sorted: Map<Position, Arc<Object>, CHUNK>,
 }
+
+/// The hash of a key, and the object that has it. Without an object it stands before all that have the hash.
+type Position = (u64, Option<Key>);
 
 impl Indexes {
     /// The objects that have this key, by namespace and name; `all` are all objects of the kind.
@@ -43,15 +48,13 @@ impl Indexes {
         &'i self,
         index: &'static Index,
         key: String,
-        all: &'i BTreeMap<String, Arc<Names>>,
+        all: &'i Objects,
     ) -> impl Iterator<Item = &'i Object> + use<'i> {
-        let make = || Entries::of(index, all.values().flat_map(|names| names.values()));
-        let entries = self.0.get(index.place).map(|place| place.get_or_init(make));
-        let sorted = entries.map(|entries| entries.sorted.as_slice()).unwrap_or_default();
+        let entries = self.0.get(index.place).map(|place| place.get_or_init(|| Entries::of(index, all)));
         let wanted = hash(&key);
-        let start = sorted.partition_point(|(hash, _)| *hash < wanted);
-        let same_hash = sorted.get(start..).unwrap_or_default().iter();
-        let same_hash = same_hash.take_while(move |(hash, _)| *hash == wanted);
+        let from_first = |entries: &'i Entries| entries.sorted.range::<Position, _>((wanted, None)..);
+        let same_hash = entries.map(from_first).into_iter().flatten();
+        let same_hash = same_hash.take_while(move |((hash, _), _)| *hash == wanted);
         let objects = same_hash.map(|(_, object)| object.as_ref());
         objects.filter(move |object| (index.key)(object).is_some_and(|found| *found == *key))
     }
@@ -59,41 +62,33 @@ impl Indexes {
     /// Adds an object that was not there.
     pub(super) fn insert(&mut self, object: &Arc<Object>) {
         for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
-            if let (Err(at), Some(entry)) = (entries.position(object), entries.entry(object)) {
-                entries.sorted.insert(at, entry);
+            if let Some(position) = entries.index.position(object) {
+                entries.sorted.insert_cow(position, Arc::clone(object));
             }
         }
     }
 
     /// Removes an object that was there.
-    pub(super) fn remove(&mut self, object: &Arc<Object>) {
+    pub(super) fn remove(&mut self, object: &Object) {
         for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
-            if let Ok(at) = entries.position(object) {
-                entries.sorted.remove(at);
+            if let Some(position) = entries.index.position(object) {
+                entries.sorted.remove_cow(&position);
             }
         }
     }
 }
 
+impl Index {
+    /// Where an object is in the index.
+    fn position(&self, object: &Object) -> Option<Position> {
+        Some((hash(&(self.key)(object)?), Some(Key::of(object))))
+    }
+}
+
 impl Entries {
-    fn of<'o>(index: &'static Index, all: impl Iterator<Item = &'o Arc<Object>>) -> Self {
-        let mut entries = Self { index, sorted: Vec::new() };
-        entries.sorted = all.filter_map(|object| entries.entry(object)).collect();
-        // They come by namespace and name, and stay so where the hashes are equal.
-        entries.sorted.sort_by_key(|(hash, _)| *hash);
-        entries
-    }
-
-    fn entry(&self, object: &Arc<Object>) -> Option<(u64, Arc<Object>)> {
-        let key = (self.index.key)(object)?;
-        Some((hash(&key), Arc::clone(object)))
-    }
-
-    /// Where an object is, or else where it belongs. Any place will do for one without a key.
-    fn position(&self, object: &Object) -> Result<usize, usize> {
-        let Some(key) = (self.index.key)(object) else { return Err(0) };
-        let wanted = (hash(&key), &object.namespace, &object.name);
-        self.sorted.binary_search_by(|(hash, other)| (*hash, &other.namespace, &other.name).cmp(&wanted))
+    fn of(index: &'static Index, all: &Objects) -> Self {
+        let entry = |object: &Arc<Object>| Some((index.position(object)?, Arc::clone(object)));
+        Self { index, sorted: all.shared().filter_map(entry).collect() }
     }
 }
 

@@ -45,16 +45,22 @@ fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
     if let Some(first) = faults.first() {
         let (namespace, name) = (&object.namespace, &object.name);
         let fault = first.message.as_str();
-        tracing::warn!(kind = kind.kind, namespace, name, fault, "it is not in force");
+        tracing::warn!(
+            kind = kind.kind,
+            namespace = &**namespace,
+            name = &**name,
+            fault,
+            "it is not in force"
+        );
     }
 }
 
 /// The manifest of what was read of an object: its name and its spec.
 fn manifest(kind: &Kind, object: &Object) -> Value {
     let mut metadata = Map::new();
-    metadata.insert("name".to_owned(), object.name.clone().into());
+    metadata.insert("name".to_owned(), (*object.name).into());
     if kind.namespaced {
-        metadata.insert("namespace".to_owned(), object.namespace.clone().into());
+        metadata.insert("namespace".to_owned(), (*object.namespace).into());
     }
     let spec = object.tree.get("spec").and_then(Tree::whole);
     json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec})

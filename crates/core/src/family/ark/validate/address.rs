@@ -145,7 +145,7 @@ fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut
     let Some((name, namespace)) = address.service() else { return true };
     let is_service = |state: &mut StateReader<'_>| {
         let found = state.get_if_known(&SERVICE, namespace, name);
-        matches!(found, Lookup::Found(service) if service.namespace == namespace)
+        matches!(found, Lookup::Found(service) if *service.namespace == *namespace)
     };
     namespace != subject.namespace && !(state.is_known(&SERVICE) && is_service(state))
 }

@@ -45,15 +45,15 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 /// Whether a Query uses this Memory, by name or by default.
 fn uses(query: &Object, namespace: &str, name: &str) -> bool {
     let Some(memory) = query.tree.at(&["spec", "memory"]) else {
-        return name == DEFAULT && query.namespace == namespace;
+        return name == DEFAULT && *query.namespace == *namespace;
     };
     let named = memory.get("namespace").and_then(Tree::text).filter(|named| !named.is_empty());
     memory.get("name").and_then(Tree::text) == Some(name) && named.unwrap_or(&query.namespace) == namespace
 }
 
 fn name<'q>(query: &'q Object, namespace: &str) -> Cow<'q, str> {
-    if query.namespace == namespace {
-        query.name.as_str().into()
+    if *query.namespace == *namespace {
+        Cow::Borrowed(&query.name)
     } else {
         format!("{}/{}", query.namespace, query.name).into()
     }

@@ -84,7 +84,7 @@ fn not_found(
     let hint = match home {
         Some(home) => format!(" (exists in {}; references are same-namespace)", quoted(home)),
         None => {
-            let names = state.list(&dialect.memory, namespace).map(|memory| memory.name.as_str());
+            let names = state.list(&dialect.memory, namespace).map(|memory| &*memory.name);
             did_you_mean(nearest(name, names.take(MAX_COMPARED)))
         }
     };

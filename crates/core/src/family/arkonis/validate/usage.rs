@@ -47,7 +47,7 @@ fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut State
     let agents = state.list(&dialect.agent, subject.namespace);
     let users =
         agents.filter(|agent| !agent.deleting() && memory_name(dialect, &agent.tree) == Some(subject.name));
-    users.map(|agent| agent.name.as_str()).collect()
+    users.map(|agent| &*agent.name).collect()
 }
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".

@@ -55,7 +55,7 @@ impl AnnotatedObject<'_> {
 
     fn namespaced_name(self) -> String {
         let Object { namespace, name, .. } = self.object;
-        if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
+        if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") }
     }
 }
 

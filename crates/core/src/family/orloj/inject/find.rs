@@ -196,7 +196,7 @@ pub(super) fn agent_at_home<'s>(
     state: &StateReader<'s>,
 ) -> Option<&'s Object> {
     let fits = |agent: &&Object| {
-        agent.namespace == namespace
+        *agent.namespace == *namespace
             && namespace::object_namespace(agent) == namespace
             && identity.matches(&agent.name)
     };

@@ -212,7 +212,7 @@ fn database(memory: &Memory<'_>) -> Option<String> {
 fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let itself = (subject.namespace, subject.name);
     let mut others = state.indexed(&MEMORY, &BY_DATABASE, &database(memory)?);
-    let other = others.find(|other| (other.namespace.as_str(), other.name.as_str()) != itself)?;
+    let other = others.find(|other| (&*other.namespace, &*other.name) != itself)?;
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
         format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
     });

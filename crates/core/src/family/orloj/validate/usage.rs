@@ -41,7 +41,7 @@ fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String
         let claims = || claimed_memory(&agent.tree) == Some(subject.name);
         claims() && !agent.deleting() && namespace::is_in(agent, home, settings)
     });
-    agents.map(|agent| agent.name.clone()).collect()
+    agents.map(|agent| agent.name.to_string()).collect()
 }
 
 /// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.

@@ -68,7 +68,7 @@ fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<Cow<'s, 
     let agents = state.list(&AGENT, subject.namespace).chain(state.list(&AGENT_OLD, subject.namespace));
     let members = agents
         .filter(|agent| !agent.deleting() && ensemble_name(Some(&agent.tree), None) == Some(subject.name));
-    members.map(|agent| agent.name.as_str().into()).collect()
+    members.map(|agent| Cow::Borrowed(&*agent.name)).collect()
 }
 
 fn data_loss(name: &str, at: Pointer) -> Finding {

@@ -76,7 +76,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
         let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
         let has_own = |agent: &Object| state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();
-        let uses_this = |agent: &&Object| agent.namespace == SYSTEM_NAMESPACE || !has_own(agent);
+        let uses_this = |agent: &&Object| *agent.namespace == *SYSTEM_NAMESPACE || !has_own(agent);
         agents.filter(uses_memory).filter(uses_this).collect()
     } else {
         let agents = state.list(&AGENT, subject.namespace);
@@ -93,5 +93,5 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 /// The name of an Agent, behind its namespace where that is another one.
 fn qualified_name<'a>(namespace: &str, agent: &'a Object) -> Cow<'a, str> {
     let Object { namespace: home, name, .. } = agent;
-    if home == namespace { name.as_str().into() } else { format!("{home}/{name}").into() }
+    if **home == *namespace { Cow::Borrowed(name) } else { format!("{home}/{name}").into() }
 }
