@@ -1,5 +1,5 @@
 //! The objects of a kind by namespace and name, in a map whose copies share what is the same in them: a change
-//! copies one of its chunks and the way to it, however many objects there are (docs/adr/0017).
+//! copies one of its chunks and the way to it, however many objects there are (docs/adr/0018).
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
