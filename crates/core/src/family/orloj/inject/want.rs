@@ -146,7 +146,7 @@ impl<'p> MemoryVariables<'p> {
             return;
         }
         let Some(text) = memory.endpoint else { return };
-        let copying = Copying { to_postgres: pgvector, foreign: object.namespace != self.pod_namespace };
+        let copying = Copying { to_postgres: pgvector, foreign: *object.namespace != *self.pod_namespace };
         if let Some(what) = endpoint::withheld(text, copying) {
             let home = namespace::object_namespace(object);
             let message = fit_names([home, &object.name], |[namespace, name]| {
@@ -191,7 +191,7 @@ impl<'p> MemoryVariables<'p> {
         };
         self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
-        let copying = Copying { to_postgres: false, foreign: object.namespace != self.pod_namespace };
+        let copying = Copying { to_postgres: false, foreign: *object.namespace != *self.pod_namespace };
         if let Some(url) = embedding_url(&endpoint, copying) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");
         }
