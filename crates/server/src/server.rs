@@ -43,7 +43,7 @@
 //! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options`, `runtime_lag` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
-//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `drain`, `handshake_limiter`, `metrics`, `options` |
+//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `deadline`, `drain`, `handshake_limiter`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `handshake_limiter`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
 //! | `aggregation` | says which platforms have an API server of their own | |
@@ -53,6 +53,7 @@
 //! | `review_paths` | under which paths reviews are taken | `rejection` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
 //! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
+//! | `outcomes` | how a request can end, as it is counted | `metrics`, `rejection` |
 //! | `review` | answers one AdmissionReview | `deadline`, `dispatch`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces`, `worker_pool` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `runtime_lag`, `traces` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
