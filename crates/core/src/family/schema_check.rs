@@ -159,7 +159,8 @@ impl Check<'_> {
     }
 
     fn unknown_field(&mut self, name: &str, schema: &Schema, here: Path<'_>) {
-        let open = matches!(schema, Schema::Open(_) | Schema::Whole(_) | Schema::Compared(_));
+        let open =
+            matches!(schema, Schema::Open(_) | Schema::Pruned(_) | Schema::Whole(_) | Schema::Compared(_));
         let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
         let meant = || {
             let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);

@@ -33,9 +33,9 @@ pub struct Object {
     /// The whole object, as far as it is read.
     pub tree: Tree,
     /// What [`Object::defect`] found when it was called first; it never changes.
-    defect: OnceLock<Option<Defect>>,
+    defect: OnceLock<Option<Box<Defect>>>,
     /// What [`Object::has_data_key`] looks keys up in.
-    data_keys: OnceLock<Members<String>>,
+    data_keys: OnceLock<Box<Members<String>>>,
 }
 
 impl Object {
@@ -72,7 +72,7 @@ impl Object {
     /// What makes the object unfit for use. `find` is called once and its result kept: many pods use one
     /// memory, and neither it nor its rules change in between.
     pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<Defect>) -> Option<&Defect> {
-        self.defect.get_or_init(|| find(&self.tree)).as_ref()
+        self.defect.get_or_init(|| find(&self.tree).map(Box::new)).as_deref()
     }
 
     /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
@@ -81,7 +81,7 @@ impl Object {
     pub fn has_data_key(&self, key: &str) -> bool {
         let index = || {
             let maps = ["data", "stringData"].into_iter().filter_map(|field| self.tree.get(field));
-            maps.flat_map(Tree::keys).map(str::to_owned).collect()
+            Box::new(maps.flat_map(Tree::keys).map(str::to_owned).collect())
         };
         self.data_keys.get_or_init(index).contains(key)
     }

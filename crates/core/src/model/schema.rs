@@ -21,6 +21,9 @@ pub enum Schema {
     Object(&'static [Field]),
     /// An object of which these fields are read, among others that do not concern memgate.
     Open(&'static [Field]),
+    /// The same, and nothing is kept of the others, not even their names: for objects of the state of which there
+    /// can be very many.
+    Pruned(&'static [Field]),
     /// The same, and its text is kept as it stands beside them: for objects that are copied whole.
     Whole(&'static [Field]),
     /// The same, with a digest of all of it in place of its text: for objects that are compared as a whole.
@@ -71,9 +74,11 @@ impl Schema {
     #[must_use]
     pub const fn fields(&self) -> &'static [Field] {
         match self {
-            Self::Object(fields) | Self::Open(fields) | Self::Whole(fields) | Self::Compared(fields) => {
-                fields
-            }
+            Self::Object(fields)
+            | Self::Open(fields)
+            | Self::Pruned(fields)
+            | Self::Whole(fields)
+            | Self::Compared(fields) => fields,
             Self::Any
             | Self::Text
             | Self::Integer
@@ -95,6 +100,7 @@ impl Schema {
             Self::List(_) => Some("array"),
             Self::Object(_)
             | Self::Open(_)
+            | Self::Pruned(_)
             | Self::Whole(_)
             | Self::Compared(_)
             | Self::Texts

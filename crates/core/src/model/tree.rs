@@ -51,6 +51,13 @@ pub enum Tree {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Map {
     known: Vec<(&'static str, u32, Tree)>,
+    /// What few objects have, apart: the state holds very many of them.
+    rest: Option<Box<Rest>>,
+}
+
+/// What is known of an object beside its fields.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Rest {
     /// Names that the schema does not have, with their position, the first
     /// `MAX_UNKNOWN_FIELDS` of them.
     unknown: Vec<(String, u32)>,
@@ -103,6 +110,9 @@ impl Tree {
             }
             Self::Map(map) => {
                 map.known.shrink_to_fit();
+                if let Some(rest) = &mut map.rest {
+                    rest.unknown.shrink_to_fit();
+                }
                 map.known.iter_mut().for_each(|(.., tree)| tree.shrink_to_fit());
             }
             Self::Texts(texts, _) => texts.shrink_to_fit(),
@@ -124,7 +134,7 @@ impl Tree {
     #[must_use]
     pub fn whole(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
         match self {
-            Self::Map(map) => serde_json::from_str(map.text.as_deref()?).ok(),
+            Self::Map(map) => serde_json::from_str(map.rest.as_ref()?.text.as_deref()?).ok(),
             _ => None,
         }
     }
@@ -133,9 +143,9 @@ impl Tree {
     /// whatever order, where a `null` is no field. `None` for any other value, and for an object that nests too
     /// deep.
     #[must_use]
-    pub const fn digest(&self) -> Option<u64> {
+    pub fn digest(&self) -> Option<u64> {
         match self {
-            Self::Map(map) => map.digest,
+            Self::Map(map) => map.rest.as_ref()?.digest,
             _ => None,
         }
     }
@@ -212,7 +222,7 @@ impl Tree {
     /// The names of fields that the schema does not have (the first few), in document order.
     pub fn unknown_fields(&self) -> impl Iterator<Item = &str> {
         let names = match self {
-            Self::Map(map) => map.unknown.as_slice(),
+            Self::Map(map) => map.unknown(),
             _ => &[],
         };
         names.iter().map(|(name, _)| name.as_str())
@@ -315,7 +325,7 @@ impl Tree {
                 if let Some((_, position, tree)) = map.known.iter().find(|(name, ..)| *name == token) {
                     return (*position, Some(tree));
                 }
-                let unknown = map.unknown.iter().find(|(name, _)| name == token);
+                let unknown = map.unknown().iter().find(|(name, _)| name == token);
                 (unknown.map_or(u32::MAX, |(_, position)| *position), None)
             }
             Self::List(elements) => {
@@ -332,6 +342,10 @@ impl Tree {
 }
 
 impl Map {
+    fn unknown(&self) -> &[(String, u32)] {
+        self.rest.as_ref().map(|rest| rest.unknown.as_slice()).unwrap_or_default()
+    }
+
     fn put(&mut self, name: &'static str, position: u32, tree: Tree) {
         self.known.retain(|(known, ..)| *known != name);
         if tree != Tree::Null {
@@ -346,15 +360,16 @@ impl Map {
             found.is_some_and(|(.., found)| tree.is_equivalent(found))
         };
         let names =
-            |map: &Self| -> BTreeSet<String> { map.unknown.iter().map(|(name, _)| name.clone()).collect() };
-        let same_names = || self.unknown == other.unknown || names(self) == names(other);
+            |map: &Self| -> BTreeSet<String> { map.unknown().iter().map(|(name, _)| name.clone()).collect() };
+        let same_names = || self.unknown() == other.unknown() || names(self) == names(other);
         self.known.len() == other.known.len() && self.known.iter().all(same) && same_names()
     }
 
     fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
-        let has_room = self.unknown.len() < MAX_UNKNOWN_FIELDS;
-        if has_room && self.unknown.iter().all(|(known, _)| known != name) && seed.step() {
-            self.unknown.push((name.to_owned(), position));
+        let unknown = self.unknown();
+        let has_room = unknown.len() < MAX_UNKNOWN_FIELDS;
+        if has_room && unknown.iter().all(|(known, _)| known != name) && seed.step() {
+            self.rest.get_or_insert_default().unknown.push((name.to_owned(), position));
         }
     }
 }
@@ -451,6 +466,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
         match self.schema {
             Schema::Object(fields)
             | Schema::Open(fields)
+            | Schema::Pruned(fields)
             | Schema::Whole(fields)
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
@@ -472,7 +488,7 @@ fn read_whole<'de, D: Deserializer<'de>>(
     let text = Box::<RawValue>::deserialize(deserializer)?;
     let mut tree = read_open(&text, fields, seed)?;
     if let Tree::Map(map) = &mut tree {
-        map.text = Some(text.into());
+        map.rest.get_or_insert_default().text = Some(text.into());
     }
     Ok(tree)
 }
@@ -486,7 +502,7 @@ fn read_compared<'de, D: Deserializer<'de>>(
     let text = Box::<RawValue>::deserialize(deserializer)?;
     let mut tree = read_open(&text, fields, seed)?;
     if let Tree::Map(map) = &mut tree {
-        map.digest = digest::of(text.get());
+        map.rest.get_or_insert_default().digest = digest::of(text.get());
     }
     Ok(tree)
 }
@@ -511,7 +527,9 @@ fn read_fields<'de, A: MapAccess<'de>>(
             map.put(field.name, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
-            map.note_unknown(&key, position, seed);
+            if !matches!(seed.schema, Schema::Pruned(_)) {
+                map.note_unknown(&key, position, seed);
+            }
         }
         position += 1;
     }

@@ -136,6 +136,28 @@ pub static QUERY: Kind = Kind {
     ]),
 };
 
+/// A Query in the state: which Memory it uses, for the DELETE of that. There can be very many of them.
+pub static STATE_QUERY: Kind = Kind {
+    schema: Schema::Pruned(&[
+        Field::new(
+            "metadata",
+            Schema::Pruned(&[
+                Field::new("name", Schema::Text),
+                Field::new("namespace", Schema::Text),
+                Field::new("deletionTimestamp", Schema::Text),
+            ]),
+        ),
+        Field::new(
+            "spec",
+            Schema::Pruned(&[Field::new(
+                "memory",
+                Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("namespace", Schema::Text)]),
+            )]),
+        ),
+    ]),
+    ..QUERY
+};
+
 /// A reference to a Memory, also that of an ArkConfig.
 const MEMORY_REF: Schema = Schema::Open(&[
     Field::new("name", Schema::Text).guarded(),
@@ -169,7 +191,7 @@ pub static CONFIG_MAP: Kind = Kind {
 pub static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
 
 /// The kinds that decisions look up and the server watches.
-pub static WATCHED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
+pub static WATCHED: [&Kind; 3] = [&MEMORY, &STATE_QUERY, &ARK_CONFIG];
 
 /// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];

@@ -185,23 +185,23 @@ pub static STATE_AGENT: Kind = kind(
 pub static STATE_TASK: Kind = kind(
     "Task",
     "tasks",
-    Schema::Open(&[
+    Schema::Pruned(&[
         Field::new(
             "metadata",
-            Schema::Open(&[
+            Schema::Pruned(&[
                 NAME,
                 NAMESPACE_NAME,
                 UID,
                 Field::new(
                     "labels",
-                    Schema::Open(&[
+                    Schema::Pruned(&[
                         Field::new(SCHEDULED_LABEL, Schema::Text),
                         Field::new(PARENT_LABEL, Schema::Text),
                     ]),
                 ),
                 Field::new(
                     "annotations",
-                    Schema::Open(&[
+                    Schema::Pruned(&[
                         Field::new(ENABLED_ANNOTATION, Schema::Text),
                         Field::new(LIMIT_ANNOTATION, Schema::Text),
                         Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
@@ -211,7 +211,7 @@ pub static STATE_TASK: Kind = kind(
                 ),
             ]),
         ),
-        Field::new("spec", Schema::Open(&[AGENT_REF])),
+        Field::new("spec", Schema::Pruned(&[STATE_AGENT_REF])),
     ]),
 );
 
@@ -263,6 +263,9 @@ const ANNOTATED: Field = Field::new(
 );
 
 const AGENT_REF: Field = Field::new("agentRef", Schema::Open(&[NAME, NAMESPACE_NAME]));
+
+/// The same without the names of other fields.
+const STATE_AGENT_REF: Field = Field::new("agentRef", Schema::Pruned(&[NAME, NAMESPACE_NAME]));
 
 const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
     Kind { group: "core.orka.ai", version: "v1alpha1", kind, plural, namespaced: true, schema }

@@ -105,6 +105,8 @@ pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", schemas::ENSEMBLE);
 pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", schemas::ENSEMBLE);
 /// One invocation of an Agent.
 pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT_RUN);
+/// The same in the state.
+pub static STATE_AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::STATE_AGENT_RUN);
 /// What a skill brings along.
 pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
 
@@ -122,7 +124,8 @@ pub static CLAIM: Kind = Kind {
 pub static VALIDATED: [&Kind; 6] = [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// The kinds that decisions look up and the server watches.
-pub static WATCHED: [&Kind; 6] = VALIDATED;
+pub static WATCHED: [&Kind; 6] =
+    [&AGENT, &ENSEMBLE, &STATE_AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// The kinds that decisions look up one object at a time.
 pub static FETCHED: [&Kind; 1] = [&CLAIM];

@@ -30,8 +30,8 @@ use self::find::find;
 use self::recognise::{instance_label, recognise};
 use self::want::PodContext;
 use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, AGENT_RUN_COMPONENT, COMPONENT_LABEL, ENSEMBLE,
-    INSTANCE_LABEL, RUN_LABEL,
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN_COMPONENT, COMPONENT_LABEL, ENSEMBLE, INSTANCE_LABEL,
+    RUN_LABEL, STATE_AGENT_RUN,
 };
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
@@ -58,7 +58,7 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
     let agent = recognise(pod)?;
     let run = pod.label(RUN_LABEL).unwrap_or_default();
     let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
-    let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&AGENT_RUN, run)];
+    let objects = [(&AGENT, agent), (&AGENT_OLD, agent), (&STATE_AGENT_RUN, run)];
     objects.into_iter().find_map(known).or_else(|| controller_of(pod, namespace))
 }
 
@@ -104,7 +104,7 @@ fn try_inject<'p>(
             format!("{} is already set and differs from {kind} {}", variable.name, quoted(name))
         });
         Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
-            .and_elsewhere(|| origin_place(&variable.origin, &[&AGENT, &ENSEMBLE, &AGENT_RUN]))
+            .and_elsewhere(|| origin_place(&variable.origin, &[&AGENT, &ENSEMBLE, &STATE_AGENT_RUN]))
     });
     Ok(Injection { missing, ..injection })
 }

@@ -9,7 +9,7 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{DEFAULT, QUERY};
+use super::super::api::{DEFAULT, STATE_QUERY};
 use super::super::codes::MEMORY_DELETE_REFERENCED;
 
 /// How many Queries a message names.
@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 3;
 
 /// A DELETE is never refused; the warning lists the Queries whose messages stay behind.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let queries = state.everywhere(&QUERY);
+    let queries = state.everywhere(&STATE_QUERY);
     let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
     let (mut names, mut count) = (Vec::new(), 0);
     for user in users {

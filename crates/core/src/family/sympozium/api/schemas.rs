@@ -87,6 +87,27 @@ pub(super) const AGENT_RUN: Schema = Schema::Open(&[
     ),
 ]);
 
+/// An AgentRun in the state: whose it is, and its skills. There can be very many of them.
+pub(super) const STATE_AGENT_RUN: Schema = Schema::Pruned(&[
+    Field::new(
+        "metadata",
+        Schema::Pruned(&[
+            Field::new("name", Schema::Text),
+            Field::new("namespace", Schema::Text),
+            UID,
+            LABELS,
+        ]),
+    ),
+    Field::new(
+        "spec",
+        Schema::Pruned(&[
+            text("agentRef"),
+            text("instanceRef"),
+            field("skills", Schema::List(&Schema::Pruned(SKILL))),
+        ]),
+    ),
+]);
+
 pub(super) const SKILL_PACK: Schema = Schema::Open(&[
     METADATA,
     field(

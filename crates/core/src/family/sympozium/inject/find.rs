@@ -17,7 +17,7 @@ use super::super::api::agent::{
     skills, skills_owner,
 };
 use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
-use super::super::api::{AGENT_RUN, ENSEMBLE_LABEL, RUN_LABEL};
+use super::super::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
 use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
 use super::super::lookup;
 use super::recognise::instance_label;
@@ -96,7 +96,7 @@ fn find_run<'s>(
 ) -> Result<Option<&'s Object>, Unmet> {
     let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
     let at = label_pointer(RUN_LABEL);
-    let run = match state.get(&AGENT_RUN, namespace, name) {
+    let run = match state.get(&STATE_AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),
         Lookup::Unknown => return Err(lookup_failed("AgentRun", name, at)),
