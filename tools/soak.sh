@@ -6,7 +6,7 @@
 #   tools/soak.sh wipes               caBundle wiped, over and over
 #   tools/soak.sh overload|idle|replays  more than it can take; crowds that do nothing; bad handshakes
 #   tools/soak.sh dear                reviews that are dear for their size, beside ordinary ones
-#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, day, hostile
+#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, state, day, hostile
 #
 # MEMGATE_SOAK_SECONDS is how long the first two go on.
 set -euo pipefail

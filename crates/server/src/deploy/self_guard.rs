@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
+use crate::review_path::TOKEN_PATTERN;
 
 /// The name of the policy and of its binding.
 const POLICY: &str = "memgate-self-guard";
@@ -117,7 +118,7 @@ fn path_of_its_form() -> Validation {
     let call = "(request.resource.resource == 'mutatingwebhookconfigurations' ? 'mutate' : 'validate')";
     let has_form = format!(
         "dyn(object).?webhooks.orValue([]).all(entry, !entry.?clientConfig.?service.hasValue() || \
-         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/[a-z2-7]{{43}}$'))"
+         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/{TOKEN_PATTERN}$'))"
     );
     let unchanged = unchanged(&paths("object"), &paths("oldObject"));
     Validation {
