@@ -15,7 +15,7 @@ trap 'rm -rf "$scratch"' EXIT
 # In the directory $1; what is compared goes to $2.
 build() {
     mkdir -p "$1/target" "$root/target/tools" "$2"
-    git archive HEAD | tar -x -C "$1"
+    git archive "$REVISION" | tar -x -C "$1"
     ln -s "$root/target/tools" "$1/target/tools"
     (cd "$1" && tools/build-static.sh "$target" && tools/build-image.sh "${target%%-*}")
     mv "$1/target/image" "$1/target/static/$target"/* "$2"
