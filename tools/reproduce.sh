@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the last commit twice, in two directories of different length, and compares binary, bill of materials
-# and image. Takes two full release builds.
+# and image. Takes two full release builds. What was the same is left in target/reproduced, to be compared with
+# what others built.
 #
 #   tools/reproduce.sh [TARGET]     default: the musl target of this machine's architecture
 set -euo pipefail
@@ -26,4 +27,6 @@ build "$scratch/one" "$scratch/first"
 build "$scratch/another/place" "$scratch/second"
 (cd "$scratch" && sha256sum {first,second}/memgate{,.cdx.json} {first,second}/image/index.json)
 diff --recursive "$scratch/first" "$scratch/second"
+rm -rf target/reproduced
+mv "$scratch/first" target/reproduced
 printf 'the same, twice: %s\n' "$REVISION"
