@@ -27,10 +27,9 @@ variable="${target//-/_}"
 
 fail() { printf 'tools/build-static.sh: %s\n' "$*" >&2; exit 1; }
 
-# A program of crates.io in the pinned version, below target/tools.
+# A program of crates.io in the pinned version, below target/tools, where Cargo notes what it has installed.
 tool() {
-    local installed="target/tools/bin/$1"
-    [ -x "$installed" ] && "$installed" "${1#cargo-}" --version | grep -qF " $2" \
+    grep -qsF "\"$1 $2 " target/tools/.crates.toml \
         || env -u RUSTFLAGS cargo install --quiet --locked --root target/tools "$1@$2"
 }
 

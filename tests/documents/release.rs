@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// Where the version is something else's, or what the list's own commands write.
-const PASSED_OVER: [&str; 5] = ["docs/codes", "docs/pictures", "docs/release.md", "deploy/crds", "CHANGELOG.md"];
+const PASSED_OVER: [&str; 5] =
+    ["docs/codes", "docs/pictures", "docs/release.md", "deploy/crds", "CHANGELOG.md"];
 
 /// The files of a directory, and of those below it where `deep` is, that say the version.
 fn that_say_it(directory: &str, deep: bool, found: &mut BTreeSet<String>) {
@@ -18,7 +19,9 @@ fn that_say_it(directory: &str, deep: bool, found: &mut BTreeSet<String>) {
         }
         if path.is_dir() && deep {
             that_say_it(&name, deep, found);
-        } else if path.is_file() && super::text(&fs::read(&path).expect("a file")).contains(env!("CARGO_PKG_VERSION")) {
+        } else if path.is_file()
+            && super::text(&fs::read(&path).expect("a file")).contains(env!("CARGO_PKG_VERSION"))
+        {
             found.insert(name);
         }
     }

@@ -1,6 +1,7 @@
 //! The OCI layout that `tools/build-image.sh` has made: what is in it, and what it says of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,8 +44,11 @@ fn json(path: &Path) -> Value {
 
 fn sha256(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    let mut text = "sha256:".to_owned();
+    for byte in digest.as_ref() {
+        write!(text, "{byte:02x}").unwrap();
+    }
+    text
 }
 
 fn blob_path(descriptor: &Value) -> PathBuf {
