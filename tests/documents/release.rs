@@ -35,6 +35,7 @@ fn names_every_file_that_says_the_version() {
     let listed: BTreeSet<_> = rows.map(|(file, _)| file.to_owned()).collect();
     let mut found = BTreeSet::new();
     that_say_it("", false, &mut found);
+    that_say_it("ci", true, &mut found);
     that_say_it("deploy", true, &mut found);
     that_say_it("docs", true, &mut found);
     assert_eq!(listed, found);
