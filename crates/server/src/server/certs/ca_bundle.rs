@@ -3,6 +3,7 @@
 //! What cannot be parsed is skipped: the rest of a damaged bundle is still of use.
 
 use pem::{EncodeConfig, LineEnding, Pem};
+use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::parse_x509_certificate;
@@ -36,6 +37,12 @@ impl CaCert {
     /// The certificate itself.
     pub(in crate::server) fn certificate(&self) -> CertificateDer<'static> {
         CertificateDer::from(self.der.clone())
+    }
+
+    /// The SHA-256 of the certificate, in hexadecimal digits.
+    pub(in crate::server) fn sha256(&self) -> String {
+        let hash = digest(&SHA256, &self.der);
+        hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Whether it can be used at a time.
