@@ -240,11 +240,14 @@ impl Stage {
         }
         let missing = names(&mut live.without(&made.sha256));
         let others = names(&mut live.beyond(&made.sha256));
-        match is_done {
-            _ if !missing.is_empty() => Self::Spreading(missing),
-            false => Self::Settling,
-            true if request.revoke && !others.is_empty() => Self::Leaving(others),
-            true => Self::Done { ca: made.clone(), entries: live.entries.len() },
+        if !missing.is_empty() {
+            Self::Spreading(missing)
+        } else if !is_done {
+            Self::Settling
+        } else if request.revoke && !others.is_empty() {
+            Self::Leaving(others)
+        } else {
+            Self::Done { ca: made.clone(), entries: live.entries.len() }
         }
     }
 

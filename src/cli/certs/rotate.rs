@@ -78,10 +78,8 @@ async fn rotate(args: &Rotate, terminal: Terminal) -> anyhow::Result<Stage> {
         configuration: &args.webhook_configuration,
     };
     let asked = ask(&client, target, args.revoke, Clock::default().unix_now()).await?;
-    terminal.note(&match asked.joined {
-        false => format!("asked for a new CA, as {}", asked.request),
-        true => format!("a new CA was asked for already, as {}", asked.request),
-    });
+    let is_new = if asked.joined { "a new CA was asked for already" } else { "asked for a new CA" };
+    terminal.note(&format!("{is_new}, as {}", asked.request));
     Ok(follow(&client, target, asked.request, args.timeout, |line| terminal.note(line)).await)
 }
 

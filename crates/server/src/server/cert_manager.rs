@@ -303,9 +303,10 @@ impl CertManager {
             self.rotation = Rotation::read(annotations);
             let unread = self.rotation.requested.is_none()
                 && annotations.is_some_and(|annotations| annotations.contains_key(REQUESTED));
-            match unread {
-                true => self.failures.failed(READ_REQUEST, format!("{REQUESTED} is not a time")),
-                false => self.failures.succeeded(READ_REQUEST),
+            if unread {
+                self.failures.failed(READ_REQUEST, format!("{REQUESTED} is not a time"));
+            } else {
+                self.failures.succeeded(READ_REQUEST);
             }
         }
         self.unfinished = match self.rotation.progress() {

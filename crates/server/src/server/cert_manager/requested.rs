@@ -67,9 +67,10 @@ pub(super) fn plan_request(
     let made = MadeCa { sha256: state.newest.cert.sha256(), request: made.request.clone() };
     let (requested, done) = (rotation.requested.clone(), Some(made.request.clone()));
     let rotation = Rotation { requested, made: Some(made), done };
-    let (state, change) = match revoke {
-        true => (state.revoked(now), SecretChange::Revoked),
-        false => (state.clone(), SecretChange::InUse),
+    let (state, change) = if revoke {
+        (state.revoked(now), SecretChange::Revoked)
+    } else {
+        (state.clone(), SecretChange::InUse)
     };
     Ok(Some(RequestPlan { state, rotation, change }))
 }

@@ -532,20 +532,22 @@ async fn a_replica_that_was_away_during_a_revocation_follows_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_keeps_taking_the_new_ca_away_delays_a_revocation_by_less_than_a_minute() {
     let cluster = StubCluster::new();
-    let mut managers = pair(&cluster);
-    rounds(&mut managers, 4, || ()).await;
+    let [mut manager, _] = pair(&cluster);
+    let managers = std::slice::from_mut(&mut manager);
+    rounds(managers, 4, || ()).await;
     let (started, old) = (Instant::now(), ca_of(&cluster));
     ask(&cluster, "2027-01-15T08:00:00Z revoke");
     while annotation(&cluster, "memgate.dev/rotate-done").is_empty() {
         assert!(started.elapsed() < Duration::from_secs(60));
-        rounds(&mut managers, 2, || ()).await;
+        // One in which it repairs them, and one in which it sees that.
+        rounds(managers, 4, || ()).await;
         for kind in WebhookKind::ALL {
             cluster
                 .change(&path(kind), |object| object["webhooks"][0]["clientConfig"]["caBundle"] = json!(""));
         }
     }
     assert!(started.elapsed() >= REVOKE_PATIENCE);
-    rounds(&mut managers, 6, || ()).await;
+    rounds(managers, 6, || ()).await;
     assert!(ca_of(&cluster) != old && managers.iter().all(|manager| serves(manager, &cluster)));
 }
 

@@ -2,6 +2,8 @@
 //!
 //! What cannot be parsed is skipped: the rest of a damaged bundle is still of use.
 
+use std::fmt::Write as _;
+
 use pem::{EncodeConfig, LineEnding, Pem};
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
@@ -42,7 +44,11 @@ impl CaCert {
     /// The SHA-256 of the certificate, in hexadecimal digits.
     pub(in crate::server) fn sha256(&self) -> String {
         let hash = digest(&SHA256, &self.der);
-        hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut text = String::new();
+        for byte in hash.as_ref() {
+            let _infallible = write!(text, "{byte:02x}");
+        }
+        text
     }
 
     /// Whether it can be used at a time.
