@@ -81,10 +81,11 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 /// Starts a replica that is to know this many objects, and tells when it was ready.
 fn start(serve: &Serve, objects: u32) -> Result<Webhook> {
     let begin = Instant::now();
-    let webhook = serve.ready()?;
+    let mut webhook = serve.ready()?;
     let ready = begin.elapsed();
+    let computed = webhook.process().cpu_time().context("memgate has ended")?;
     let known = known_objects(&webhook)?;
-    println!("ready {ready:.1?} after its start, with {known} objects");
+    println!("ready {ready:.1?} after its start, {computed:.1?} of which it computed, with {known} objects");
     ensure!(known >= objects.into(), "it is ready without knowing all");
     Ok(webhook)
 }

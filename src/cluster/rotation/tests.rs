@@ -51,6 +51,9 @@ fn a_second_request_within_one_second_is_another_one() {
     assert_eq!(second, RotationRequest::new(NOW + 1, true));
 }
 
+/// A request, the annotations, what each entry trusts, and how far the request is then.
+type Row<'a> = (&'a str, Rotation, &'a [&'a [&'a str]], Stage);
+
 #[test]
 fn tells_how_far_it_is_by_what_both_configurations_trust() {
     let made = |request: &str| format!("new {request}");
@@ -61,7 +64,6 @@ fn tells_how_far_it_is_by_what_both_configurations_trust() {
         entries: 2,
     };
     let other = RotationRequest::parse("2027-01-15T07:00:09Z").expect("a request");
-    type Row<'a> = (&'a str, Rotation, &'a [&'a [&'a str]], Stage);
     let rows: [Row<'_>; 11] = [
         (PLAIN, rotation("", "", ""), &[both], Stage::Gone),
         (PLAIN, rotation(PLAIN, "", ""), &[both], Stage::Waiting),

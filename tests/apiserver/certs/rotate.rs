@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How soon a revoked CA is promised to be out of both bundles.
-const PROMISED: Duration = Duration::from_secs(60);
+const PROMISED: Duration = Duration::from_mins(1);
 
 /// First a CA that is only new, then one that revokes the others, at 200 reviews a second.
 pub(super) fn under_load(fixture: &Fixture) -> Result<()> {
@@ -47,7 +47,7 @@ fn run(cluster: &ControlPlane, propagation: Duration) -> Result<()> {
         cas: 0,
         leaves: 0,
         propagation,
-        time_limit: Duration::from_secs(300),
+        time_limit: Duration::from_mins(5),
     };
     let mut loaded = Loaded::start(cluster, &plan)?;
     let first = loaded.installation.secret("ca.crt")?;

@@ -109,7 +109,7 @@ mod tests {
         let [new, old] = [0, 1].map(|now| Ca::generate(now, &CertPolicy::default()).expect("a CA").cert);
         let mut live = LiveBundles::default();
         live.add(WebhookKind::Mutating, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
-        live.add(WebhookKind::Validating, &configuration("other", &[&[new.clone()]]));
+        live.add(WebhookKind::Validating, &configuration("other", &[std::slice::from_ref(&new)]));
         assert!(!live.from_cert_manager);
         let named = |entry: &EntryBundle| format!("{} {}", entry.configuration, entry.name);
         let (new, old) = (new.sha256(), old.sha256());

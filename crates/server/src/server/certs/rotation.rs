@@ -138,6 +138,9 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000;
 
+    /// Annotations, and how far the request is by them.
+    type Row<'a> = (&'a [(&'a str, &'a str)], &'a str);
+
     fn annotations(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
         entries.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
     }
@@ -161,7 +164,6 @@ mod tests {
     fn progress_follows_the_request_that_counts() {
         let (first, second) = ("2027-01-15T08:00:00Z", "2027-01-15T09:00:00Z revoke");
         let (of_first, of_second) = (format!("ab {first}"), format!("cd {second}"));
-        type Row<'a> = (&'a [(&'a str, &'a str)], &'a str);
         let rows: [Row<'_>; 7] = [
             (&[], "Idle"),
             (&[(REQUESTED, "soon")], "Idle"),

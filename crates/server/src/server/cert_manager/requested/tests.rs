@@ -125,7 +125,7 @@ fn data(state: &CaState) -> Data {
 fn a_revocation_leaves_nothing_that_a_stolen_secret_had() {
     let (before, after) = revoked();
     let old = before.previous.as_ref().expect("the one before").cert.clone();
-    assert_eq!(after.bundle, [after.newest.cert.clone()]);
+    assert_eq!(after.bundle, std::slice::from_ref(&after.newest.cert));
     assert_eq!(after.revoked, [old]);
     assert!(after.previous.is_none());
     assert_eq!(after.tokens.iter().collect::<Vec<_>>(), before.tokens.iter().take(1).collect::<Vec<_>>());
