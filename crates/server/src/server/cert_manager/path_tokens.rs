@@ -90,6 +90,11 @@ impl PathTokens {
         self.0.iter().map(|made| &made.token)
     }
 
+    /// The newest alone.
+    pub(super) fn newest(&self) -> Self {
+        Self(self.0.iter().take(1).cloned().collect())
+    }
+
     /// Where a token stands; the newest is at 0.
     pub(super) fn position(&self, token: &PathToken) -> Option<usize> {
         self.iter().position(|other| other == token)
