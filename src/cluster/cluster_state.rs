@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::model::family::Family;
@@ -94,6 +95,10 @@ pub struct Installation {
     pub replicas: Fetched<Listing<Pod>>,
     /// All namespaces.
     pub namespaces: Fetched<Listing<Namespace>>,
+    /// What gives the role of its name to an account.
+    pub cluster_role_binding: Fetched<ClusterRoleBinding>,
+    /// The policy of its name on what an account may change of webhook configurations.
+    pub self_guard: Fetched<ValidatingAdmissionPolicy>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
 }
@@ -132,6 +137,13 @@ pub struct Agents {
 }
 
 impl Installation {
+    /// The arguments of the Deployment's containers.
+    pub fn arguments(&self) -> impl Iterator<Item = &String> {
+        let deployment = self.deployment.found().and_then(|deployment| deployment.spec.as_ref());
+        let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
+        containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
+    }
+
     /// memgate's own configuration of mutating webhooks.
     #[must_use]
     pub fn own_mutating(&self) -> Option<&MutatingWebhookConfiguration> {

@@ -197,7 +197,7 @@ impl<'c> Scene<'c> {
         let kubeconfig: &Path = &by_way_of(cluster, &kubeconfig, wire.address(), &home)?;
         let memgate = Serve::new(MEMGATE).kubeconfig(kubeconfig).ready()?;
         let asked = Asked::new(cluster, &memgate, &namespace)?;
-        Ok(Self { cluster, namespace, role: format!("{home}-memgate"), memgate, asked, wire })
+        Ok(Self { cluster, namespace, role: format!("memgate-{home}"), memgate, asked, wire })
     }
 
     /// A policy that denies.
