@@ -13,7 +13,9 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::model::family::Family;
+use crate::model::finding::Phase;
 use crate::model::snapshot::Snapshot;
+use crate::review_path;
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -183,8 +185,9 @@ impl Installation {
         let entries = self.own_entries();
         let by_url = entries.iter().all(|entry| entry.client.service.is_none());
         let url = entries.into_iter().next()?.client.url?;
-        let host = url.trim_end_matches("/mutate").trim_end_matches("/validate").to_owned();
-        by_url.then_some(host)
+        let [mutate, validate] = [Phase::Mutate, Phase::Validate].map(review_path::plain);
+        let host = url.strip_suffix(mutate).or_else(|| url.strip_suffix(validate)).unwrap_or(&url);
+        by_url.then(|| host.to_owned())
     }
 
     /// The labels of a namespace, with the one that every namespace has.

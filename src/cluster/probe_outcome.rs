@@ -7,6 +7,7 @@ use crate::cluster::request::Response;
 use crate::family;
 use crate::model::family::AggregatedServer;
 use crate::report::plain;
+use crate::review_path::without_tokens;
 
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +139,7 @@ fn failure(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("failed calling webhook \"")?;
     let (webhook, cause) = rest.split_once("\": ")?;
     let cause = cause.trim_start_matches("failed to call webhook: ");
-    let (webhook, shown) = (plain(webhook), plain(cause));
+    let (webhook, shown) = (plain(webhook), without_tokens(&plain(cause)));
     if !webhook.ends_with(".memgate.dev") {
         return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
     }

@@ -5,6 +5,7 @@
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
@@ -152,6 +153,7 @@ impl Check<'_> {
         }
         let meant = tree.text().filter(|_| !finding.is_wordless());
         let meant = meant.and_then(|text| meant_instead(&finding.pointer, schema, text));
+        let finding = finding.fix(tree.text().and_then(|_| unquote(expected)));
         self.findings.push(match meant {
             Some(meant) => finding.help(format!("write `{meant}`")),
             None => finding,
@@ -175,8 +177,15 @@ impl Check<'_> {
             (self.codes.unknown_message)(shown.trim_matches('"'), meant())
         };
         let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, message);
-        self.findings.push(finding.at_key());
+        let fix = if finding.is_wordless() { None } else { meant() };
+        self.findings.push(finding.at_key().fix(fix.map(|meant| Fix::Rename(meant.to_owned()))));
     }
+}
+
+/// The fix of a text where a value of this type belongs, if quotes can be all that is wrong.
+#[must_use]
+pub fn unquote(expected: &str) -> Option<Fix> {
+    ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
 }
 
 /// What the user of a bare string meant where an object with a single string field belongs, or a list of

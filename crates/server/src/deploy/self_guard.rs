@@ -13,6 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::{CONFIGURATIONS, NAME, SELF_GUARD, suffixed_metadata, suffixed_name};
+use crate::review_path::TOKEN_PATTERN;
 
 /// What is compared of the metadata; the apiserver itself writes the rest.
 const METADATA_FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
@@ -110,7 +111,7 @@ fn path_of_its_form() -> Validation {
     let call = "(request.resource.resource == 'mutatingwebhookconfigurations' ? 'mutate' : 'validate')";
     let has_form = format!(
         "dyn(object).?webhooks.orValue([]).all(entry, !entry.?clientConfig.?service.hasValue() || \
-         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/[a-z2-7]{{43}}$'))"
+         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/{TOKEN_PATTERN}$'))"
     );
     let unchanged = unchanged(&paths("object"), &paths("oldObject"));
     Validation {

@@ -3,6 +3,7 @@
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::kind::Kind;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
@@ -71,5 +72,6 @@ fn misspelled_field(name: &str, schema: &Schema, here: Path<'_>, work: &Work<'_>
         let field = quoted(&at.field());
         format!("{}: unknown field{}", field.trim_matches('"'), did_you_mean(Some(meant)))
     };
-    Some(Finding::warn_within(work, &UNKNOWN_FIELD, here.pointer().key(name), message).at_key())
+    let finding = Finding::warn_within(work, &UNKNOWN_FIELD, here.pointer().key(name), message).at_key();
+    Some(finding.fix(Some(Fix::Rename(meant.to_owned()))))
 }

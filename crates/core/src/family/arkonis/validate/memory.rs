@@ -2,6 +2,7 @@
 
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::name::is_dns_subdomain;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
@@ -63,7 +64,8 @@ fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
         quoted(name),
         did_you_mean(meant)
     );
-    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name))
+    let fix = meant.map(|meant| Fix::Text(meant.to_owned()));
+    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name).fix(fix))
 }
 
 fn redis_secret_required(memory: &Memory<'_>) -> Finding {
@@ -90,13 +92,15 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     if dialect.providers.contains(&provider) {
         return None;
     }
+    let meant = nearest(provider, dialect.providers.iter().copied());
     let message = format!(
         "spec.vectorStore.provider: unsupported value {}; use {}{}",
         quoted(provider),
         one_of(dialect.providers),
-        did_you_mean(nearest(provider, dialect.providers.iter().copied()))
+        did_you_mean(meant)
     );
-    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider))
+    let fix = meant.map(|meant| Fix::Text(meant.to_owned()));
+    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider).fix(fix))
 }
 
 /// The successor's CRD refuses a section that the backend does not use.
