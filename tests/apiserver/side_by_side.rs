@@ -72,10 +72,9 @@ impl<'c> Tenant<'c> {
         let (mut bundles, mut paths) = (BTreeSet::new(), BTreeSet::new());
         for kind in CONFIGURATIONS {
             let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}/{}", self.name);
-            let request = send(&self.cluster.client(), Method::GET, &path, None);
-            for entry in
-                self.cluster.block_on(request)?.object()?["webhooks"].as_array().into_iter().flatten()
-            {
+            let client = self.cluster.client();
+            let configuration = self.cluster.block_on(send(&client, Method::GET, &path, None))?.object()?;
+            for entry in configuration["webhooks"].as_array().into_iter().flatten() {
                 let client = &entry["clientConfig"];
                 let (bundle, path) = (client["caBundle"].as_str(), client["service"]["path"].as_str());
                 bundles.insert(bundle.unwrap_or_default().to_owned());
@@ -167,7 +166,8 @@ fn two_installations(_: &Fixture) -> Result<()> {
 
     for tenant in [&first, &second] {
         let checks = tenant.doctor()?;
-        let of = |id: &str| checks.as_array().into_iter().flatten().filter(move |check| check["id"] == id);
+        let all = checks.as_array().context("doctor prints no checks")?;
+        let of = |id: &'static str| all.iter().filter(move |check| check["id"] == id);
         let statuses: Vec<_> = of("installations").map(|check| check["status"].clone()).collect();
         ensure!(statuses == ["ok"], "{}: {checks:#}", tenant.name);
         let subjects: Vec<_> = of("webhooks").filter_map(|check| check["subject"].as_str()).collect();

@@ -9,8 +9,8 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::duration;
 use crate::cli::terminal::Terminal;
-use crate::cluster::client::DEFAULT_NAMESPACE;
 use crate::cluster::rotation::{RotationTarget, Stage, ask, follow};
+use crate::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::deploy::metadata::NAME;
 use crate::server::clock::Clock;
 

@@ -85,7 +85,7 @@ pub(super) fn leave(objects: &mut Objects, family: &Family) {
                         .push(requirement(key, operator, values));
                 }
                 None => {
-                    webhook.match_conditions.get_or_insert_default().extend(pods.annotation.map(unmarked))
+                    webhook.match_conditions.get_or_insert_default().extend(pods.annotation.map(unmarked));
                 }
             }
         }
