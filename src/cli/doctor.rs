@@ -101,8 +101,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         parse_flags,
     };
     let runtime = Runtime::new().context("failed to start the runtime")?;
-    let inputs =
-        runtime.block_on(async { anyhow::Ok(read(args.cluster.client().await?, &options).await?) })?;
+    let inputs = runtime
+        .block_on(async { anyhow::Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
     runtime.shutdown_background();
     let checks = checks(&inputs, args.show);
     let summary = CheckSummary::of(&checks);

@@ -62,8 +62,8 @@ fn own_name(found: &Installation) -> String {
             entry.is_memgates() && entry.service_namespace() == Some(found.namespace.as_str())
         };
         let mutating = found.mutating.found().into_iter().flat_map(|listed| &listed.items);
-        let named = mutating.filter(|one| entries(one.webhooks.as_ref()).iter().any(leads_here));
-        let mut names = named.filter_map(|one| one.metadata.name.clone()).peekable();
+        let leading = mutating.filter(|one| entries(one.webhooks.as_ref()).iter().any(leads_here));
+        let mut names = leading.filter_map(|one| one.metadata.name.clone()).peekable();
         let first = names.peek().cloned()?;
         Some(names.find(|name| *name == by_default).unwrap_or(first))
     };

@@ -149,12 +149,12 @@ fn required_pods(found: &Installation, other: &str, theirs: &[Configuration]) ->
     let own = found.own_entries();
     let theirs: Vec<WebhookEntry> = theirs.iter().flat_map(|(_, entries)| entries.clone()).collect();
     let [here, there] = [&own, &theirs].map(|entries| registered(entries));
-    let [refusing_here, refusing_there] =
+    let [own_entry, their_entry] =
         [&own, &theirs].map(|entries| entries.iter().find(|entry| entry.name == REQUIRED_PODS));
-    let (Some(refusing_here), Some(refusing_there)) = (refusing_here, refusing_there) else {
+    let (Some(own_entry), Some(their_entry)) = (own_entry, their_entry) else {
         return Vec::new();
     };
-    if !meet_in_a_namespace(found, refusing_here, refusing_there) {
+    if !meet_in_a_namespace(found, own_entry, their_entry) {
         return Vec::new();
     }
     let refused = |refusing: &WebhookEntry, of: &[&'static Family], by: &[&'static Family]| -> Vec<String> {
@@ -162,8 +162,8 @@ fn required_pods(found: &Installation, other: &str, theirs: &[Configuration]) ->
         foreign.map(|family| family.name.to_owned()).collect()
     };
     let sides = [
-        (other, found.name.as_str(), refused(refusing_there, &here, &there)),
-        (found.name.as_str(), other, refused(refusing_here, &there, &here)),
+        (other, found.name.as_str(), refused(their_entry, &here, &there)),
+        (found.name.as_str(), other, refused(own_entry, &there, &here)),
     ];
     let check = |(refuses, knows, families): (&str, &str, Vec<String>)| {
         let first = families.first()?;
