@@ -41,6 +41,10 @@ generate:
 apiserver *FILTER:
     cargo test --locked --test apiserver {{FILTER}}
 
+# The same against another version of Kubernetes: `just kubernetes 1.33` for all of it
+kubernetes VERSION *FILTER:
+    MEMGATE_TEST_KUBERNETES={{VERSION}} cargo test --locked --test apiserver {{FILTER}}
+
 # Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in tests/fuzz/corpus
 fuzz TARGET="" SECONDS="60":
     MEMGATE_FUZZ_SECONDS={{SECONDS}} cargo test --locked --release --test fuzz -- fuzz::{{TARGET}}
@@ -49,6 +53,10 @@ fuzz TARGET="" SECONDS="60":
 soak *ARGS:
     tools/soak.sh {{ARGS}}
 
+# From the build of an older commit to this one and back, under calls: `just upgrade HEAD~1`
+upgrade BASE *ARGS:
+    tools/upgrade.sh {{BASE}} {{ARGS}}
+
 # What inputs cost, against their bounds: `just cost` lists the ways, `just cost search` is the full one
 cost *ARGS:
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo test --locked --release --test cost -- {{ARGS}}
@@ -56,6 +64,7 @@ cost *ARGS:
 # The control plane for the tests, built ahead of time
 envtest:
     cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
+    MEMGATE_TEST_KUBERNETES=1.33 cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
 
 # SARIF and JUnit files, judged by programs of others that npm and pip fetch
 formats:

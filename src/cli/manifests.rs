@@ -51,8 +51,9 @@ pub struct Args {
     /// How it runs: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
-    /// policies (always, unless there is --no-policies), templates, static-manifest.
-    /// While it is away: fail-closed, policy-strict, vap, map.
+    /// policies (always, unless there is --no-policies), templates, static-manifest
+    /// (Kubernetes 1.36 or newer).
+    /// While it is away: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
     /// Around it: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = parse_component)]
     components: Vec<Component>,

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
+use crate::deploy::component::MIN_KUBERNETES;
 use crate::doctor::check::{Check, abbreviated};
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 
 /// The first version that starts sidecars before other containers, and ends them with these.
 /// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
-const MIN_VERSION: (u32, u32) = (1, 29);
+const NATIVE_SIDECARS: (u32, u32) = (1, 29);
 
 /// Whether the cluster has what memgate needs for these families.
 #[must_use]
@@ -26,12 +27,15 @@ pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> 
 fn version(version: &Fetched<(u32, u32)>) -> Check {
     const ID: &str = "apiserver";
     match version {
-        Fetched::Found(version) if *version < MIN_VERSION => {
-            let ((major, minor), (old_major, old_minor)) = (*version, MIN_VERSION);
-            let message = format!(
-                "Kubernetes {major}.{minor} knows no native sidecars: with a memory sidecar a Job never ends"
-            );
-            Check::fail(ID, "", message).help(format!("update to {old_major}.{old_minor} or later"))
+        Fetched::Found(version) if *version < MIN_KUBERNETES => {
+            let ((major, minor), (first_major, first_minor)) = (*version, MIN_KUBERNETES);
+            let lack = if *version < NATIVE_SIDECARS {
+                "knows no native sidecars: with a memory sidecar a Job never ends"
+            } else {
+                "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account"
+            };
+            Check::fail(ID, "", format!("Kubernetes {major}.{minor} {lack}"))
+                .help(format!("update to {first_major}.{first_minor} or later"))
         }
         Fetched::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
         Fetched::NotFound => Check::unknown(ID, "", "the apiserver does not tell its version"),
@@ -100,9 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_native_sidecars() {
-        assert_eq!(checks_of((1, 36), &[])[0], (CheckStatus::Ok, "Kubernetes 1.36".to_owned()));
-        assert_eq!(checks_of((1, 28), &[])[0].0, CheckStatus::Fail);
+    fn asks_for_native_sidecars_and_policies() {
+        for good in [(1, 30), (1, 36), (2, 0)] {
+            let said = format!("Kubernetes {}.{}", good.0, good.1);
+            assert_eq!(checks_of(good, &[])[0], (CheckStatus::Ok, said));
+        }
+        for (old, lack) in [((1, 28), "native sidecars"), ((1, 29), "ValidatingAdmissionPolicy")] {
+            let (status, said) = &checks_of(old, &[])[0];
+            assert!(*status == CheckStatus::Fail && said.contains(lack), "{said}");
+        }
     }
 
     #[test]

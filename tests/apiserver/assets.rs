@@ -8,6 +8,7 @@ use crate::{
     fixture::{Fixture, Trial},
     support::{
         assets::{Assets, Program, SearchPaths, go_platform},
+        release::{Release, VARIABLE},
         scratch::Scratch,
     },
 };
@@ -16,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("assets::prefers_kubebuilder_assets", prefers_kubebuilder_assets),
         Trial::new("assets::takes_the_newest_patch", takes_the_newest_patch),
+        Trial::new("assets::names_the_releases_that_there_are", names_the_releases),
         Trial::new("assets::names_three_ways_when_nothing_is_there", names_three_ways),
     ]
 }
@@ -25,7 +27,7 @@ fn prefers_kubebuilder_assets(_: &Fixture) -> Result<()> {
     let named = scratch.path().join("named");
     let unpacked = scratch.path().join("k8s");
     fill(&named, &Program::ALL)?;
-    fill(&unpacked.join(version("1.36.3")), &Program::ALL)?;
+    fill(&unpacked.join(version(&format!("{}.3", Release::NEWEST.series))), &Program::ALL)?;
 
     let found = Assets::find(&SearchPaths {
         kubebuilder_assets: Some(named.clone()),
@@ -39,7 +41,7 @@ fn prefers_kubebuilder_assets(_: &Fixture) -> Result<()> {
 
 fn takes_the_newest_patch(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("assets")?;
-    // 10 is newer than 9 although its text is smaller, and 1.37 is not what the types are for.
+    // 10 is newer than 9 although its text is smaller, and other series are not asked for.
     for number in ["1.36.9", "1.36.10", "1.37.0", "1.35.12"] {
         fill(&scratch.path().join(version(number)), &Program::ALL)?;
     }
@@ -47,10 +49,29 @@ fn takes_the_newest_patch(_: &Fixture) -> Result<()> {
 
     let found = Assets::find(&SearchPaths {
         setup_envtest: Some(scratch.path().to_owned()),
+        release: Release::named("1.36")?,
         ..SearchPaths::default()
     })?;
     let expected = scratch.path().join(version("1.36.10"));
     ensure!(found.etcd.starts_with(expected), "found {found:?}");
+    Ok(())
+}
+
+fn names_the_releases(_: &Fixture) -> Result<()> {
+    let error = Release::named("1.12").err().context("there is no 1.12")?.to_string();
+    ensure!(error.starts_with(VARIABLE), "{error}");
+    for release in Release::ALL {
+        ensure!(error.contains(release.series), "{error}");
+        ensure!(Release::named(release.series)? == release);
+        // The linker is told the version, and the directory of the cache is named for it.
+        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(release.module).join("go.mod");
+        let asked = format!("k8s.io/kubernetes {}", release.version);
+        ensure!(
+            fs::read_to_string(&module)?.contains(&asked),
+            "{} does not ask for {asked}",
+            module.display()
+        );
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use kube::{Api, Client, api::ListParams};
 
 use crate::{
     fixture::{Fixture, Trial},
-    support::{assets::SERIES, build::KUBERNETES_VERSION, wait},
+    support::{release::Release, wait},
 };
 
 /// Who the webhook is in a cluster.
@@ -39,16 +39,13 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn reports_its_version(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let version = cluster.block_on(cluster.client().apiserver_version())?;
+    let Release { series, version: built, .. } = Release::from_environment()?;
     // Programs that were found rather than built may be of another patch, but know their version.
-    let series = format!("v{SERIES}.");
-    ensure!(KUBERNETES_VERSION.starts_with(&series));
-    ensure!(
-        version.git_version.starts_with(&series),
-        "it is {}, not {KUBERNETES_VERSION}",
-        version.git_version
-    );
+    let prefix = format!("v{series}.");
+    ensure!(built.starts_with(&prefix));
+    ensure!(version.git_version.starts_with(&prefix), "it is {}, not {built}", version.git_version);
     let minor = format!("{}.{}", version.major, version.minor);
-    ensure!(minor == SERIES, "major and minor are {minor}");
+    ensure!(minor == series, "major and minor are {minor}");
     Ok(())
 }
 

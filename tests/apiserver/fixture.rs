@@ -32,6 +32,8 @@ pub(crate) struct Trial {
     alone: bool,
     /// Whether it runs only when it is asked for: it takes minutes.
     pub(crate) soak: bool,
+    /// The first Kubernetes that has what it needs.
+    pub(crate) since: (u32, u32),
 }
 
 impl Trial {
@@ -40,7 +42,7 @@ impl Trial {
         name: impl Into<String>,
         run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
     ) -> Self {
-        Self { name: name.into(), run: Box::new(run), alone: false, soak: false }
+        Self { name: name.into(), run: Box::new(run), alone: false, soak: false, since: (1, 0) }
     }
 
     /// A trial of minutes, which runs with `--ignored` alone.
@@ -49,6 +51,11 @@ impl Trial {
         run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
     ) -> Self {
         Self { soak: true, ..Self::new(name, run) }
+    }
+
+    /// The same, on this Kubernetes and newer ones only.
+    pub(crate) fn since(self, since: (u32, u32)) -> Self {
+        Self { since, ..self }
     }
 
     /// A trial during which no other runs, since it disturbs the whole cluster.

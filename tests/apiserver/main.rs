@@ -19,6 +19,7 @@
 //! certs                                              certificates of memgate's own making
 //! wait, doctor, aggregated                           the commands that look at a cluster
 //! faults                                             what happens around memgate and must cost nothing
+//! releases                                           a short set of all this on the oldest Kubernetes
 //! request, scene                                     what they are written with
 //! ```
 //!
@@ -59,6 +60,7 @@ mod order_cluster;
 mod pods;
 mod policies;
 mod processes;
+mod releases;
 mod request;
 mod resources;
 mod samples;
@@ -88,7 +90,7 @@ fn main() -> Result<ExitCode> {
     arguments.test_threads.get_or_insert(threads);
 
     let fixture = Arc::new(Fixture::default());
-    let trials = trials()?.into_iter().map(|trial| as_test(trial, &fixture));
+    let trials = releases::of_this_run(trials()?)?.into_iter().map(|trial| as_test(trial, &fixture));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     if let Some(summary) = cases::summary() {
         println!("{summary}\n");
@@ -123,6 +125,7 @@ fn trials() -> Result<Vec<Trial>> {
         cel_rules::trials(),
         schema_parity::trials(),
         certs::trials(),
+        releases::trials(),
         cases::trials()?,
     ];
     Ok(modules.into_iter().flatten().collect())

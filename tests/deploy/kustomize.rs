@@ -237,7 +237,8 @@ fn kustomize(folder: &Path) -> Objects {
 }
 
 fn run(folder: &Path) -> Result<Objects, String> {
-    let kubectl = Assets::find(&SearchPaths::from_environment()).expect("there is a kubectl").kubectl;
+    let paths = SearchPaths::from_environment().expect("it names a release");
+    let kubectl = Assets::find(&paths).expect("there is a kubectl").kubectl;
     let output = Command::new(kubectl).arg("kustomize").arg(folder).env_clear().output().expect("it starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() || !stderr.is_empty() {

@@ -135,7 +135,7 @@ These are twins of memgate's own rules for the apiserver. An organisation's own 
 
 `memgate manifests --component vap` adds ValidatingAdmissionPolicies with those of memgate's rules that need
 no other object. The apiserver evaluates them by itself, so it refuses what cannot work even while no replica
-of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and are tested on 1.36.
+of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and are tested on 1.33 and 1.37.
 
 - A policy only refuses. Warnings, rules about other objects, and pods are left to the webhook.
 - A refusal starts as memgate's own message does and ends with the code in square brackets;
@@ -160,6 +160,6 @@ const MUTATING: &str = "
 ## Defaults
 
 `memgate manifests --component map` adds MutatingAdmissionPolicies (`admissionregistration.k8s.io/v1`,
-Kubernetes 1.36) for the defaults that need at most one other object, of a fixed name:
+Kubernetes 1.36 or newer; an older apiserver refuses them: `no matches for kind \"MutatingAdmissionPolicy\"`) for the defaults that need at most one other object, of a fixed name:
 
 ";

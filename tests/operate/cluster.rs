@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::kubelet::{self, Kubelet, MEMGATE, NAMESPACE};
+use crate::kubelet::{self, Kubelet, MEMGATE, Machine, NAMESPACE};
 use crate::network::Network;
 use crate::support::control_plane::ControlPlane;
 use crate::support::kubectl::Output;
@@ -40,7 +40,8 @@ impl Cluster {
         let network = Network::start()?;
         let control_plane = Arc::new(ControlPlane::start_behind(network.address)?);
         kubelet::join(&control_plane)?;
-        let kubelet = Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone());
+        let kubelet =
+            Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone(), Machine::default());
         let programs = Scratch::new("programs")?;
         for (name, program) in [
             ("memgate", PathBuf::from(MEMGATE)),

@@ -33,9 +33,20 @@ const NODE: &str = "stand-in";
 /// How often it looks; a real one learns of changes at once, and probes every few seconds.
 const SYNC_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long a pod may take to end. A real one has two minutes, as the last calls come on connections
-/// that an apiserver keeps for 90 s; `tests/apiserver/faults` counts those.
-const TERMINATION_DELAY: Duration = Duration::from_secs(5);
+/// What a machine is like.
+pub(crate) struct Machine {
+    /// The program of each image; the others are the binary under test.
+    pub(crate) images: BTreeMap<String, PathBuf>,
+    /// How long a pod may take to end. A real one has two minutes, as the last calls come on connections
+    /// that an apiserver keeps for 90 s; `tests/apiserver/faults` counts those.
+    pub(crate) termination_delay: Duration,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self { images: BTreeMap::new(), termination_delay: Duration::from_secs(5) }
+    }
+}
 
 /// A running stand-in, ended on drop, with all processes that it has started.
 pub(crate) struct Kubelet {
@@ -66,14 +77,14 @@ struct Running {
 
 impl Kubelet {
     /// Runs what there is, from now on, and tells `endpoints` what is ready.
-    pub(crate) fn start(cluster: Arc<ControlPlane>, endpoints: Endpoints) -> Self {
+    pub(crate) fn start(cluster: Arc<ControlPlane>, endpoints: Endpoints, machine: Machine) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let hurry = Arc::new(AtomicBool::new(false));
         let (stopped, hurried) = (Arc::clone(&stop), Arc::clone(&hurry));
         let run = move || {
             let (mut running, mut known) = (BTreeMap::new(), Vec::new());
             while !stopped.load(Ordering::Acquire) {
-                if let Err(error) = look(&cluster, &mut running, hurried.load(Ordering::Acquire)) {
+                if let Err(error) = look(&cluster, &machine, &mut running, hurried.load(Ordering::Acquire)) {
                     eprintln!("the stand-in for a kubelet: {error:#}");
                 }
                 let ready = running.values().filter(|pod: &&Running| pod.ready && pod.ending.is_none());
@@ -108,7 +119,12 @@ impl Drop for Kubelet {
     }
 }
 
-fn look(cluster: &ControlPlane, running: &mut BTreeMap<String, Running>, hurry: bool) -> Result<()> {
+fn look(
+    cluster: &ControlPlane,
+    machine: &Machine,
+    running: &mut BTreeMap<String, Running>,
+    hurry: bool,
+) -> Result<()> {
     let list = cluster.kubectl(&[
         "get",
         "pods",
@@ -123,7 +139,7 @@ fn look(cluster: &ControlPlane, running: &mut BTreeMap<String, Running>, hurry: 
     let pods = list["items"].as_array().context("no list")?;
     for pod in pods {
         // What is wrong with one pod is none of the others' business; a real kubelet tries again, too.
-        if let Err(error) = attend(cluster, running, pod, hurry) {
+        if let Err(error) = attend(cluster, machine, running, pod, hurry) {
             eprintln!("the stand-in for a kubelet: {error:#}");
         }
     }
@@ -134,6 +150,7 @@ fn look(cluster: &ControlPlane, running: &mut BTreeMap<String, Running>, hurry: 
 
 fn attend(
     cluster: &ControlPlane,
+    machine: &Machine,
     running: &mut BTreeMap<String, Running>,
     pod: &Value,
     hurry: bool,
@@ -143,7 +160,7 @@ fn attend(
     match running.get_mut(name) {
         None if deleted => gone(cluster, name),
         None => {
-            let started = run(cluster, pod)?;
+            let started = run(cluster, machine, pod)?;
             running.insert(name.to_owned(), started);
             bind(cluster, pod, name)
         }
@@ -154,7 +171,7 @@ fn attend(
                     known.ending = Some(Instant::now());
                     known.process.signal("TERM")?;
                 }
-                Some(since) if !hurry && since < TERMINATION_DELAY => {}
+                Some(since) if !hurry && since < machine.termination_delay => {}
                 _ => drop(known.process.kill()?),
             }
             if known.process.exited()?.is_some() {
@@ -204,7 +221,7 @@ fn gone(cluster: &ControlPlane, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn run(cluster: &ControlPlane, pod: &Value) -> Result<Running> {
+fn run(cluster: &ControlPlane, machine: &Machine, pod: &Value) -> Result<Running> {
     let spec = &pod["spec"];
     let account = spec["serviceAccountName"].as_str().context("a pod without an account")?;
     let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, account)?;
@@ -213,10 +230,12 @@ fn run(cluster: &ControlPlane, pod: &Value) -> Result<Running> {
     let args = spec["containers"][0]["args"].as_array().context("no arguments")?;
     let args: Vec<String> =
         args.iter().filter_map(Value::as_str).map(|arg| with_local_paths(arg, &mounts)).collect();
+    let image = spec["containers"][0]["image"].as_str().unwrap_or_default();
+    let program = machine.images.get(image).map_or_else(|| Path::new(MEMGATE), PathBuf::as_path);
     let (process, listen, health) = wait::with_free_ports(|[listen, health]| {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let (listen, health) = (at(listen), at(health));
-        let mut command = Command::new(MEMGATE);
+        let mut command = Command::new(program);
         command.env("KUBECONFIG", &kubeconfig).current_dir(files.path());
         for arg in &args {
             match arg.split_once('=') {

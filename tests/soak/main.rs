@@ -25,6 +25,11 @@ mod fixture;
 #[path = "../apiserver/installed.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod installed;
+#[path = "../operate/kubelet.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod kubelet;
+#[path = "../operate/network.rs"]
+mod network;
 #[path = "../apiserver/order_cluster.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod order_cluster;
@@ -45,6 +50,7 @@ mod races;
 mod replicas;
 mod scale;
 mod state;
+mod upgrade;
 
 use std::{env, process::ExitCode, time::Instant};
 
@@ -105,6 +111,12 @@ const SCENARIOS: &[Scenario] = &[
             ("memgate", ""),
         ],
         run: hostile::run,
+    },
+    Scenario {
+        name: "upgrade",
+        about: "an older build's installation becomes this one's and goes back: no call fails (`just upgrade BASE`)",
+        parameters: &[("old", ""), ("rate", "20"), ("pause", "20")],
+        run: upgrade::run,
     },
     Scenario {
         name: "scale",

@@ -2,7 +2,7 @@
 //!
 //! Each program is looked for by itself, in this order:
 //! 1. the directory that `KUBEBUILDER_ASSETS` names;
-//! 2. the directory where `setup-envtest use` unpacks, newest patch of [`SERIES`];
+//! 2. the directory where `setup-envtest use` unpacks, newest patch of the [`Release`];
 //! 3. the build cache, which is filled with Go from `tools/envtest` when it lacks the program.
 //!
 //! One by one, since setup-envtest brings no kube-controller-manager.
@@ -16,11 +16,7 @@ use std::{
 
 use anyhow::Result;
 
-use super::build;
-
-/// The Kubernetes minor version that the crate's types (`k8s-openapi/v1_36`) are made for;
-/// directories of other versions are passed over.
-pub(crate) const SERIES: &str = "1.36";
+use super::{build, release::Release};
 
 /// One program of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,17 +85,23 @@ pub(crate) struct SearchPaths {
     pub(crate) cache: Option<PathBuf>,
     /// The Go command.
     pub(crate) go: Option<PathBuf>,
+    /// Which Kubernetes.
+    pub(crate) release: Release,
 }
 
 impl SearchPaths {
     /// Those of the environment of this process.
-    pub(crate) fn from_environment() -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// When it asks for a release that there is not.
+    pub(crate) fn from_environment() -> Result<Self> {
+        Ok(Self {
             kubebuilder_assets: directory_from("KUBEBUILDER_ASSETS"),
             setup_envtest: data_home().map(|home| home.join("kubebuilder-envtest/k8s")),
             cache: cache_home().map(|home| home.join("memgate/envtest")),
             go: env::var_os("PATH").and_then(|path| on_path("go", &path)),
-        }
+            release: Release::from_environment()?,
+        })
     }
 
     fn locate(&self, program: Program) -> Result<PathBuf> {
@@ -112,24 +114,25 @@ impl SearchPaths {
 
     /// The directories of ready-made programs, best first.
     fn installed(&self) -> impl Iterator<Item = PathBuf> {
-        let unpacked = self.setup_envtest.as_deref().and_then(newest_patch);
+        let unpacked =
+            self.setup_envtest.as_deref().and_then(|parent| newest_patch(parent, self.release.series));
         self.kubebuilder_assets.clone().into_iter().chain(unpacked)
     }
 }
 
-/// The directory of the newest [`SERIES`] patch that setup-envtest unpacked for this machine.
-fn newest_patch(parent: &Path) -> Option<PathBuf> {
+/// The directory of the newest patch of a series that setup-envtest unpacked for this machine.
+fn newest_patch(parent: &Path, series: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(parent).ok()?.flatten();
     entries
-        .filter_map(|entry| Some((patch(entry.file_name().to_str()?)?, entry.path())))
+        .filter_map(|entry| Some((patch(entry.file_name().to_str()?, series)?, entry.path())))
         .max()
         .map(|(_, path)| path)
 }
 
-/// 3 for `1.36.3-linux-amd64` on such a machine.
-fn patch(directory: &str) -> Option<u32> {
+/// 3 for `1.36.3-linux-amd64` and 1.36 on such a machine.
+fn patch(directory: &str, series: &str) -> Option<u32> {
     let (version, platform) = directory.split_once('-')?;
-    let number = version.strip_prefix(SERIES)?.strip_prefix('.')?;
+    let number = version.strip_prefix(series)?.strip_prefix('.')?;
     (platform == go_platform()).then(|| number.parse().ok())?
 }
 

@@ -11,15 +11,16 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::assets::{Program, SERIES, SearchPaths, is_executable};
+use super::{
+    assets::{Program, SearchPaths, is_executable},
+    release::Release,
+};
 
-/// The version that `tools/envtest/kubernetes/go.mod` asks for. It is given to the linker, as
-/// modules carry no version in their sources: unset, the apiserver calls itself `v0.0.0-master`.
-pub(crate) const KUBERNETES_VERSION: &str = "v1.36.3";
+/// The version that `tools/envtest/etcd/go.mod` asks for, to tell directories of the cache apart.
+const ETCD_VERSION: &str = "etcd-v3.6.16";
 
-/// The files that decide what a control plane is built from; they make the cache's key.
-const ENVTEST_FILES: [&str; 4] =
-    ["envtest/etcd/go.mod", "envtest/etcd/go.sum", "envtest/kubernetes/go.mod", "envtest/kubernetes/go.sum"];
+/// Symbols are left out: the programs are a third smaller, and are not debugged here.
+const SMALL: &str = "-s -w";
 
 /// How a program is built.
 #[derive(Debug)]
@@ -44,15 +45,28 @@ pub(crate) struct Recipe {
 
 /// The program of a control plane from the cache, built first when it is not there.
 pub(crate) fn cached(program: Program, paths: &SearchPaths) -> Result<PathBuf> {
-    let recipe = Recipe {
-        name: program.name(),
-        version: KUBERNETES_VERSION,
-        files: &ENVTEST_FILES,
-        module: module(program),
-        package: package(program),
-        tags: "",
-        linker_flags: linker_flags(),
-        advice: missing(program, paths),
+    let release = paths.release;
+    let recipe = match program {
+        Program::Etcd => Recipe {
+            name: program.name(),
+            version: ETCD_VERSION,
+            files: &["envtest/etcd/go.mod", "envtest/etcd/go.sum"],
+            module: "envtest/etcd",
+            package: package(program),
+            tags: "",
+            linker_flags: SMALL.to_owned(),
+            advice: missing(program, paths),
+        },
+        Program::ApiServer | Program::ControllerManager | Program::Kubectl => Recipe {
+            name: program.name(),
+            version: release.version,
+            files: release.files,
+            module: release.module,
+            package: package(program),
+            tags: "",
+            linker_flags: linker_flags(release),
+            advice: missing(program, paths),
+        },
     };
     built(&recipe, paths)
 }
@@ -137,22 +151,14 @@ fn build(recipe: &Recipe, go: &Path, tools: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Symbols are left out: the programs are a third smaller, and are not debugged here.
-fn linker_flags() -> String {
-    let mut parts = KUBERNETES_VERSION.trim_start_matches('v').split('.');
-    let major = parts.next().unwrap_or_default();
-    let minor = parts.next().unwrap_or_default();
+/// Modules carry no version in their sources, so the linker is told.
+fn linker_flags(release: Release) -> String {
+    let Release { version, .. } = release;
+    let (major, minor) = release.number();
     let variable = "k8s.io/component-base/version";
     format!(
-        "-s -w -X {variable}.gitVersion={KUBERNETES_VERSION} -X {variable}.gitMajor={major} -X {variable}.gitMinor={minor}"
+        "{SMALL} -X {variable}.gitVersion={version} -X {variable}.gitMajor={major} -X {variable}.gitMinor={minor}"
     )
-}
-
-fn module(program: Program) -> &'static str {
-    match program {
-        Program::Etcd => "envtest/etcd",
-        Program::ApiServer | Program::ControllerManager | Program::Kubectl => "envtest/kubernetes",
-    }
 }
 
 fn package(program: Program) -> &'static str {
@@ -172,9 +178,10 @@ fn missing(program: Program, paths: &SearchPaths) -> String {
     format!(
         "{name} is missing. Any one of these helps:
   1. set KUBEBUILDER_ASSETS to a directory that holds etcd, kube-apiserver, kube-controller-manager and kubectl (now: {set})
-  2. run `setup-envtest use {SERIES}.x`; its directory is found by itself (now: {unpacked}), but it has no kube-controller-manager
+  2. run `setup-envtest use {series}.x`; its directory is found by itself (now: {unpacked}), but it has no kube-controller-manager
   3. install Go 1.26 or newer; what is missing is then built from tools/envtest, once, into {cache}",
         name = program.name(),
+        series = paths.release.series,
         set = shown(&paths.kubebuilder_assets, "not set"),
         unpacked = shown(&paths.setup_envtest, "HOME is not set"),
         cache = shown(&paths.cache, "the cache of the user, but HOME is not set"),

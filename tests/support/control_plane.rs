@@ -64,7 +64,7 @@ impl ControlPlane {
     }
 
     fn start_with(proxy: Option<SocketAddr>) -> Result<Self> {
-        let assets = Assets::find(&SearchPaths::from_environment())?;
+        let assets = Assets::find(&SearchPaths::from_environment()?)?;
         wait::with_free_ports(|[port]| Self::start_at(&assets, port, proxy))
     }
 

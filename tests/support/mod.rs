@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! control_plane   one running cluster: components, connection, kubeconfig, kubectl
-//!   ├─ assets     which programs; build makes a missing one
+//!   ├─ assets     which programs, of which release; build makes a missing one
 //!   └─ audit      what the apiserver wrote down about a request
 //! webhook         one running `memgate serve`, and its registration
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
@@ -27,6 +27,7 @@
 //! ```
 //!
 //! Environment: `KUBEBUILDER_ASSETS` names a directory of programs ([`assets`]);
+//! `MEMGATE_TEST_KUBERNETES=1.33` asks for another version of Kubernetes ([`release`]);
 //! `MEMGATE_TEST_KEEP=1` keeps the directory with logs and data and prints its name ([`scratch`]).
 #![allow(dead_code, reason = "each test program uses the part of it that it needs")]
 #![allow(
@@ -49,6 +50,7 @@ pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 pub(crate) mod load;
 pub(crate) mod process;
+pub(crate) mod release;
 pub(crate) mod scratch;
 pub(crate) mod shown;
 pub(crate) mod tools;

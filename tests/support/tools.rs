@@ -35,7 +35,7 @@ pub(crate) fn helm() -> Result<PathBuf> {
         linker_flags: "-s -w".to_owned(),
         advice: "helm is missing: set HELM to it, put it on the PATH, or install Go 1.26 or newer".to_owned(),
     };
-    built(&recipe, &SearchPaths::from_environment())
+    built(&recipe, &SearchPaths::from_environment()?)
 }
 
 /// promtool, built from `tools/promtool`: an older one on the `PATH` may not know what the alerts use.
@@ -54,7 +54,7 @@ pub(crate) fn promtool() -> Result<PathBuf> {
         linker_flags: "-s -w".to_owned(),
         advice: "install Go 1.26 or newer: tests run the alerts with promtool".to_owned(),
     };
-    built(&recipe, &SearchPaths::from_environment())
+    built(&recipe, &SearchPaths::from_environment()?)
 }
 
 /// What an apiserver's own libraries make of JSON texts and patches, built from `tools/compare`.
@@ -73,5 +73,5 @@ pub(crate) fn compare() -> Result<PathBuf> {
         advice: "install Go 1.26 or newer: tests compare memgate with an apiserver's own libraries"
             .to_owned(),
     };
-    built(&recipe, &SearchPaths::from_environment())
+    built(&recipe, &SearchPaths::from_environment()?)
 }

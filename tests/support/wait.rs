@@ -23,14 +23,26 @@ const PORT_ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// At once when `ask` fails, and when [`TIMEOUT`] is over; the text names `what`.
-pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let deadline = Instant::now() + TIMEOUT;
+pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    until_within(TIMEOUT, what, ask)
+}
+
+/// The same for what takes longer by its nature.
+///
+/// # Errors
+/// As [`until`] does.
+pub(crate) fn until_within<T>(
+    timeout: Duration,
+    what: &str,
+    mut ask: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let deadline = Instant::now() + timeout;
     loop {
         if let Some(answer) = ask().with_context(|| format!("while waiting for {what}"))? {
             return Ok(answer);
         }
         if Instant::now() > deadline {
-            bail!("waited {TIMEOUT:?} in vain for {what}");
+            bail!("waited {timeout:?} in vain for {what}");
         }
         thread::sleep(INTERVAL);
     }

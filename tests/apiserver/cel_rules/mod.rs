@@ -22,6 +22,7 @@ use kube::Client;
 use memgate::{
     admission,
     casefile::{Case as Asked, request::state},
+    deploy::component::Component,
     family,
     model::finding::Severity,
 };
@@ -31,7 +32,7 @@ use crate::{
     fixture::Trial,
     installed::{documents, exempt_client, install_crds, memgate},
     request::{Answer, path, send},
-    support::control_plane::ControlPlane,
+    support::{control_plane::ControlPlane, release::Release},
 };
 
 /// What comes before the message of a policy that refused.
@@ -52,7 +53,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("cel_rules::lets_stored_faults_be", scenarios::lets_stored_faults_be),
         Trial::new("cel_rules::costs_little", scenarios::costs_little),
         Trial::new("cel_rules::lets_objects_go", scenarios::lets_objects_go),
-        Trial::new("cel_rules::gives_a_query_its_memory", scenarios::gives_a_query_its_memory),
+        Trial::new("cel_rules::gives_a_query_its_memory", scenarios::gives_a_query_its_memory)
+            .since(Component::Map.min_kubernetes()),
     ]
 }
 
@@ -119,7 +121,11 @@ fn changed(namespace: &str, stored: &Value, object: &Value) -> Result<(String, V
 
 /// The policies and their bindings; none that is about memgate's own account.
 fn objects() -> Result<Vec<Value>> {
-    let text = memgate(&["manifests", "--component", "vap", "--component", "map", "--only", "policies"])?;
+    let mut command = vec!["manifests", "--only", "policies", "--component", "vap"];
+    if Release::from_environment()?.number() >= Component::Map.min_kubernetes() {
+        command.extend(["--component", "map"]);
+    }
+    let text = memgate(&command)?;
     let mut objects = documents(&text);
     objects.retain(|object| object["metadata"]["name"] != "memgate-self-guard");
     for object in &mut objects {

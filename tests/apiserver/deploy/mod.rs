@@ -7,6 +7,7 @@ mod absent;
 mod accepted;
 mod conditions;
 mod lifecycle;
+mod managed;
 mod policy_strict;
 pub(crate) mod renamed;
 mod rights;
@@ -23,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         self_guard::trials(),
         static_manifests::trials(),
         lifecycle::trials(),
+        managed::trials(),
         policy_strict::trials(),
         rights::trials(),
     ];

@@ -1,9 +1,10 @@
-//! Webhook configurations as files of the apiserver, a gate of Kubernetes 1.36 that is off by default:
+//! Webhook configurations as files of the apiserver, a gate that Kubernetes 1.36 has off by default and 1.37 on:
 //! an apiserver of its own reads what `memgate manifests --component static-manifest` prints.
 
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
+use memgate::deploy::component::Component;
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,14 +32,15 @@ const PLUGINS: [(&str, &str); 2] = [
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![Trial::new("deploy::static_files_are_in_force_from_the_start", in_force)]
+    let since = Component::StaticManifest.min_kubernetes();
+    vec![Trial::new("deploy::static_files_are_in_force_from_the_start", in_force).since(since)]
 }
 
 fn in_force(_: &Fixture) -> Result<()> {
     let scratch = Scratch::new("static")?;
     let webhook = serve(&scratch)?;
     write_configurations(&scratch, &webhook)?;
-    let assets = Assets::find(&SearchPaths::from_environment())?;
+    let assets = Assets::find(&SearchPaths::from_environment()?)?;
     wait::with_free_ports(|[port]| agents_get_their_memory(&assets, &scratch, port))
 }
 

@@ -135,6 +135,21 @@ impl Component {
         Self::all().find(|component| component.name() == name)
     }
 
+    /// The first Kubernetes, major and minor, whose apiserver takes what this component installs.
+    ///
+    /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.
+    #[must_use]
+    pub const fn min_kubernetes(self) -> (u32, u32) {
+        match self {
+            // MutatingAdmissionPolicy is `v1` from here on; before, it is behind a gate, in other versions.
+            // ManifestBasedAdmissionControlConfig is a gate of 1.36, on by default in 1.37.
+            Self::Map | Self::StaticManifest => (1, 36),
+            // Functions of CEL.
+            Self::Vap => (1, 31),
+            _ => MIN_KUBERNETES,
+        }
+    }
+
     /// What this component decides that only one may.
     #[must_use]
     pub const fn decides(self) -> Option<ExclusiveChoice> {
@@ -162,6 +177,10 @@ impl Component {
         }
     }
 }
+
+/// The first Kubernetes whose apiserver takes what is installed without any component: it has
+/// ValidatingAdmissionPolicy and match conditions of webhooks as `v1`.
+pub const MIN_KUBERNETES: (u32, u32) = (1, 30);
 
 /// What only one component may decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-// Builds the Kubernetes control plane that memgate's tests run against.
-// Nothing of memgate imports it; see tests/support and `just envtest`.
-module memgate.dev/tools/envtest/kubernetes
+// Builds a Kubernetes control plane that memgate's tests run against.
+// Nothing of memgate imports it; see tests/support and `just kubernetes 1.36`.
+module memgate.dev/tools/envtest/kubernetes-1.36
 
 go 1.26.0
 
