@@ -17,6 +17,6 @@ cd "$(dirname "$0")/.."
 case "${1:-}" in
     rotations | rotate | wipes) exec cargo test --locked --release --test apiserver -- --ignored --nocapture --exact "certs::soak_$1" ;;
     overload | idle | replays | dear) exec cargo bench --locked --bench overload -- "$@" ;;
-    "") sed -n '2,12s/^# \{0,1\}//p' "$0" && exec cargo test --locked --release --test soak ;;
+    "") sed -n '2,13s/^# \{0,1\}//p' "$0" && exec cargo test --locked --release --test soak ;;
     *) exec cargo test --locked --release --test soak -- "$@" ;;
 esac
