@@ -8,7 +8,8 @@
 #                        vVERSION/SHA256SUMS. https://, http:// or file://.
 #   MEMGATE_INSTALL_DIR  where the program goes; ~/.local/bin by default
 #
-# Nothing is installed unless the sum is right. Needs tar, sha256sum or shasum, and curl or wget.
+# Nothing is installed unless the sum is right. The sums come from where the archive does, so they find damage, not
+# whoever controls that place: docs/release.md says how to check a signature. Needs tar, sha256sum or shasum, and curl or wget.
 set -eu
 
 fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
@@ -19,7 +20,11 @@ fetch() {
         file://*) cp "${1#file://}" "$2" 2> /dev/null || fail "found no ${1#file://}" ;;
         https://* | http://*)
             if command -v curl > /dev/null 2>&1; then
-                curl --fail --silent --show-error --location --retry 3 --output "$2" "$1" || fail "failed to fetch $1"
+                # From https nothing leads to plain http.
+                redirects='=http,https'
+                case $1 in https://*) redirects='=https' ;; esac
+                curl --fail --silent --show-error --location --proto-redir "$redirects" --retry 3 --output "$2" "$1" \
+                    || fail "failed to fetch $1"
             elif command -v wget > /dev/null 2>&1; then
                 wget --quiet --tries 3 --output-document "$2" "$1" || fail "failed to fetch $1"
             else
@@ -47,7 +52,6 @@ main() {
   https://HOST/OWNER/memgate/releases/download or file:///path/to/releases"
     case $(uname -s) in
         Linux) system=linux ;;
-        Darwin) system=macos ;;
         *) fail "there is no archive for $(uname -s); cargo install --path . builds memgate from its sources" ;;
     esac
     case $(uname -m) in

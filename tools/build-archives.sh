@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a release offers beside the image: for each architecture an archive with the static binary, its bill of
-# materials, the licence and the changelog; and the sums of all, which are what is signed. The same binaries give the
+# materials, the licence and the changelog; install.sh; and the sums of all, which are what is signed. The same binaries give the
 # same archives.
 #
 #   tools/build-archives.sh [--out DIRECTORY] [ARCHITECTURE]...
@@ -31,4 +31,5 @@ for architecture in "$@"; do
     tar --create --directory "$scratch" --format ustar --sort name --owner 0 --group 0 --numeric-owner \
         --mtime "@${SOURCE_DATE_EPOCH:-0}" "$name" | gzip --no-name -9 > "$out/$name.tar.gz"
 done
-(cd "$out" && sha256sum ./*.tar.gz | sed 's|\./||' | tee SHA256SUMS)
+install -m 0755 install.sh "$out/install.sh"
+(cd "$out" && sha256sum ./*.tar.gz ./install.sh | sed 's|\./||' | tee SHA256SUMS)

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -49,7 +49,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Ok(old) if !old.is_file() => {
             return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
         }
-        Ok(old) => Some(old.permissions()),
+        Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
@@ -60,8 +60,11 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .permissions(Permissions::from_mode(NEW_FILE))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;
-    if let Some(permissions) = old {
-        file.as_file().set_permissions(permissions)?;
+    if let Some(old) = old {
+        // Root, as in a container, would otherwise make the file its own. Who may not give it away owns it already, or
+        // is of another group.
+        let _unless_forbidden = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+        file.as_file().set_permissions(old.permissions())?;
     }
     file.persist(&target)?;
     Ok(())

@@ -65,7 +65,8 @@ struct ResultArgs {
 
     /// Print a JSON patch (RFC 6902) for each object that changes, a line each
     ///
-    /// Beside it stand apiVersion, kind, namespace, name, file and line of the object.
+    /// Beside it stand apiVersion, kind, namespace, name, file and line of the object. What pods are given of a
+    /// memory resource stands in it as it is, credentials that somebody wrote into an address too.
     #[arg(long, conflicts_with_all = ["diff", "write"])]
     patch: bool,
 

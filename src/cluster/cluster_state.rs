@@ -196,8 +196,18 @@ impl Installation {
         let found = self.namespaces.found().and_then(|namespaces| {
             namespaces.items.iter().find(|found| found.metadata.name.as_deref() == Some(namespace))
         });
-        let mut labels = found.and_then(|found| found.metadata.labels.clone()).unwrap_or_default();
-        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
-        labels
+        found.map_or_else(|| [name_label(namespace)].into(), labels)
     }
+}
+
+/// The labels of a namespace, with the one that every namespace has.
+#[must_use]
+pub fn labels(namespace: &Namespace) -> BTreeMap<String, String> {
+    let mut labels = namespace.metadata.labels.clone().unwrap_or_default();
+    labels.extend([name_label(namespace.metadata.name.as_deref().unwrap_or_default())]);
+    labels
+}
+
+fn name_label(namespace: &str) -> (String, String) {
+    ("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cluster::cluster_state::Installation;
+use crate::cluster::cluster_state::{Installation, labels};
 use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
 use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
@@ -199,9 +199,8 @@ fn meet_in_a_namespace(found: &Installation, one: &WebhookEntry, other: &Webhook
     let Some(namespaces) = found.namespaces.found() else {
         return !contradict(&one.namespace_selector, &other.namespace_selector);
     };
-    let mut names = namespaces.items.iter().filter_map(|namespace| namespace.metadata.name.as_deref());
-    names.any(|name| {
-        let labels = found.labels(name);
+    namespaces.items.iter().any(|namespace| {
+        let labels = labels(namespace);
         one.selects_namespace(&labels) && other.selects_namespace(&labels)
     })
 }

@@ -108,6 +108,12 @@ fn the_action_tells_bad_input_and_nothing_to_check() {
         assert!(action.file("output").starts_with(&format!("exit-code={code}\n")));
     }
     assert!(!Path::new(ROOT).join("hacked").exists());
+    let action = Action::new(&[("flags", "--fail-onn=warn")]);
+    assert!(action.step(0).status.success());
+    let checked = action.step(1);
+    assert_eq!(checked.status.code(), Some(2), "{}", text(&checked.stderr));
+    assert!(text(&checked.stderr).contains("--fail-onn"), "{}", text(&checked.stderr));
+    assert!(action.file("output").starts_with("exit-code=2\n"));
 }
 
 #[test]

@@ -10,8 +10,7 @@ use crate::cli::cluster::ClusterArgs;
 use crate::cli::duration;
 use crate::cli::terminal::Terminal;
 use crate::cluster::rotation::{RotationTarget, Stage, ask, follow};
-use crate::deploy::metadata::DEFAULT_NAMESPACE;
-use crate::deploy::metadata::NAME;
+use crate::deploy::metadata::{DEFAULT_NAMESPACE, default_name};
 use crate::server::clock::Clock;
 
 /// Have memgate make a new CA now, and wait until it is in use
@@ -49,12 +48,19 @@ pub(super) struct Rotate {
     #[arg(long, value_name = "NAME", default_value = "memgate-ca")]
     ca_secret: String,
 
-    /// The name of both webhook configurations
-    #[arg(long, value_name = "NAME", default_value = NAME)]
-    webhook_configuration: String,
+    /// The name of both webhook configurations [default: memgate, or memgate-NAMESPACE in another namespace]
+    #[arg(long, value_name = "NAME")]
+    webhook_configuration: Option<String>,
 
     #[command(flatten)]
     cluster: ClusterArgs,
+}
+
+impl Rotate {
+    /// The name of both webhook configurations.
+    fn configuration(&self) -> String {
+        self.webhook_configuration.clone().unwrap_or_else(|| default_name(&self.namespace))
+    }
 }
 
 /// Runs the command.
@@ -66,17 +72,14 @@ pub(super) fn run(args: &Rotate, terminal: Terminal) -> anyhow::Result<ExitStatu
         terminal.error(&anyhow::anyhow!("the new CA is not in use after {:?}: {missing}", args.timeout));
         return Ok(ExitStatus::Denied);
     }
-    terminal.out(text(&args.webhook_configuration, &stage).as_bytes())?;
+    terminal.out(text(&args.configuration(), &stage).as_bytes())?;
     Ok(ExitStatus::Clean)
 }
 
 async fn rotate(args: &Rotate, terminal: Terminal) -> anyhow::Result<Stage> {
     let client = args.cluster.client().await?;
-    let target = RotationTarget {
-        namespace: &args.namespace,
-        secret: &args.ca_secret,
-        configuration: &args.webhook_configuration,
-    };
+    let target =
+        RotationTarget { namespace: &args.namespace, secret: &args.ca_secret, configuration: &args.configuration() };
     let asked = ask(&client, target, args.revoke, Clock::default().unix_now()).await?;
     let is_new = if asked.joined { "a new CA was asked for already" } else { "asked for a new CA" };
     terminal.note(&format!("{is_new}, as {}", asked.request));

@@ -9,7 +9,7 @@ use crate::decide::limits::MAX_FINDINGS_TOLD;
 use crate::decide::spoken::{Around, InStep, Spoken};
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
-use crate::family::suggest::{self, nearest};
+use crate::family::suggest::{self, nearest, only_nearest};
 use crate::model::crd::{Crd, Crds};
 use crate::model::decision::Untold;
 use crate::model::family::{Family, Subject};
@@ -95,7 +95,7 @@ fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
         let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
         let pointer = Pointer::new("/metadata").key(field);
         let finding = Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key();
-        Some(finding.fix(Some(Fix::Rename(meant.to_owned()))))
+        Some(finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned()))))
     };
     crd::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
@@ -181,8 +181,9 @@ pub(super) fn finding(
 /// What is right instead, where there is only one answer.
 fn fix(violation: &Violation) -> Option<Fix> {
     match &violation.rule {
-        BrokenRule::Unsupported { value, supported, .. } => {
-            let meant = nearest(value.trim_matches('"'), supported.iter().map(String::as_str))?;
+        // Of very many values not all are known here.
+        BrokenRule::Unsupported { value, supported, more: 0 } => {
+            let meant = only_nearest(value.trim_matches('"'), supported.iter().map(String::as_str))?;
             Some(Fix::Text(meant.to_owned()))
         }
         BrokenRule::Type { expected, got: "string" } => unquote(expected),

@@ -3,7 +3,7 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::members::Members;
@@ -171,13 +171,17 @@ impl Check<'_> {
         if open && meant().is_none() {
             return;
         }
+        let is_certain = || {
+            let is_alias = fields().flat_map(|field| field.aliases).any(|(wrong, _)| *wrong == name);
+            is_alias || only_nearest(name, fields().map(|field| field.name)).is_some()
+        };
         let pointer = here.pointer().key(name);
         let message = |at: &Pointer| {
             let shown = quoted(&at.field());
             (self.codes.unknown_message)(shown.trim_matches('"'), meant())
         };
         let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, message);
-        let fix = if finding.is_wordless() { None } else { meant() };
+        let fix = if finding.is_wordless() { None } else { meant().filter(|_| is_certain()) };
         self.findings.push(finding.at_key().fix(fix.map(|meant| Fix::Rename(meant.to_owned()))));
     }
 }

@@ -47,6 +47,7 @@ struct Change {
 pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     let mut changes: Vec<Option<Change>> = fixes.iter().map(|fix| change(source, fix)).collect();
     drop_overlaps(&mut changes);
+    drop_rivals(fixes, &mut changes);
     let before: Vec<_> = read(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect();
     // What the first round cannot do right the second leaves alone.
     for _ in 0..2 {
@@ -140,13 +141,12 @@ fn as_written(old: &str, new: &str) -> Option<String> {
 /// The bytes of an element of a list with what goes with it: the comma before it, or its lines.
 fn element(text: &str, before: Span, own: Span) -> Option<Range<usize>> {
     let between = text.get(before.end..own.start)?;
-    if between.contains(',') {
-        return Some(before.end..own.end);
-    }
-    let line = text.get(..own.start)?.rfind('\n')? + 1;
+    let line = text.get(..own.start)?.rfind('\n').map_or(0, |at| at + 1);
     let indent = text.get(line..own.start)?.trim();
     if indent != "-" {
-        return None;
+        // In brackets; a comment may stand before or behind the comma, and must not go.
+        let is_simple = between.trim() == "," && !between.contains('#');
+        return is_simple.then_some(before.end..own.end);
     }
     let ends_line = text.get(..own.end)?.ends_with('\n');
     let rest =
@@ -163,6 +163,26 @@ fn drop_overlaps(changes: &mut [Option<Change>]) {
         match change {
             Some(Change { bytes, .. }) if bytes.start >= end => end = bytes.end,
             _ => *change = None,
+        }
+    }
+}
+
+/// Of keys that are to get one name in one object, nobody knows which is meant.
+fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Change>]) {
+    let target = |fix: &TextFix<'_>| {
+        let Fix::Rename(name) = fix.fix else { return None };
+        let at = fix.place.prefix().join(&fix.pointer);
+        let holder = at.as_str().rsplit_once('/')?.0.to_owned();
+        Some((fix.place.index(), holder, name.clone()))
+    };
+    let targets: Vec<_> = fixes.iter().map(target).collect();
+    let mut counts = BTreeMap::new();
+    for target in targets.iter().flatten() {
+        *counts.entry(target).or_insert(0) += 1;
+    }
+    for (change, target) in changes.iter_mut().zip(&targets) {
+        if target.as_ref().is_some_and(|target| counts.get(target).is_some_and(|count| *count > 1)) {
+            *change = None;
         }
     }
 }
@@ -224,6 +244,9 @@ mod tests {
             (new.as_str(), made),
             ("list:\n- a: 1  # first\n- b\n# about the third\n- c\n", vec![true, true])
         );
+        let comments = "list:\n- a  # first, and why\n# before, the second\n- a\n";
+        let left = "list:\n- a  # first, and why\n# before, the second\n";
+        assert_eq!(fixed(comments, &[("/list/1", Fix::RemoveRepeated)]).0, left);
         let json = "{\"list\": [\n  \"a\",\n  \"a\"\n]}";
         assert_eq!(fixed(json, &[("/list/1", Fix::RemoveRepeated)]).0, "{\"list\": [\n  \"a\"\n]}");
         let last = "list:\n- a\n- a";
@@ -237,12 +260,25 @@ mod tests {
             ("a: &x \"1\"\nb: *x\n", "/b", Fix::Unquote("integer")),
             ("a: |\n  rdis\n", "/a", Fix::Text("redis".to_owned())),
             ("a: {bakend: 1, backend: 2}\n", "/a/bakend", rename("backend")),
+            ("a: [x,  # one, two\n  x]\n", "/a/1", Fix::RemoveRepeated),
             ("a: [x, y]\n", "/a/1", Fix::RemoveRepeated),
             ("a: \"1e3\"\n", "/a", Fix::Unquote("integer")),
             ("a: 1\n", "/b", rename("c")),
         ] {
             assert_eq!(fixed(text, &[(at, fix)]), (text.to_owned(), vec![false]), "{text}");
         }
+    }
+
+    #[test]
+    fn of_two_keys_for_one_name_none_is_renamed() {
+        let text = "a: {bakend: 1, backnd: 2, redsi: 3}\n";
+        let fixes = [
+            ("/a/bakend", rename("backend")),
+            ("/a/backnd", rename("backend")),
+            ("/a/redsi", rename("redis")),
+        ];
+        let (new, made) = fixed(text, &fixes);
+        assert_eq!((new.as_str(), made), ("a: {bakend: 1, backnd: 2, redis: 3}\n", vec![false, false, true]));
     }
 
     #[test]

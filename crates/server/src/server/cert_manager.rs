@@ -321,11 +321,14 @@ impl CertManager {
     /// Takes the next step of a request for a new CA, of a Secret that is in order; whether it holds then what it
     /// should. `None` when another client was faster.
     async fn carry_out_request(&mut self, secret: Option<Secret>, state: CaState) -> Option<bool> {
-        let trusted = self.observed.borrow().trusted_cas(Instant::now());
+        let observed = self.observed.borrow().clone();
+        let trusted = observed.trusted_cas(Instant::now());
+        let newest_token = state.tokens.iter().next();
         let situation = Situation {
             leaf_signer: self.leaf.as_ref().map(|leaf| &leaf.signer),
             trusted: &trusted,
             settled_after: self.timers.propagation * 2,
+            names_newest_token: newest_token.is_some_and(|token| observed.names_everywhere(token)),
             is_overdue: self.unfinished.as_ref().is_some_and(|(_, since)| since.elapsed() >= REVOKE_PATIENCE),
         };
         let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);

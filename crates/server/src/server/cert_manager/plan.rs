@@ -193,7 +193,13 @@ pub(super) fn plan_secret(
     let others = others.filter(|cert| is_good(cert));
     let bundle = bundle(&newest, previous.as_ref(), others, leaf_signer);
     let is_new_ca = change.is_some_and(SecretChange::is_new_ca);
-    let tokens = stored.tokens_with(known).renewed(is_new_ca, now)?;
+    let tokens = match change {
+        // What is put back from before a revocation has tokens that whoever stole it knows as well.
+        Some(SecretChange::Repaired(CaError::Revoked)) => known.map(|known| known.tokens.clone()),
+        Some(SecretChange::Made(CaError::Revoked)) => None,
+        _ => Some(stored.tokens_with(known)),
+    };
+    let tokens = tokens.unwrap_or_default().renewed(is_new_ca, now)?;
     let state = CaState { newest, previous, bundle, tokens, revoked };
     let change = change.or_else(|| stored.lacks(&state));
     Ok(SecretPlan { state, change, fallback })

@@ -23,6 +23,8 @@ pub(super) struct Situation<'s> {
     pub(super) trusted: &'s TrustedCas,
     /// For how long callers must have trusted the new CA until all replicas sign with it.
     pub(super) settled_after: Duration,
+    /// Whether both configurations name the newest token, wherever they call a Service.
+    pub(super) names_newest_token: bool,
     /// Whether a revocation has waited for that long enough.
     pub(super) is_overdue: bool,
 }
@@ -60,7 +62,9 @@ pub(super) fn plan_request(
     let is_forced = revoke && situation.is_overdue;
     let enough = if is_forced { Duration::ZERO } else { situation.settled_after };
     let is_settled = situation.trusted.for_at_least(&state.newest.cert, enough);
-    if !is_settled || !(is_in_use || is_forced) {
+    // The token is the only one that is left after a revocation.
+    let is_named = !revoke || is_forced || situation.names_newest_token;
+    if !is_settled || !(is_in_use || is_forced) || !is_named {
         return Ok(None);
     }
     // It may have been due meanwhile, and be yet another one.

@@ -162,6 +162,16 @@ impl Observed {
             .collect()
     }
 
+    /// Whether each entry that calls a Service names this token.
+    pub(super) fn names_everywhere(&self, token: &PathToken) -> bool {
+        let names =
+            |kind, entry: &Entry| entry.target == Target::Url || entry.token(kind).as_ref() == Some(token);
+        let found = WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)));
+        let mut entries =
+            found.flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)));
+        entries.all(|(kind, entry)| names(kind, entry))
+    }
+
     /// Whether an entry calls a URL.
     pub(super) fn calls_a_url(&self) -> bool {
         let found = WebhookKind::ALL.iter().filter_map(|kind| self.of(*kind).config());

@@ -1,6 +1,6 @@
 //! The rules that deny a memory resource.
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::name::is_dns_subdomain;
@@ -64,7 +64,9 @@ fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
         quoted(name),
         did_you_mean(meant)
     );
-    let fix = meant.map(|meant| Fix::Text(meant.to_owned()));
+    let only = || only_nearest(name, Backend::ALL.map(Backend::name));
+    let fix = meant.filter(|_| name == "memory" || only().is_some());
+    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
     Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name).fix(fix))
 }
 
@@ -99,7 +101,8 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
         one_of(dialect.providers),
         did_you_mean(meant)
     );
-    let fix = meant.map(|meant| Fix::Text(meant.to_owned()));
+    let fix = only_nearest(provider, dialect.providers.iter().copied());
+    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
     Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider).fix(fix))
 }
 

@@ -1,7 +1,7 @@
 //! Validates settings that set a memory backend.
 
 use crate::family::schema_check;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
@@ -56,7 +56,7 @@ fn unknown(name: &str) -> Finding {
     );
     Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message)
         .fingerprint_value(name)
-        .fix(meant.map(|meant| Fix::Text(meant.to_owned())))
+        .fix(only_nearest(name, Backend::ALL.map(Backend::name)).map(|meant| Fix::Text(meant.to_owned())))
 }
 
 /// Settings have no connection data: an agent without a memory gets a backend that it cannot reach.

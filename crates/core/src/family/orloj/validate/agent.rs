@@ -1,6 +1,6 @@
 //! Validates an Agent, above all its claim to memory.
 
-use crate::family::suggest::nearest;
+use crate::family::suggest::{nearest, only_nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
@@ -130,7 +130,8 @@ fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Work<'_>) -
         }
         let meant = nearest(entry, OPERATIONS);
         let help = meant.map(|meant| format!("did you mean \"{meant}\"?"));
-        Finding { help, ..finding }.fix(meant.map(|meant| Fix::Text(meant.to_owned())))
+        let fix = only_nearest(entry, OPERATIONS).map(|meant| Fix::Text(meant.to_owned()));
+        Finding { help, ..finding }.fix(fix)
     };
     bad.map(finding).collect()
 }

@@ -32,7 +32,13 @@ fn step(
     trusted: &TrustedCas,
     is_overdue: bool,
 ) -> Option<RequestPlan> {
-    let situation = Situation { leaf_signer: signer, trusted, settled_after: SETTLED, is_overdue };
+    let situation = Situation {
+        leaf_signer: signer,
+        trusted,
+        settled_after: SETTLED,
+        names_newest_token: true,
+        is_overdue,
+    };
     plan_request(state, rotation, situation, NOW, &policy()).expect("keys can be made")
 }
 
@@ -167,6 +173,26 @@ fn no_replica_brings_a_revoked_ca_back() {
 }
 
 #[test]
+fn nothing_is_revoked_before_both_configurations_name_the_token_that_stays() {
+    let (_, first) = made(true);
+    let (signer, trusted) = (Some(&first.state.newest.cert), trust(&first.state, 99));
+    let step = |names_newest_token, is_overdue| {
+        let situation = Situation {
+            leaf_signer: signer,
+            trusted: &trusted,
+            settled_after: SETTLED,
+            names_newest_token,
+            is_overdue,
+        };
+        let plan = plan_request(&first.state, &first.rotation, situation, NOW, &policy());
+        plan.expect("keys can be made").map(|plan| plan.change)
+    };
+    assert_eq!(step(false, false), None);
+    assert_eq!(step(true, false), Some(SecretChange::Revoked));
+    assert_eq!(step(false, true), Some(SecretChange::Revoked), "not for ever");
+}
+
+#[test]
 fn a_secret_from_before_the_revocation_is_written_again_as_it_was() {
     let old = fresh();
     let signer = Some(&old.newest.cert);
@@ -180,6 +206,11 @@ fn a_secret_from_before_the_revocation_is_written_again_as_it_was() {
     assert_eq!(plan.change, Some(SecretChange::Repaired(reason)));
     assert!(plan.fallback.is_none(), "it is not used even for a moment");
     assert_eq!(plan.state.newest.cert, after.newest.cert);
+    assert_eq!((&plan.state.tokens, &plan.state.bundle), (&after.tokens, &after.bundle));
+    let known = CaState { newest: Arc::clone(&old.newest), ..after };
+    let plan = plan_secret(Some(&restored), Some(&known), None, NOW, &policy()).expect("a plan");
+    assert_eq!(plan.change, Some(SecretChange::Made(reason)), "what is in memory is revoked as well");
+    assert_eq!(plan.state.tokens.iter().filter(|token| old.tokens.position(token).is_some()).count(), 0);
 }
 
 #[test]
