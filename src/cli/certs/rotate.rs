@@ -78,8 +78,11 @@ pub(super) fn run(args: &Rotate, terminal: Terminal) -> anyhow::Result<ExitStatu
 
 async fn rotate(args: &Rotate, terminal: Terminal) -> anyhow::Result<Stage> {
     let client = args.cluster.client().await?;
-    let target =
-        RotationTarget { namespace: &args.namespace, secret: &args.ca_secret, configuration: &args.configuration() };
+    let target = RotationTarget {
+        namespace: &args.namespace,
+        secret: &args.ca_secret,
+        configuration: &args.configuration(),
+    };
     let asked = ask(&client, target, args.revoke, Clock::default().unix_now()).await?;
     let is_new = if asked.joined { "a new CA was asked for already" } else { "asked for a new CA" };
     terminal.note(&format!("{is_new}, as {}", asked.request));
