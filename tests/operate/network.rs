@@ -1,7 +1,7 @@
 //! What a cluster's network does for webhooks: from the name of a Service to a replica.
 //!
 //! The apiserver is started with a proxy for HTTPS, which is this. It asks for
-//! `memgate.memgate-system.svc:443`, and its connection goes, byte by byte, to a replica that was ready
+//! `memgate.memgate-system.svc:443`, or for the address of that Service, and its connection goes, byte by byte, to a replica that was ready
 //! a moment ago, each in turn. What is connected stays connected, as it does through a real Service.
 
 use std::net::SocketAddr;
@@ -14,6 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::support::balancer::{Endpoints, relay};
+
+/// How the apiserver names memgate's Service: up to 1.36 by its name, from 1.37 on by its address, which no other
+/// Service with webhooks has here.
+const SERVICE: [&str; 2] = ["CONNECT memgate.memgate-system.svc:443 ", "CONNECT 10.0.0."];
 
 /// The longest request for a connection.
 const MAX_REQUEST_BYTES: usize = 4096;
@@ -50,7 +54,7 @@ async fn accept(listener: TcpListener, endpoints: Endpoints) {
 
 async fn connect(mut caller: TcpStream, endpoints: &Endpoints) -> std::io::Result<()> {
     let head = timeout(Duration::from_secs(10), head(&mut caller)).await??;
-    let to_memgate = head.starts_with("CONNECT memgate.memgate-system.svc:443 ");
+    let to_memgate = SERVICE.iter().any(|service| head.starts_with(service));
     let Some(replica) = endpoints.next().filter(|_| to_memgate) else {
         return caller.write_all(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").await;
     };
