@@ -1,9 +1,8 @@
 //! What a cluster's network does for webhooks: from the name of a Service to a replica.
 //!
 //! The apiserver is started with a proxy for HTTPS, which is this. It asks for
-//! `memgate.memgate-system.svc:443`, or for the address of that Service, and its connection goes, byte by byte, to a
-//! replica that was ready a moment ago, each in turn. What is connected stays connected, as it does through a real
-//! Service.
+//! `memgate.memgate-system.svc:443`, or for the address of that Service, and its connection goes, byte by byte, to a replica that was ready
+//! a moment ago, each in turn. What is connected stays connected, as it does through a real Service.
 
 use std::net::SocketAddr;
 use std::time::Duration;
