@@ -90,14 +90,22 @@ advisories:
 bench *FILTER:
     cargo bench --locked {{FILTER}}
 
-# The static binary of the image, its bill of materials, and the tests of both
-static:
+# The static binary, its bill of materials and the image of both (target/image), and the tests of all three
+image:
     tools/build-static.sh
+    tools/build-image.sh
     cargo test --locked --test image -- --include-ignored
 
-# The static binary built twice in two directories: the bytes must be the same
-reproduce:
-    tools/reproduce.sh
+# The same for x86-64 and arm64, one of them cross-compiled with Zig: what is released
+image-all:
+    tools/build-static.sh x86_64-unknown-linux-musl
+    tools/build-static.sh aarch64-unknown-linux-musl
+    tools/build-image.sh x86_64 aarch64
+    cargo test --locked --test image -- --include-ignored
+
+# The last commit built twice in two directories: binary, bill of materials and image must be the same bytes
+reproduce *TARGET:
+    tools/reproduce.sh {{TARGET}}
 
 # What CI runs
 ci:

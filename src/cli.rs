@@ -15,6 +15,7 @@ pub mod explain;
 pub mod explain_pod;
 pub mod families;
 pub mod file;
+pub mod fix;
 pub mod input;
 pub mod interrupt;
 pub mod keys;

@@ -5,10 +5,11 @@
 //! client ─▶ request ─▶ probe, probe_outcome ─▶ wait           whether memgate answers
 //!        └▶ reader ──▶ installation, permissions, agents ─▶ cluster_state
 //!                      replay ─▶ pod_dry_run                  whether pods with memory are admitted
+//! rotation                                                    asks for a new CA
 //! ```
 //!
-//! Requests are reads and dry runs: they store nothing, and no Secret is ever read. Their number and
-//! their time are bounded. What was read is judged in [`doctor`](crate::doctor).
+//! Requests are reads and dry runs, and no key of a Secret is ever read; what `rotation` asks for is the one thing that
+//! is stored, an annotation. Their number and their time are bounded. What was read is judged in [`doctor`](crate::doctor).
 
 pub mod agents;
 pub mod certificates;
@@ -22,5 +23,6 @@ pub mod probe_outcome;
 pub mod reader;
 pub mod replay;
 pub mod request;
+pub mod rotation;
 pub mod wait;
 pub mod webhook_entry;

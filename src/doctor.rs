@@ -13,6 +13,7 @@ pub mod check;
 pub mod expected;
 pub mod inferred;
 pub mod inject_label;
+pub mod installations;
 pub mod missing_memory;
 pub mod other_webhooks;
 pub mod permissions;
@@ -35,7 +36,7 @@ use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::replay;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
 use crate::doctor::check::Check;
-use crate::doctor::expected::{Expected, expected};
+use crate::doctor::expected::{Expected, InstalledAs, expected};
 use crate::model::settings::Settings;
 
 /// How long memgate has to answer all probes.
@@ -46,8 +47,8 @@ const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
 pub struct DoctorOptions<'a> {
     /// The namespace that memgate runs in.
     pub namespace: &'a str,
-    /// The name of the webhook configurations.
-    pub configuration: &'a str,
+    /// The name of the webhook configurations; without it the one that the installation in the namespace has.
+    pub configuration: Option<&'a str>,
     /// The namespace of the dry runs that show whether memgate answers.
     pub dry_run_namespace: &'a str,
     /// How many objects of one kind to read.
@@ -93,12 +94,18 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     } else {
         chosen
     };
-    let expected = expected(options.namespace, &settings.families, inferred::components(&installation))?;
+    let installed = InstalledAs {
+        name: &installation.name,
+        namespace: options.namespace,
+        components: inferred::components(&installation),
+        elsewhere: inferred::elsewhere(&installation, &settings.families),
+    };
+    let expected = expected(&installed, &settings.families)?;
     let (cluster_rules, namespace_rules) = (&expected.cluster_rules, &expected.namespace_rules);
     installation.permissions =
         cluster::permissions::permissions(&reader, &installation, cluster_rules, namespace_rules).await;
     let probes = cluster::probe::probes(&settings.families);
-    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: options.configuration };
+    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
     let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
     let agents = cluster::agents::agents(&reader, &installation, settings).await;
     let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
@@ -116,6 +123,7 @@ pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     checks.extend(ca_bundle::checks(installation));
     checks.extend(review_paths::checks(installation));
     checks.extend(workload::checks(installation));
+    checks.extend(installations::checks(installation));
     checks.push(permissions::check(installation));
     checks.extend(other_webhooks::checks(installation));
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));

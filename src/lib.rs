@@ -46,6 +46,7 @@
 //!
 //! The crate `memgate-server`, which runs in a cluster:
 //!
+//! - [`review_path`]: the paths to which an apiserver sends reviews.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: listener, TLS and certificates, limits, watches, metrics, Events.
 //!
@@ -58,7 +59,7 @@
 //! - [`cli`]: arguments, standard output and standard error, exit codes.
 
 pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, policy, state};
-pub use memgate_server::{deploy, server};
+pub use memgate_server::{deploy, review_path, server};
 
 pub mod report;
 

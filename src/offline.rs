@@ -48,6 +48,7 @@ pub mod ignore;
 pub mod base;
 pub mod baseline;
 
+pub mod fix;
 pub mod rewrite;
 
 pub mod review;

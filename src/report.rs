@@ -44,6 +44,8 @@ pub mod diff;
 
 pub mod stream;
 
+pub mod patches;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

@@ -57,7 +57,7 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str]); 2] = [
 ];
 
 /// Each module with those that it may use besides itself.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("model", &[]),
     ("family", &["model"]),
     ("policy", &["family", "model"]),
@@ -67,16 +67,31 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("admission", &["patch", "decide", "family", "model"]),
     ("manifest", &["model"]),
     ("report", &["model"]),
-    ("deploy", &["manifest", "policy", "family", "model"]),
+    ("review_path", &["model"]),
+    ("deploy", &["review_path", "manifest", "policy", "family", "model"]),
     ("state", &["manifest", "crd", "policy", "family", "model"]),
     (
         "offline",
-        &["report", "casefile", "state", "manifest", "admission", "decide", "policy", "family", "model"],
+        &[
+            "patch",
+            "report",
+            "casefile",
+            "state",
+            "manifest",
+            "admission",
+            "decide",
+            "policy",
+            "family",
+            "model",
+        ],
     ),
     ("casefile", &["state", "manifest", "policy", "family", "model"]),
-    ("server", &["admission", "decide", "policy", "family", "model"]),
-    ("cluster", &["server", "state", "report", "deploy", "admission", "decide", "family", "model"]),
-    ("doctor", &["cluster", "state", "manifest", "report", "deploy", "family", "model"]),
+    ("server", &["review_path", "admission", "decide", "policy", "family", "model"]),
+    (
+        "cluster",
+        &["review_path", "server", "state", "report", "deploy", "admission", "decide", "family", "model"],
+    ),
+    ("doctor", &["review_path", "cluster", "state", "manifest", "report", "deploy", "family", "model"]),
     (
         "cli",
         &[

@@ -4,22 +4,34 @@
 #
 #   tools/build-static.sh [TARGET]     default: the musl target of this machine's architecture
 #
-# Results: target/static/TARGET/memgate and target/static/TARGET/memgate.cdx.json
+# Results in target/static/TARGET: memgate, memgate.cdx.json, and `revision`, the commit that they are of.
 #
 # Needs a C compiler for musl, and gets it itself where it may (as root, with apt-get). For another
-# architecture than this machine's, name a cross compiler as for any Rust build: CC_<target> and
-# CARGO_TARGET_<TARGET>_LINKER.
+# architecture than this machine's that is Zig, which goes below target/tools (python3 with venv and pip);
+# or name a cross compiler as for any Rust build: CC_<target> and CARGO_TARGET_<TARGET>_LINKER.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Results and tools are where the tests and the other scripts look for them.
+unset CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR
 
 # Pinned here and nowhere else.
 cyclonedx=0.5.9
+zigbuild=0.24.1
+zig='ziglang==0.17.1
+    --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
+    --hash=sha256:b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e'
 
 own="$(uname -m)-unknown-linux-musl"
 target="${1:-$own}"
 variable="${target//-/_}"
 
 fail() { printf 'tools/build-static.sh: %s\n' "$*" >&2; exit 1; }
+
+# A program of crates.io in the pinned version, below target/tools, where Cargo notes what it has installed.
+tool() {
+    grep -qsF "\"$1 $2 " target/tools/.crates.toml \
+        || env -u RUSTFLAGS cargo install --quiet --locked --root target/tools "$1@$2"
+}
 
 if ! rustc --print target-libdir --target "$target" > /dev/null 2>&1 \
     || ! [ -d "$(rustc --print target-libdir --target "$target")" ]; then
@@ -29,9 +41,20 @@ fi
 
 # Two libraries (ring, mimalloc) hold C, which needs a compiler that knows the headers of musl.
 compiler="CC_$variable"
+build=(cargo build)
 if [ -z "${!compiler:-}" ]; then
-    [ "$target" = "$own" ] || fail "set $compiler to a C compiler for $target"
-    if cc -dumpmachine 2> /dev/null | grep -q musl; then
+    if [ "$target" != "$own" ]; then
+        tool cargo-zigbuild "$zigbuild"
+        [ -x target/tools/zig/bin/pip ] || python3 -m venv target/tools/zig || fail "found no python3 with venv"
+        printf '%s\n' "${zig//$'\n'/ }" > target/tools/zig/requirements.txt
+        target/tools/zig/bin/pip install --quiet --no-deps --require-hashes --only-binary :all: \
+            --requirement target/tools/zig/requirements.txt
+        CARGO_ZIGBUILD_ZIG_PATH="$PWD/target/tools/zig/zig"
+        printf '#!/bin/sh\nexec "%s" -m ziglang "$@"\n' "$PWD/target/tools/zig/bin/python" > "$CARGO_ZIGBUILD_ZIG_PATH"
+        chmod +x "$CARGO_ZIGBUILD_ZIG_PATH"
+        export CARGO_ZIGBUILD_ZIG_PATH
+        build=(target/tools/bin/cargo-zigbuild zigbuild)
+    elif cc -dumpmachine 2> /dev/null | grep -q musl; then
         export "$compiler=cc"
     else
         if ! command -v musl-gcc > /dev/null && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
@@ -49,12 +72,9 @@ export "CFLAGS_$variable=-ffile-prefix-map=$PWD=/memgate -ffile-prefix-map=$carg
 export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}" CARGO_INCREMENTAL=0
 
-cargo build --release --locked --target "$target"
+"${build[@]}" --release --locked --target "$target"
 
-if ! [ -x "target/tools/bin/cargo-cyclonedx" ] \
-    || ! target/tools/bin/cargo-cyclonedx cyclonedx --version | grep -qF " $cyclonedx"; then
-    env -u RUSTFLAGS cargo install --quiet --locked --root target/tools "cargo-cyclonedx@$cyclonedx"
-fi
+tool cargo-cyclonedx "$cyclonedx"
 target/tools/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 --target "$target" \
     --no-build-deps --override-filename memgate.cdx --quiet
 # One for each crate of the workspace; that of the root has all of them in it.
@@ -63,5 +83,8 @@ rm -f crates/*/memgate.cdx.json
 out="target/static/$target"
 mkdir -p "$out"
 cp "target/$target/release/memgate" "$out/memgate"
-mv memgate.cdx.json "$out/memgate.cdx.json"
+sed "s|$PWD|/memgate|g" memgate.cdx.json > "$out/memgate.cdx.json"
+rm memgate.cdx.json
+printf '%s\n' "${REVISION:-$(git describe --always --dirty --abbrev=40 --exclude='*' 2> /dev/null || echo unknown)}" \
+    > "$out/revision"
 (cd "$out" && sha256sum memgate)

@@ -1,12 +1,13 @@
-//! `memgate certs`: certificates for development, and a look at those of a cluster.
+//! `memgate certs`: certificates for development, a look at those of a cluster, and a new CA for them.
 
 mod dev;
+mod rotate;
 mod verify;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 
-/// Make certificates for development, or verify those of a cluster
+/// Make certificates for development, verify those of a cluster, or replace its CA
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -17,6 +18,7 @@ pub struct Args {
 enum Command {
     Dev(dev::Dev),
     Verify(verify::Verify),
+    Rotate(rotate::Rotate),
 }
 
 /// Runs the command.
@@ -27,5 +29,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     match &args.command {
         Command::Dev(dev) => dev::run(dev, terminal),
         Command::Verify(verify) => verify::run(verify, terminal),
+        Command::Rotate(rotate) => rotate::run(rotate, terminal),
     }
 }

@@ -1,6 +1,11 @@
 //! `memgate check`: what would be denied, and what is doubtful.
 
+use std::io;
+
+use anyhow::Context as _;
+
 use crate::cli::ExitStatus;
+use crate::cli::fix::{self, FixArgs};
 use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::project::Project;
@@ -12,7 +17,7 @@ use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
 use crate::offline::passed_over::counts;
-use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
+use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;
@@ -34,25 +39,32 @@ Examples:
   memgate check . -o text -o json=findings.json
   memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
   memgate check . --base origin/main
+  memgate check deploy/ --fix --diff
 
 Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed,
 3 nothing to check was found.")]
 pub struct Args {
+    /// What is checked.
     #[command(flatten)]
-    input: InputArgs,
+    pub input: InputArgs,
 
     /// How to write findings, and to which file; can be repeated [default: text]
     ///
     /// Formats: text, concise (a line each), json, jsonl (an object a line), github, gitlab, sarif and junit. Without
     /// a file it is standard output, which then holds nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    output: Vec<OutputArg>,
+    pub output: Vec<OutputArg>,
 
+    /// What makes the exit code 1.
     #[command(flatten)]
-    fail_on: FailOnArgs,
+    pub fail_on: FailOnArgs,
 
     #[command(flatten)]
     pull_request: PullRequestArgs,
+
+    /// Whether to mend what is found.
+    #[command(flatten)]
+    pub fix: FixArgs,
 }
 
 /// What makes the exit code 1.
@@ -104,6 +116,9 @@ impl FailOnArgs {
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
+    if args.fix.fix {
+        return run_fix(args, &project, terminal);
+    }
     let fail_on = args.fail_on.or(&project);
     let mut checked = args.input.check(&project)?;
     args.pull_request.apply(&mut checked, &args.input, &project, terminal)?;
@@ -115,6 +130,31 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     drop(report);
     std::mem::forget(checked);
     Ok(status)
+}
+
+/// Mends what has one right answer, and tells the rest; with `--diff` shows what would be mended and tells all.
+fn run_fix(args: &Args, project: &Project, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let fail_on = args.fail_on.or(project);
+    let before = fix::look(&args.input, project, &fix::FixedTexts::default())?;
+    let (fixed, after) = fix::mend(&args.input, project, &before)?;
+    let is_written = !args.fix.diff && fix::write(&fixed, terminal);
+    let checked = after.as_ref().filter(|_| is_written).unwrap_or(&before);
+    let report = report(checked);
+    if args.fix.diff {
+        terminal.out(&fix::diffs(&fixed)?)?;
+        let mut findings = Vec::new();
+        text::write(&report, Terminal::width(&io::stderr()), &mut findings)
+            .context("failed to write the report")?;
+        terminal.err(&findings);
+    } else {
+        write_outputs(&report, &args.output, fail_on.on_warnings(), terminal)?;
+    }
+    if args.fix.diff || is_written {
+        terminal.note(&fix::summary(if is_written { "fixed" } else { "would fix" }, &fixed));
+    }
+    write_notes(checked, &report, fail_on, terminal);
+    let failed = !args.fix.diff && !is_written;
+    Ok(if failed { ExitStatus::Failed } else { exit_status(&report, fail_on) })
 }
 
 /// Writes errors of the inputs, notes and the summary to standard error; the report goes to standard output.

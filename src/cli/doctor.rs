@@ -24,7 +24,7 @@ use crate::cli::output::ResultFormat;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
-use crate::deploy::metadata::NAME;
+use crate::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
 use crate::doctor::{DoctorOptions, checks, read};
 use crate::model::settings::Settings;
@@ -45,12 +45,12 @@ Examples:
 Exit codes: 0 nothing fails, 1 something does, 2 wrong usage or a fault, such as no apiserver.")]
 pub struct Args {
     /// The namespace that memgate runs in
-    #[arg(short, long, value_name = "NAME", default_value = "memgate-system")]
+    #[arg(short, long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
 
-    /// The name of the webhook configurations
-    #[arg(long, value_name = "NAME", default_value = NAME)]
-    webhook_configuration: String,
+    /// The name of the webhook configurations [default: that of the installation in the namespace]
+    #[arg(long, value_name = "NAME")]
+    webhook_configuration: Option<String>,
 
     /// The namespace of the dry runs that show whether memgate answers
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = probe_namespace)]
@@ -94,15 +94,15 @@ enum FailOnStatus {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = DoctorOptions {
         namespace: &args.namespace,
-        configuration: &args.webhook_configuration,
+        configuration: args.webhook_configuration.as_deref(),
         dry_run_namespace: &args.dry_run_namespace,
         max_objects: usize::try_from(args.limit).unwrap_or(usize::MAX),
         settings: args.settings.settings()?,
         parse_flags,
     };
     let runtime = Runtime::new().context("failed to start the runtime")?;
-    let inputs =
-        runtime.block_on(async { anyhow::Ok(read(args.cluster.client().await?, &options).await?) })?;
+    let inputs = runtime
+        .block_on(async { anyhow::Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
     runtime.shutdown_background();
     let checks = checks(&inputs, args.show);
     let summary = CheckSummary::of(&checks);

@@ -34,7 +34,11 @@ impl FamilyArgs {
     }
 }
 
-fn parse(name: &str) -> Result<&'static Family, String> {
+/// Parses the name of a family.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn parse(name: &str) -> Result<&'static Family, String> {
     let names = family::ALL.map(|family| family.name);
     family::find(name)
         .ok_or_else(|| format!("families are {}{}", names.join(", "), did_you_mean(nearest(name, names))))

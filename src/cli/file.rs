@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -23,13 +23,33 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
+/// Writes a text over the one that was read from a file, as [`write_whole`] does.
+///
+/// # Errors
+/// When the file is read-only, no longer holds what was read, or cannot be written.
+pub fn rewrite_whole(path: &Path, before: &str, after: &str) -> anyhow::Result<()> {
+    let failed = || format!("failed to write {}", path.display());
+    let metadata =
+        fs::metadata(path).map_err(|error| anyhow::Error::msg(in_words(&error))).with_context(failed)?;
+    // Its folder may still let it be replaced, and root is never asked.
+    if metadata.permissions().readonly() {
+        return Err(anyhow::anyhow!("the file is read-only")).with_context(failed);
+    }
+    let now = fs::read(path).map_err(|error| anyhow::Error::msg(in_words(&error))).with_context(failed)?;
+    if now != before.as_bytes() {
+        return Err(anyhow::anyhow!("it has changed since it was read; run the command again"))
+            .with_context(failed);
+    }
+    write_whole(path, after.as_bytes())
+}
+
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = target(path)?;
     let old = match fs::metadata(&target) {
         Ok(old) if !old.is_file() => {
             return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
         }
-        Ok(old) => Some(old.permissions()),
+        Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
@@ -40,8 +60,11 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .permissions(Permissions::from_mode(NEW_FILE))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;
-    if let Some(permissions) = old {
-        file.as_file().set_permissions(permissions)?;
+    if let Some(old) = old {
+        // Root, as in a container, would otherwise make the file its own. Who may not give it away owns it already, or
+        // is of another group.
+        let _unless_forbidden = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+        file.as_file().set_permissions(old.permissions())?;
     }
     file.persist(&target)?;
     Ok(())
@@ -53,5 +76,54 @@ fn target(path: &Path) -> io::Result<PathBuf> {
         Ok(target) => Ok(target),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.yaml");
+        fs::write(&path, text).expect("a file");
+        (folder, path)
+    }
+
+    fn error(path: &Path, before: &str) -> String {
+        let error = rewrite_whole(path, before, "new").expect_err("refused");
+        format!("{error:#}").replace(&path.display().to_string(), "a.yaml")
+    }
+
+    #[test]
+    fn a_file_that_has_changed_stays() {
+        let (_folder, path) = file("changed");
+        let message = "failed to write a.yaml: it has changed since it was read; run the command again";
+        assert_eq!(error(&path, "old"), message);
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "changed");
+        fs::remove_file(&path).expect("is there");
+        assert_eq!(error(&path, "old"), "failed to write a.yaml: no such file or directory");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_read_only_file_stays_for_root_too() {
+        let (_folder, path) = file("old");
+        fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("permissions");
+        assert_eq!(error(&path, "old"), "failed to write a.yaml: the file is read-only");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "old");
+    }
+
+    #[test]
+    fn a_link_and_permissions_stay() {
+        let (folder, path) = file("old");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("permissions");
+        let link = folder.path().join("link.yaml");
+        std::os::unix::fs::symlink("a.yaml", &link).expect("a link");
+        rewrite_whole(&link, "old", "new").expect("written");
+        assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "new");
+        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2, "nothing else is left");
     }
 }

@@ -1,5 +1,6 @@
 //! The arguments that say which files a command reads, and notes about what was read.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +118,27 @@ impl InputArgs {
     /// When standard input is named twice, there is nothing to read, or the settings are no good. Files that cannot
     /// be read are part of the result.
     pub fn check(&self, project: &Project) -> anyhow::Result<Checked> {
-        Ok(check(self.read(project)?, self.occasion()))
+        self.check_with(project, BTreeMap::new())
+    }
+
+    /// The same with texts that stand for those of files, by the names of their sources.
+    ///
+    /// # Errors
+    /// Those of [`InputArgs::check`].
+    pub fn check_with(
+        &self,
+        project: &Project,
+        instead: BTreeMap<String, String>,
+    ) -> anyhow::Result<Checked> {
+        Ok(check(self.read_with(project, instead)?, self.occasion()))
+    }
+
+    /// Whether standard input is among what is read.
+    ///
+    /// # Errors
+    /// When there is nothing to read.
+    pub fn reads_stdin(&self, project: &Project) -> anyhow::Result<bool> {
+        Ok(self.paths(project)?.iter().chain(&self.state.with).any(|path| path == "-"))
     }
 
     /// Reads the files.
@@ -125,9 +146,14 @@ impl InputArgs {
     /// # Errors
     /// Those of [`InputArgs::check`].
     pub fn read(&self, project: &Project) -> anyhow::Result<Inputs> {
+        self.read_with(project, BTreeMap::new())
+    }
+
+    fn read_with(&self, project: &Project, instead: BTreeMap<String, String>) -> anyhow::Result<Inputs> {
         let paths = self.paths(project)?;
         let settings = self.settings(project)?;
         let reading = self.reading.reading(project, &project.directory, settings.namespace.clone())?;
+        let reading = Reading { instead, ..reading };
         self.load(paths, &self.state.with, &reading, settings, &mut io::stdin().lock())
     }
 
@@ -212,7 +238,7 @@ impl ReadingArgs {
         let rendering =
             self.render.then(|| Rendering { values: self.values.clone(), namespace, ..Rendering::default() });
         let max_bytes = self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES);
-        Ok(Reading { exclude: Arc::new(exclude), max_bytes, rendering })
+        Ok(Reading { exclude: Arc::new(exclude), max_bytes, rendering, ..Reading::default() })
     }
 }
 

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
+use crate::cli::families::parse as parse_family;
 use crate::cli::settings::{SettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use crate::deploy::component::{Component, ExclusiveChoice, contradiction};
 use crate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
+use crate::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use crate::deploy::render;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
+use crate::model::name::{is_dns_label, is_dns_subdomain};
 
 /// The image that manifests name unless another one is given.
 const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
@@ -30,6 +33,7 @@ Examples:
   memgate manifests --component ha --component network-policy
   memgate manifests --certs files --ca ca.crt
   memgate manifests --only webhooks --family arkonis
+  memgate manifests -n team-a --family ark           a second installation, named memgate-team-a
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
 
 memgate writes the caBundle of its configurations itself, or cert-manager does. With --certs files
@@ -68,8 +72,18 @@ pub struct Args {
     no_events: bool,
 
     /// The namespace that memgate runs in
-    #[arg(short, long, value_name = "NAME", value_parser = parse_namespace, default_value = "memgate-system")]
+    #[arg(short, long, value_name = "NAME", value_parser = parse_namespace, default_value = DEFAULT_NAMESPACE)]
     namespace: String,
+
+    /// The name of the cluster-wide objects, by which installations in one cluster differ [default: memgate; in
+    /// another namespace than memgate-system memgate-NAMESPACE]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    name: Option<String>,
+
+    /// A family that another installation in the cluster has: its pods that require their memory are left to that one;
+    /// can be repeated
+    #[arg(long, value_name = "FAMILY", value_parser = parse_family)]
+    elsewhere: Vec<&'static Family>,
 
     /// The container image
     #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
@@ -132,13 +146,21 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let components = components(args)?;
     let flags = flags(&settings);
     let families = families(settings.families, &components);
+    if let Some(family) = args.elsewhere.iter().find(|family| families.contains(family)) {
+        anyhow::bail!(
+            "the family {} cannot be both here and --elsewhere; name those of this installation with --family",
+            family.name
+        );
+    }
     let plan = InstallPlan {
+        name: args.name.clone().unwrap_or_else(|| default_name(&args.namespace)),
         namespace: args.namespace.clone(),
         image: args.image.clone(),
         endpoint: args.url.clone().map_or(WebhookEndpoint::Service, WebhookEndpoint::Url),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
         flags,
         families,
+        elsewhere: args.elsewhere.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
         components,
     };
     let text = render(&plan, &parts(args)).context("failed to write the manifests")?;
@@ -209,12 +231,31 @@ fn families(settings: Vec<&'static Family>, components: &BTreeSet<Component>) ->
 /// with memgate.
 ///
 /// # Errors
-/// When the namespace belongs to the cluster.
+/// When no namespace can have this name, or the namespace belongs to the cluster.
 fn parse_namespace(name: &str) -> Result<String, String> {
+    if !is_dns_label(name) {
+        return Err("a namespace has at most 63 characters: a-z, 0-9 and \"-\", and starts and ends with a letter or a \
+                    digit"
+            .to_owned());
+    }
     if name == "default" || name.starts_with("kube-") {
         return Err("memgate needs a namespace of its own, since it is made and deleted with memgate; \
                     choose another one, such as memgate-system"
             .to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+/// Parses the name of the cluster-wide objects, which are of several kinds; a few append to it.
+///
+/// # Errors
+/// When no object could have it.
+fn parse_name(name: &str) -> Result<String, String> {
+    if name.len() > MAX_NAME_CHARS || !is_dns_subdomain(name) {
+        return Err(format!(
+            "the name of an installation has at most {MAX_NAME_CHARS} characters: a-z, 0-9, \"-\" and \".\", and each \
+             part between dots starts and ends with a letter or a digit"
+        ));
     }
     Ok(name.to_owned())
 }

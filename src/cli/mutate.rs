@@ -1,19 +1,21 @@
 //! `memgate mutate`: the objects as they would be stored, in the user's own text.
 
 use std::io;
+use std::path::Path;
 
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::check::{FailOnArgs, exit_status, write_notes};
+use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, write_files};
 use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::Rewritten;
 use crate::manifest::source::Source;
 use crate::offline::findings::report;
-use crate::offline::rewrite::rewrite_all;
-use crate::report::{diff, stream, text};
+use crate::offline::rewrite::{self, rewrite_all};
+use crate::report::{counted, diff, patches, stream, text};
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -25,6 +27,7 @@ use crate::report::{diff, stream, text};
 Examples:
   memgate mutate deploy/ | kubectl apply -f -
   memgate mutate agents/ --with cluster-state.yaml --diff
+  memgate mutate agents/ --write
 
 Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed
 (then nothing is printed), 3 nothing to check was found.")]
@@ -32,12 +35,8 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Print a unified diff instead, in which each added line names where it comes from
-    ///
-    /// The origins stand behind the added lines as comments, so patch(1) would add them too: leave
-    /// them out with --no-origins when the diff is to be applied.
-    #[arg(long, help_heading = "Output")]
-    diff: bool,
+    #[command(flatten)]
+    result: ResultArgs,
 
     /// Leave the origins of added lines out of the diff
     #[arg(long, requires = "diff", help_heading = "Output")]
@@ -53,19 +52,56 @@ pub struct Args {
     fail_on: FailOnArgs,
 }
 
+/// What becomes of the changes.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct ResultArgs {
+    /// Print a unified diff instead, in which each added line names where it comes from
+    ///
+    /// The origins stand behind the added lines as comments, so patch(1) would add them too: leave
+    /// them out with --no-origins when the diff is to be applied.
+    #[arg(long)]
+    diff: bool,
+
+    /// Print a JSON patch (RFC 6902) for each object that changes, a line each
+    ///
+    /// Beside it stand apiVersion, kind, namespace, name, file and line of the object. What pods are given of a
+    /// memory resource stands in it as it is, credentials that somebody wrote into an address too.
+    #[arg(long, conflicts_with_all = ["diff", "write"])]
+    patch: bool,
+
+    /// Write the changes into the files, rather than to standard output
+    ///
+    /// A file is written whole, with its permissions and at the end of its links, or not at all when it is read-only
+    /// or has changed meanwhile.
+    #[arg(short, long, conflicts_with_all = ["diff", "render"])]
+    write: bool,
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
+    anyhow::ensure!(
+        !(args.result.write && args.input.reads_stdin(&project)?),
+        "--write writes files, and standard input (-) is none; leave --write out"
+    );
     let fail_on = args.fail_on.or(&project);
     let checked = args.input.check(&project)?;
     let report = report(&checked);
     write_files(&report, &args.output, args.fail_on.on_warnings())?;
+    let mut is_written = true;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
-        if args.diff {
+        if args.result.patch {
+            let mut lines = Vec::new();
+            patches::write(rewrite::patches(&checked), &mut lines).context("failed to write the patches")?;
+            terminal.raw(&lines)?;
+        } else if args.result.write {
+            is_written = write_files_back(&files, terminal);
+        } else if args.result.diff {
             write_diffs(&files, args.no_origins, terminal)?;
         } else {
             write_manifests(&files, terminal)?;
@@ -76,7 +112,30 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         .context("failed to write the report")?;
     terminal.err(&findings);
     write_notes(&checked, &report, fail_on, terminal);
-    Ok(exit_status(&report, fail_on))
+    Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
+}
+
+/// Writes what changes into the files themselves; whether all of it could be written.
+fn write_files_back(files: &[(&Source, Rewritten)], terminal: Terminal) -> bool {
+    let mut written = 0;
+    let changed: Vec<_> = files.iter().filter(|(source, new)| source.text() != new.text).collect();
+    for (source, new) in &changed {
+        match rewrite_whole(Path::new(source.name()), source.text(), &new.text) {
+            Ok(()) => written += 1,
+            Err(error) => terminal.error(&error),
+        }
+        note_reformatted(source.name(), new, terminal);
+    }
+    terminal.note(&format!("{} written", counted(written, "file")));
+    written == changed.len()
+}
+
+fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
+    for index in &new.reformatted {
+        let number = index + 1;
+        terminal
+            .note(&format!("note: {name}: document {number} had to be written anew, without its comments"));
+    }
 }
 
 fn write_manifests(files: &[(&Source, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {
@@ -95,12 +154,7 @@ fn write_diffs(files: &[(&Source, Rewritten)], no_origins: bool, terminal: Termi
         let origins = if no_origins { &[] } else { new.origins.as_slice() };
         let file = diff::FileDiff { name, before: source.text(), after: &new.text, origins };
         diff::write(&file, &mut text).context("failed to write the diff")?;
-        for index in &new.reformatted {
-            let number = index + 1;
-            terminal.note(&format!(
-                "note: {name}: document {number} had to be written anew, without its comments"
-            ));
-        }
+        note_reformatted(name, new, terminal);
     }
     terminal.out(&text)
 }

@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error as ThisError;
 
+use crate::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::model::causes::{in_words, with_causes};
 
 /// Where a service account finds its namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-
-/// The namespace of `memgate manifests` without `--namespace`.
-pub const DEFAULT_NAMESPACE: &str = "memgate-system";
 
 /// Why there is no client. The reasons are texts, since the errors of kube repeat their causes.
 #[derive(Debug, ThisError)]

@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::model::family::Family;
+use crate::model::finding::Phase;
 use crate::model::snapshot::Snapshot;
+use crate::review_path;
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -92,6 +95,10 @@ pub struct Installation {
     pub replicas: Fetched<Listing<Pod>>,
     /// All namespaces.
     pub namespaces: Fetched<Listing<Namespace>>,
+    /// What gives the role of its name to an account.
+    pub cluster_role_binding: Fetched<ClusterRoleBinding>,
+    /// The policy of its name on what an account may change of webhook configurations.
+    pub self_guard: Fetched<ValidatingAdmissionPolicy>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
 }
@@ -130,6 +137,13 @@ pub struct Agents {
 }
 
 impl Installation {
+    /// The arguments of the Deployment's containers.
+    pub fn arguments(&self) -> impl Iterator<Item = &String> {
+        let deployment = self.deployment.found().and_then(|deployment| deployment.spec.as_ref());
+        let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
+        containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
+    }
+
     /// memgate's own configuration of mutating webhooks.
     #[must_use]
     pub fn own_mutating(&self) -> Option<&MutatingWebhookConfiguration> {
@@ -171,8 +185,9 @@ impl Installation {
         let entries = self.own_entries();
         let by_url = entries.iter().all(|entry| entry.client.service.is_none());
         let url = entries.into_iter().next()?.client.url?;
-        let host = url.trim_end_matches("/mutate").trim_end_matches("/validate").to_owned();
-        by_url.then_some(host)
+        let [mutate, validate] = [Phase::Mutate, Phase::Validate].map(review_path::plain);
+        let host = url.strip_suffix(mutate).or_else(|| url.strip_suffix(validate)).unwrap_or(&url);
+        by_url.then(|| host.to_owned())
     }
 
     /// The labels of a namespace, with the one that every namespace has.
@@ -181,8 +196,18 @@ impl Installation {
         let found = self.namespaces.found().and_then(|namespaces| {
             namespaces.items.iter().find(|found| found.metadata.name.as_deref() == Some(namespace))
         });
-        let mut labels = found.and_then(|found| found.metadata.labels.clone()).unwrap_or_default();
-        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
-        labels
+        found.map_or_else(|| [name_label(namespace)].into(), labels)
     }
+}
+
+/// The labels of a namespace, with the one that every namespace has.
+#[must_use]
+pub fn labels(namespace: &Namespace) -> BTreeMap<String, String> {
+    let mut labels = namespace.metadata.labels.clone().unwrap_or_default();
+    labels.extend([name_label(namespace.metadata.name.as_deref().unwrap_or_default())]);
+    labels
+}
+
+fn name_label(namespace: &str) -> (String, String) {
+    ("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())
 }

@@ -9,7 +9,8 @@ use tokio::time::timeout;
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
 use crate::cluster::reader::{ClusterReader, fetch};
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
-use crate::deploy::metadata::NAME;
+use crate::cluster::webhook_entry::{WebhookEntry, entries};
+use crate::deploy::metadata::{NAME, SELF_GUARD, default_name};
 use crate::family;
 use crate::model::kind::Kind;
 
@@ -20,7 +21,7 @@ use crate::model::kind::Kind;
 pub async fn installation(
     reader: &ClusterReader,
     namespace: &str,
-    name: &str,
+    name: Option<&str>,
 ) -> Result<Installation, String> {
     let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
     let version = version.map_err(|elapsed| elapsed.to_string())?;
@@ -28,9 +29,8 @@ pub async fn installation(
     let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;
-    Ok(Installation {
+    let mut installation = Installation {
         namespace: namespace.to_owned(),
-        name: name.to_owned(),
         apiserver_time: version.time,
         version: parse_version(&version.body),
         served: served_resources(reader).await,
@@ -42,8 +42,32 @@ pub async fn installation(
         budgets: reader.list(reader.namespaced_api(namespace), "poddisruptionbudgets", all()).await,
         replicas: reader.list(reader.namespaced_api(namespace), "pods", pods).await,
         namespaces: reader.list(reader.api(), "namespaces", all()).await,
-        permissions: Fetched::NotFound,
-    })
+        ..Installation::default()
+    };
+    installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
+    let name = &installation.name;
+    installation.cluster_role_binding = reader.get(reader.api(), "clusterrolebindings", name).await;
+    let guard = format!("{name}-{SELF_GUARD}");
+    installation.self_guard = reader.get(reader.api(), "validatingadmissionpolicies", &guard).await;
+    Ok(installation)
+}
+
+/// The name of the installation in a namespace: as its Deployment has it, else that of a configuration with entries
+/// of memgate's that lead there.
+fn own_name(found: &Installation) -> String {
+    let by_default = default_name(&found.namespace);
+    let by_flag = found.arguments().filter_map(|argument| argument.strip_prefix("--webhook-configuration="));
+    let by_entries = || {
+        let leads_here = |entry: &WebhookEntry| {
+            entry.is_memgates() && entry.service_namespace() == Some(found.namespace.as_str())
+        };
+        let mutating = found.mutating.found().into_iter().flat_map(|listed| &listed.items);
+        let leading = mutating.filter(|one| entries(one.webhooks.as_ref()).iter().any(leads_here));
+        let mut names = leading.filter_map(|one| one.metadata.name.clone()).peekable();
+        let first = names.peek().cloned()?;
+        Some(names.find(|name| *name == by_default).unwrap_or(first))
+    };
+    by_flag.last().map(str::to_owned).or_else(by_entries).unwrap_or(by_default)
 }
 
 fn parse_version(body: &Value) -> Fetched<(u32, u32)> {

@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use crate::cluster::probe::Probe;
 use crate::cluster::request::Response;
+use crate::family;
 use crate::model::family::AggregatedServer;
 use crate::report::plain;
+use crate::review_path::without_tokens;
 
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,11 +95,13 @@ fn denial(message: &str) -> Option<Denial<'_>> {
     Some(Denial { webhook, message })
 }
 
-/// The policy of memgate's that refuses with the probe's own code.
+/// The policy of memgate's that refuses with the probe's own code. It is called `NAME-TABLE`, whatever the name of the
+/// installation.
 fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
-    let is_ours =
-        policy.starts_with("memgate-") && text.ends_with(&format!("[{}]", probe.finding.code_name()));
+    let mut tables = family::ALL.into_iter().flat_map(|family| family.cel_tables);
+    let is_table = tables.any(|table| policy.ends_with(&format!("-{}", table.name)));
+    let is_ours = is_table && text.ends_with(&format!("[{}]", probe.finding.code_name()));
     is_ours.then_some(policy)
 }
 
@@ -135,7 +139,7 @@ fn failure(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("failed calling webhook \"")?;
     let (webhook, cause) = rest.split_once("\": ")?;
     let cause = cause.trim_start_matches("failed to call webhook: ");
-    let (webhook, shown) = (plain(webhook), plain(cause));
+    let (webhook, shown) = (plain(webhook), without_tokens(&plain(cause)));
     if !webhook.ends_with(".memgate.dev") {
         return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
     }
@@ -178,7 +182,6 @@ mod tests {
 
     use super::*;
     use crate::cluster::probe::probes;
-    use crate::family;
 
     fn probe(name: &str) -> Probe {
         probes(&family::ALL).into_iter().find(|probe| probe.name.starts_with(name)).expect("a probe")
@@ -227,6 +230,8 @@ mod tests {
             interpret(&probe("orloj"), &status(422, &text))
         };
         let code = "orloj/http-endpoint-required";
+        let policy = "blue-orloj-memories".to_owned();
+        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy });
         let policy = "memgate-orloj-memories".to_owned();
         assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy: policy.clone() });
         for other in [denial("no-memories", code), denial(&policy, "orloj/ref-invalid")] {

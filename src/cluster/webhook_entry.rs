@@ -77,6 +77,12 @@ where
 }
 
 impl WebhookEntry {
+    /// Whether it is an entry that memgate installs.
+    #[must_use]
+    pub fn is_memgates(&self) -> bool {
+        self.name.ends_with(".memgate.dev")
+    }
+
     /// Whether its rules name the creation of pods.
     #[must_use]
     pub fn is_called_for_new_pods(&self) -> bool {

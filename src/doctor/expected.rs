@@ -34,6 +34,19 @@ pub enum Error {
     },
 }
 
+/// How memgate was installed, as far as it shows and changes what is compared.
+#[derive(Debug)]
+pub struct InstalledAs<'a> {
+    /// The name of the cluster-wide objects.
+    pub name: &'a str,
+    /// The namespace that memgate runs in.
+    pub namespace: &'a str,
+    /// The components.
+    pub components: BTreeSet<Component>,
+    /// The families that another installation has.
+    pub elsewhere: Vec<&'static Family>,
+}
+
 /// The objects that are compared.
 #[derive(Debug)]
 pub struct Expected {
@@ -47,16 +60,12 @@ pub struct Expected {
     pub namespace_rules: Vec<PolicyRule>,
 }
 
-/// The objects for these families and with these components, in this namespace.
+/// The objects of an installation with these families.
 ///
 /// # Errors
 /// When they cannot be rendered.
-pub fn expected(
-    namespace: &str,
-    families: &[&'static Family],
-    components: BTreeSet<Component>,
-) -> Result<Expected, Error> {
-    let objects = rendered(namespace, families, components)?;
+pub fn expected(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Result<Expected, Error> {
+    let objects = rendered(installed, families)?;
     let roles: Option<ClusterRole> = first(&objects, "ClusterRole")?;
     let role: Option<Role> = first(&objects, "Role")?;
     Ok(Expected {
@@ -69,18 +78,19 @@ pub fn expected(
 
 /// Every object that is installed.
 pub(super) fn rendered(
-    namespace: &str,
+    installed: &InstalledAs<'_>,
     families: &[&'static Family],
-    components: BTreeSet<Component>,
 ) -> Result<Vec<Value>, Error> {
     let plan = InstallPlan {
-        namespace: namespace.to_owned(),
+        name: installed.name.to_owned(),
+        namespace: installed.namespace.to_owned(),
         image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
         endpoint: WebhookEndpoint::Service,
         ca: None,
         flags: Vec::new(),
         families: families.to_vec(),
-        components,
+        elsewhere: installed.elsewhere.clone(),
+        components: installed.components.clone(),
     };
     let text = render(&plan, &InstallPart::ALL)?;
     let parsed = parse(&Arc::new(Source::new("memgate manifests", text)));
@@ -98,14 +108,19 @@ pub(super) mod tests {
     use super::*;
     use crate::family;
 
+    /// An installation in the namespace `home` with these components.
+    pub(in crate::doctor) fn at_home(components: BTreeSet<Component>) -> InstalledAs<'static> {
+        InstalledAs { name: "memgate", namespace: "home", components, elsewhere: Vec::new() }
+    }
+
     /// What is installed, for tests that change it.
     pub(in crate::doctor) fn installed(families: &[&'static Family]) -> Expected {
-        expected("home", families, BTreeSet::new()).expect("it renders")
+        expected(&at_home(BTreeSet::new()), families).expect("it renders")
     }
 
     /// One object of it.
     pub(in crate::doctor) fn object<T: DeserializeOwned>(families: &[&'static Family], kind: &str) -> T {
-        let objects = rendered("home", families, BTreeSet::new()).expect("it renders");
+        let objects = rendered(&at_home(BTreeSet::new()), families).expect("it renders");
         first(&objects, kind).expect("it reads").expect("it is there")
     }
 

@@ -2,27 +2,31 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
+
 use crate::cluster::cluster_state::Installation;
-use crate::cluster::webhook_entry::WebhookEntry;
+use crate::cluster::webhook_entry::{WebhookEntry, requirements};
 use crate::deploy::component::Component;
 use crate::deploy::metadata::NAME;
 use crate::family;
 use crate::model::family::Family;
 use crate::model::settings::Settings;
 
+/// The entry for pods that require their memory.
+pub(super) const REQUIRED_PODS: &str = "required.pods.memgate.dev";
+
 /// The settings of an installation: those of the Deployment's flags, as `parse` reads a command line. Without
 /// flags, the families of which the configurations name a kind or a sort of pods, or all.
 #[must_use]
 pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
     let known = ["--family=", "--orloj-", "--sympozium-", "--policy-exclude-namespace=", "--cluster-domain="];
-    let flags = arguments(found).filter(|arg| known.iter().any(|known| arg.starts_with(known)));
+    let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
     let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
     let settings = parse(&flags).unwrap_or_default();
     if flags.iter().any(|flag| flag.starts_with("--family=")) {
         return settings;
     }
-    let by_entry: Vec<&'static Family> =
-        family::ALL.into_iter().filter(|family| is_registered(found, family)).collect();
+    let by_entry = registered(&found.own_entries());
     if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 
@@ -47,11 +51,34 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
             is_alone && !others.is_empty() && others.iter().all(|entry| !entry.fails_closed),
         ),
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
-        (Component::CertFiles, arguments(found).any(is_not_builtin)),
-        (Component::NoEvents, arguments(found).any(|argument| argument == "--no-events")),
+        (Component::CertFiles, found.arguments().any(is_not_builtin)),
+        (Component::NoEvents, found.arguments().any(|argument| argument == "--no-events")),
         (Component::Templates, is_there("templates.memgate.dev")),
     ];
     chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect()
+}
+
+/// The families other than `own` whose pods the entry for pods that require their memory leaves alone.
+#[must_use]
+pub fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'static Family> {
+    let entries = found.own_mutating_entries().unwrap_or_default();
+    let Some(required) = entries.iter().find(|entry| entry.name == REQUIRED_PODS) else { return Vec::new() };
+    let others = family::ALL.into_iter().filter(|family| !own.contains(family));
+    others.filter(|family| leaves(required, family)).collect()
+}
+
+/// Whether the entry for pods that require their memory leaves those of a family alone.
+pub(super) fn leaves(required: &WebhookEntry, family: &Family) -> bool {
+    let asked = requirements(&required.object_selector);
+    let excludes = |one: &LabelSelectorRequirement| matches!(one.operator.as_str(), "DoesNotExist" | "NotIn");
+    family.pod_selectors.iter().all(|pods| match (pods.labels.first(), pods.annotation) {
+        (Some((label, _)), _) => asked.iter().any(|one| one.key == *label && excludes(one)),
+        (None, Some(annotation)) => {
+            let quoted = format!("'{annotation}'");
+            required.match_conditions.iter().any(|condition| condition.expression.contains(&quoted))
+        }
+        (None, None) => false,
+    })
 }
 
 /// The names of the entries for a family's pods.
@@ -61,15 +88,18 @@ fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
 
 /// The arguments of the Deployment's containers.
 pub(super) fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
-    let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
-    let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
-    containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
+    found.arguments()
 }
 
-fn is_registered(found: &Installation, family: &'static Family) -> bool {
+/// The families of which these entries name a kind or a sort of pods.
+pub(super) fn registered(entries: &[WebhookEntry]) -> Vec<&'static Family> {
+    family::ALL.into_iter().filter(|family| is_registered(entries, family)).collect()
+}
+
+fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
     let groups: BTreeSet<&str> =
         family.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
-    found.own_entries().into_iter().any(|entry| {
+    entries.iter().any(|entry| {
         let mut named = entry.rules.iter().flat_map(|rule| rule.api_groups.iter().flatten());
         named.any(|group| groups.contains(group.as_str()))
             || pod_entries(family).any(|name| name == entry.name)
@@ -80,7 +110,8 @@ fn is_registered(found: &Installation, family: &'static Family) -> bool {
 mod tests {
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
-    use crate::doctor::expected::{expected, first, rendered};
+    use crate::doctor::expected::tests::{at_home, installed};
+    use crate::doctor::expected::{InstalledAs, expected, first, rendered};
     use crate::family;
 
     #[test]
@@ -99,8 +130,8 @@ mod tests {
             &[Component::Policies, Component::PolicyStrict, Component::FailClosed],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
-            let objects = rendered("home", &family::ALL, chosen.clone()).expect("it renders");
-            let expected = expected("home", &family::ALL, chosen.clone()).expect("it renders");
+            let objects = rendered(&at_home(chosen.clone()), &family::ALL).expect("it renders");
+            let expected = expected(&at_home(chosen.clone()), &family::ALL).expect("it renders");
             let deployment = first(&objects, "Deployment").expect("it reads").expect("it is there");
             let found = Installation {
                 name: "memgate".to_owned(),
@@ -116,11 +147,27 @@ mod tests {
     }
 
     #[test]
+    fn learns_which_pods_are_left_to_another_installation() {
+        let own: [&'static Family; 1] = [&family::orka::FAMILY];
+        for elsewhere in
+            [vec![], vec![&family::arkonis::FAMILY], vec![&family::ark::FAMILY, &family::orloj::FAMILY]]
+        {
+            let installed = InstalledAs { elsewhere: elsewhere.clone(), ..at_home(BTreeSet::new()) };
+            let mutating = expected(&installed, &own).expect("it renders").mutating;
+            let found = Installation {
+                name: "memgate".to_owned(),
+                mutating: Fetched::Found(Listing { items: vec![mutating], truncated: false }),
+                ..Installation::default()
+            };
+            assert_eq!(super::elsewhere(&found, &own), elsewhere);
+        }
+    }
+
+    #[test]
     fn learns_the_families_from_the_entries() {
         let parse = |flags: &[&str]| (flags == [NAME]).then(Settings::default);
         assert_eq!(settings(&Installation::default(), parse), Settings::default());
-        let expected = expected("home", &[&family::ark::FAMILY, &family::orka::FAMILY], BTreeSet::new())
-            .expect("it renders");
+        let expected = installed(&[&family::ark::FAMILY, &family::orka::FAMILY]);
         let found = Installation {
             name: "memgate".to_owned(),
             mutating: Fetched::Found(Listing { items: vec![expected.mutating], truncated: false }),

@@ -4,11 +4,10 @@ use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
 use crate::doctor::check::Check;
 use crate::doctor::inferred;
+use crate::model::finding::Phase;
+use crate::review_path;
 
 const ID: &str = "review-path";
-
-/// How many characters the token at the end of a path has.
-const TOKEN_CHARS: usize = 43;
 
 /// How the entries of one configuration are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,11 +24,11 @@ enum PathForm {
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
     let entries = [
-        ("Mutating", "/mutate", found.own_mutating_entries()),
-        ("Validating", "/validate", found.own_validating_entries()),
+        ("Mutating", Phase::Mutate, found.own_mutating_entries()),
+        ("Validating", Phase::Validate, found.own_validating_entries()),
     ];
     let is_guarded = inferred::arguments(found).any(|argument| argument.starts_with("--client-ca="));
-    let check = |(kind, call, entries): (&str, &str, Option<Vec<WebhookEntry>>)| {
+    let check = |(kind, call, entries): (&str, Phase, Option<Vec<WebhookEntry>>)| {
         let forms = entries.into_iter().flatten().filter_map(|entry| form(&entry, call));
         let subject = format!("{kind}WebhookConfiguration {}", found.name);
         Some(verdict(&subject, call, forms.max()?, is_guarded))
@@ -37,17 +36,17 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     entries.into_iter().filter_map(check).collect()
 }
 
-fn form(entry: &WebhookEntry, call: &str) -> Option<PathForm> {
+fn form(entry: &WebhookEntry, call: Phase) -> Option<PathForm> {
     let path = entry.client.service.as_ref()?.path.as_deref().unwrap_or_default();
-    let token = path.strip_prefix(call).and_then(|rest| rest.strip_prefix('/'));
-    Some(match token {
-        _ if path == call => PathForm::Plain,
-        Some(token) if token.len() == TOKEN_CHARS && !token.contains('/') => PathForm::Token,
+    Some(match review_path::token_call(path) {
+        _ if path == review_path::plain(call) => PathForm::Plain,
+        Some((of, _)) if of == call => PathForm::Token,
         _ => PathForm::Other,
     })
 }
 
-fn verdict(subject: &str, call: &str, form: PathForm, is_guarded: bool) -> Check {
+fn verdict(subject: &str, call: Phase, form: PathForm, is_guarded: bool) -> Check {
+    let call = review_path::plain(call);
     match form {
         PathForm::Token => Check::ok(ID, subject, format!("{call}/… ends in what strangers do not know")),
         PathForm::Plain if is_guarded => {
@@ -79,6 +78,7 @@ mod tests {
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use crate::family;
+    use crate::review_path::TOKEN_CHARS;
 
     /// What is found when all entries have this path.
     fn found(path: Option<&str>, arguments: &[&str]) -> Installation {

@@ -23,11 +23,18 @@ pub struct Reading {
     pub max_bytes: usize,
     /// How to render charts and overlays in directories and globs, if they are to be.
     pub rendering: Option<Rendering>,
+    /// Texts that stand for those of files, by the names of their sources.
+    pub instead: BTreeMap<String, String>,
 }
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { exclude: Arc::default(), max_bytes: DEFAULT_MAX_BYTES, rendering: None }
+        Self {
+            exclude: Arc::default(),
+            max_bytes: DEFAULT_MAX_BYTES,
+            rendering: None,
+            instead: BTreeMap::new(),
+        }
     }
 }
 
@@ -118,7 +125,11 @@ impl Reader<'_> {
     fn file(&mut self, path: &Path) {
         let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if self.read_files.insert(canonical) {
-            self.add(source(&path.to_string_lossy(), File::open(path), self.reading.max_bytes));
+            let name = path.to_string_lossy();
+            self.add(match self.reading.instead.get(&*name) {
+                Some(text) => Ok(Source::new(name, text.as_str())),
+                None => source(&name, File::open(path), self.reading.max_bytes),
+            });
         }
     }
 

@@ -4,6 +4,7 @@
 mod installation;
 mod load;
 mod paths;
+mod rotate;
 mod trials;
 mod wipes;
 

@@ -51,24 +51,16 @@ impl DoctorTarget {
         let target = Self { namespace };
         let ca = Authority::new("memgate doctor test")?.pem();
         let parts = ["--only", "rbac", "--only", "workload", "--only", "webhooks"];
-        for mut object in
-            documents(&memgate(&[&["manifests", "-n", &target.namespace], &parts[..]].concat())?)
-        {
-            target.fit(&mut object, &ca);
+        let names = ["-n", &target.namespace, "--name", &target.namespace];
+        for mut object in documents(&memgate(&[&["manifests"], &names[..], &parts[..]].concat())?) {
+            Self::fit(&mut object, &ca);
             cluster.admin().apply(&object.to_string())?;
         }
         Ok(target)
     }
 
-    /// Gives it names of its own, and a match condition that keeps it out of the other trials.
-    fn fit(&self, object: &mut Value, ca: &str) {
-        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-        if kind.starts_with("ClusterRole") || kind.ends_with("WebhookConfiguration") {
-            object["metadata"]["name"] = json!(self.namespace);
-        }
-        if kind == "ClusterRoleBinding" {
-            object["roleRef"]["name"] = json!(self.namespace);
-        }
+    /// Gives it a match condition that keeps it out of the other trials.
+    fn fit(object: &mut Value, ca: &str) {
         for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
             webhook["clientConfig"]["caBundle"] = json!(base64(ca));
             push(&mut webhook["matchConditions"], json!({"name": NEVER, "expression": "false"}));

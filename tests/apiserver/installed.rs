@@ -113,7 +113,9 @@ pub(crate) fn install_crds(cluster: &ControlPlane) -> Result<()> {
 /// Gives memgate its service account and its rights; the kubeconfig file of that account.
 pub(crate) fn install_account(cluster: &ControlPlane) -> Result<PathBuf> {
     let home = cluster.fresh_namespace("memgate")?;
-    cluster.admin().apply(&memgate(&["manifests", "-n", &home, "--only", "rbac"])?)?;
+    // Under the name that the configurations of a first installation have.
+    let rbac = memgate(&["manifests", "-n", &home, "--name", "memgate", "--only", "rbac"])?;
+    cluster.admin().apply(&rbac)?;
     cluster.service_account_kubeconfig(&home, "memgate")
 }
 

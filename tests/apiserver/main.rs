@@ -7,6 +7,7 @@
 //! installed                                          memgate in it, as its own commands install it
 //! manifests, access                                  what it takes, and no more
 //! deploy                                             what is installed, through its whole life
+//! side_by_side                                       two installations in one cluster
 //! cases                                              every case of tests/cases
 //! pods, resources, crds, events                      scenarios of several steps
 //! policies                                           what an apiserver makes of policies and exemptions
@@ -64,6 +65,7 @@ mod request;
 mod resources;
 mod samples;
 mod schema_parity;
+mod side_by_side;
 mod stub;
 mod wait;
 mod webhooks;
@@ -114,6 +116,7 @@ fn trials() -> Result<Vec<Trial>> {
         faults::trials(),
         access::trials(),
         deploy::trials(),
+        side_by_side::trials(),
         wait::trials(),
         aggregated::trials(),
         doctor::trials(),

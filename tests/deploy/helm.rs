@@ -83,12 +83,29 @@ const SAME: &[(&[&str], &[&str])] = &[
             "--orloj-source-namespace=platform",
         ],
     ),
+    (&["clusterName=blue"], &["--name=blue"]),
+    (
+        &["clusterName=blue", "policyTwins.vap=true", "policyTwins.map=true"],
+        &["--name=blue", "--component=vap", "--component=map"],
+    ),
+    (
+        &[
+            "webhooks.required.objectSelector[0].key=orloj.dev/component",
+            "webhooks.required.objectSelector[0].operator=NotIn",
+            "webhooks.required.objectSelector[0].values={agent-job}",
+            "families.orloj.enabled=false",
+        ],
+        &["--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium", "--elsewhere=orloj"],
+    ),
     (&["image.repository=example.org/memgate", "image.tag=v1"], &["--image=example.org/memgate:v1"]),
 ];
 
 /// Values that the schema must refuse.
 const REFUSED: &[&str] = &[
     "replicas=3",
+    "clusterName=Blue",
+    "clusterName=blue.",
+    "clusterName=a'b",
     "image.tags=1",
     "families.arkonis.enable=false",
     "families.openai.enabled=true",
@@ -201,6 +218,52 @@ fn is_what_memgate_prints() {
             assert!(*got == wanted, "{values:?}:\n{}", differences.join("\n"));
         }
     }
+}
+
+/// Two releases, or a release and what `memgate manifests` prints for another namespace, have no object in common but
+/// the definitions of MemoryPolicies.
+#[test]
+fn names_follow_the_namespace() {
+    for (values, args) in [
+        (&[][..], &[][..]),
+        (&["certs.mode=cert-manager"], &["--certs=cert-manager"]),
+        (&["certs.mode=csi"], &["--certs=csi"]),
+        (&["policyTwins.vap=true", "policyTwins.map=true"], &["--component=vap", "--component=map"]),
+        (&["clusterName=blue"], &["--name=blue"]),
+    ] {
+        let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+        let output = template_of(&chart(), &[&["--skip-tests", "--namespace=team-a"], &sets[..]].concat());
+        let got = by_name(objects(&String::from_utf8(output.stdout).expect("text")));
+        let mut wanted = by_name(printed(&[&["--namespace=team-a"], args].concat()));
+        wanted.retain(|name, _| name != "v1 Namespace team-a");
+        let mut differences = Vec::new();
+        for (name, wanted) in &wanted {
+            differ(name, wanted, got.get(name).unwrap_or(&Value::Null), &mut differences);
+        }
+        assert_eq!(got.len(), wanted.len(), "{values:?}: {:?}", got.keys());
+        assert!(differences.is_empty(), "{values:?}:\n{}", differences.join("\n"));
+        let usual = by_name(rendered(values));
+        let is_cluster_wide = |object: &Value| object["metadata"]["namespace"].is_null();
+        let shared = got.iter().filter(|(name, object)| is_cluster_wide(object) && usual.contains_key(*name));
+        let others: Vec<_> = shared
+            .map(|(name, _)| name)
+            .filter(|name| !name.contains(" CustomResourceDefinition "))
+            .collect();
+        assert!(values.contains(&"clusterName=blue") || others.is_empty(), "{values:?}: {others:?}");
+    }
+}
+
+/// No hook is owned by a release, so two of one name would take each other's.
+#[test]
+fn what_its_test_makes_elsewhere_has_a_name_of_its_own() {
+    let output = template_of(&chart(), &["--namespace=team-a"]);
+    let objects = by_name(objects(&String::from_utf8(output.stdout).expect("text")));
+    let role = &objects["rbac.authorization.k8s.io/v1 Role memgate-team-a-test"];
+    assert_eq!(role["metadata"]["namespace"], "default");
+    let binding = &objects["rbac.authorization.k8s.io/v1 RoleBinding memgate-team-a-test"];
+    assert_eq!(binding["roleRef"]["name"], "memgate-team-a-test");
+    assert_eq!(binding["subjects"][0]["name"], "memgate-test");
+    assert_eq!(objects["v1 Pod memgate-test"]["metadata"]["namespace"], "team-a");
 }
 
 #[test]

@@ -65,6 +65,60 @@ fn each_family_can_fail_closed_alone() {
     }
 }
 
+/// Each way to get a certificate has a component of its own, since what names the namespace differs.
+#[test]
+fn a_second_installation_is_what_the_renderer_prints() {
+    for (components, last) in [
+        (&["family-ark", "templates", "network-policy", "vap", "map"][..], "installation"),
+        (&["family-ark", "cert-manager"], "installation/cert-manager"),
+        (&["family-ark", "csi-driver"], "installation/csi-driver"),
+        (&["family-ark", "cert-files", "service-monitor", "alerts", "dashboards"], "installation/cert-files"),
+    ] {
+        let flags: Vec<&str> = components.iter().flat_map(|name| ["--component", name]).collect();
+        let flags = [&["--namespace=team-a", "--no-policies"], &flags[..]].concat();
+        let written = built_in("base", components, "namespace: team-a", &[last]).expect("it can be built");
+        compare(last, only_of_ark(printed(&flags)), only_of_ark(written));
+    }
+}
+
+#[test]
+fn the_default_can_be_a_second_installation() {
+    let written = built_in("default", &[], "namespace: team-a", &["installation"]).expect("it can be built");
+    compare("the default in team-a", printed(&["--namespace=team-a"]), written);
+}
+
+#[test]
+fn a_name_of_its_own_is_what_the_renderer_prints() {
+    const RENAME: &str = "patches:\n- target: {kind: MutatingWebhookConfiguration, name: memgate}\n  \
+                          options: {allowNameChange: true}\n  patch: |-\n    \
+                          - {op: replace, path: /metadata/name, value: blue.team-a}";
+    let last = ["installation/names", "installation/builtin"];
+    let written = built_in("default", &["vap", "map"], RENAME, &last).expect("it can be built");
+    let flags = ["--name=blue.team-a", "--component=vap", "--component=map"];
+    compare("blue.team-a", printed(&flags), written);
+    let own = format!("namespace: team-a\n{RENAME}");
+    let written = built_in("default", &[], &own, &last).expect("it can be built");
+    compare("blue.team-a in team-a", printed(&["--name=blue.team-a", "--namespace=team-a"]), written);
+}
+
+/// What a certificate's own component would have changed is not there.
+#[test]
+fn the_wrong_component_for_a_second_installation_fails() {
+    for (component, last) in [("cert-files", "installation"), ("ha", "installation/cert-manager")] {
+        let failure = built_in("base", &["family-ark", component], "namespace: team-a", &[last]);
+        let failure = failure.expect_err("something is missing");
+        assert!(failure.contains("unable to find field"), "{component}, {last}: {failure}");
+    }
+}
+
+/// The component vap of kustomize has the policies of all families.
+fn only_of_ark(mut objects: Objects) -> Objects {
+    objects.retain(|name, _| {
+        !name.contains("AdmissionPolicy") || name.contains("-ark-") || name.contains("guard")
+    });
+    objects
+}
+
 #[test]
 fn each_component_is_what_the_renderer_prints() {
     for component in choices() {
@@ -151,6 +205,12 @@ fn holds(components: &[Component]) {
 
 /// What kustomize makes of a folder and some components.
 fn built(folder: &str, names: &[&str]) -> Objects {
+    built_in(folder, names, "", &[]).expect("it can be built")
+}
+
+/// The same with a component that a user wrote and others, by their folders, behind it; what kustomize says when that
+/// fails.
+fn built_in(folder: &str, names: &[&str], own: &str, last: &[&str]) -> Result<Objects, String> {
     // Below the root of the repository, wherever else cargo builds: a path of kustomize has to be relative.
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = repository.join("target/tmp");
@@ -158,17 +218,31 @@ fn built(folder: &str, names: &[&str]) -> Objects {
     let scratch = tempfile::tempdir_in(target).expect("a folder can be made");
     let steps = scratch.path().strip_prefix(repository).expect("it is in the repository");
     let root = "../".repeat(steps.iter().count()) + "deploy/kustomize";
-    let components: Vec<_> = names.iter().map(|name| format!("{root}/components/{name}")).collect();
+    let mut components: Vec<_> = names.iter().map(|name| format!("{root}/components/{name}")).collect();
+    if !own.is_empty() {
+        let header = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component";
+        fs::create_dir(scratch.path().join("own")).expect("a folder can be made");
+        fs::write(scratch.path().join("own/kustomization.yaml"), format!("{header}\n{own}\n"))
+            .expect("can be written");
+        components.push("own".to_owned());
+    }
+    components.extend(last.iter().map(|folder| format!("{root}/{folder}")));
     let kustomization = json!({"resources": [format!("{root}/{folder}")], "components": components});
     fs::write(scratch.path().join("kustomization.yaml"), kustomization.to_string()).expect("can be written");
-    kustomize(scratch.path())
+    run(scratch.path())
 }
 
 fn kustomize(folder: &Path) -> Objects {
+    run(folder).expect("it can be built")
+}
+
+fn run(folder: &Path) -> Result<Objects, String> {
     let paths = SearchPaths::from_environment().expect("it names a release");
     let kubectl = Assets::find(&paths).expect("there is a kubectl").kubectl;
     let output = Command::new(kubectl).arg("kustomize").arg(folder).env_clear().output().expect("it starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && stderr.is_empty(), "{}: {stderr}", folder.display());
-    read(&String::from_utf8(output.stdout).expect("is text"))
+    if !output.status.success() || !stderr.is_empty() {
+        return Err(format!("{}: {stderr}", folder.display()));
+    }
+    Ok(read(&String::from_utf8(output.stdout).expect("is text")))
 }

@@ -30,6 +30,8 @@ pub(crate) fn base() -> Objects {
 /// The same with some components.
 pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
     let plan = InstallPlan {
+        name: "memgate".to_owned(),
+        elsewhere: Vec::new(),
         namespace: "memgate-system".to_owned(),
         image: concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
         endpoint: WebhookEndpoint::Service,

@@ -38,7 +38,7 @@ fn each_code_that_refuses_is_classified() {
 
 #[test]
 fn names_are_unique() {
-    let policies = cel_policies::validating(&family::ALL);
+    let policies = cel_policies::validating("memgate", &family::ALL);
     let names: BTreeSet<_> = policies.iter().map(|(policy, _)| policy.metadata.name.clone()).collect();
     assert_eq!(names.len(), policies.len());
     for (policy, binding) in policies {

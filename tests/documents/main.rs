@@ -1,5 +1,5 @@
 //! That what people read and copy is true: the page of each finding code, the examples, and the pages about
-//! policies and about the versions of the platforms.
+//! policies, about the versions of the platforms and about releases.
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
@@ -11,6 +11,7 @@ mod codes;
 mod examples;
 mod policies;
 mod policy_definitions;
+mod release;
 mod rules;
 mod upstream;
 

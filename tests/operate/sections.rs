@@ -44,6 +44,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),
+    ("A new CA", Ground::Installed, answers),
     ("Break glass", Ground::Guarded, answers_alone),
     ("A policy that locks people out", Ground::LockedOut, without_memgate),
     ("Uninstall", Ground::Guarded, is_gone),

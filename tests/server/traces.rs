@@ -344,12 +344,21 @@ impl Program {
 
 #[tokio::test]
 async fn a_collector_that_is_away_is_logged_once() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    serves_without_collector(&format!("http://{closed}")).await;
+}
+
+/// R16 of docs/reliability.md. The collector's is the only name that memgate resolves; its apiserver has an address.
+#[tokio::test]
+async fn without_dns_the_collector_is_logged_once() {
+    serves_without_collector("http://collector.invalid:4318").await;
+}
+
+async fn serves_without_collector(endpoint: &str) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("state.yaml"), "").unwrap();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let endpoint = format!("http://{closed}");
     let mut program =
-        Program::start(directory.path(), &["--otlp-endpoint", &endpoint, "--otlp-sampling", "1"]);
+        Program::start(directory.path(), &["--otlp-endpoint", endpoint, "--otlp-sampling", "1"]);
     let health: SocketAddr = program.wait_for_field("serving", "health").parse().unwrap();
     let webhook: SocketAddr = program.log.last().unwrap()["webhook"].as_str().unwrap().parse().unwrap();
     let ca = std::fs::read_to_string(directory.path().join("ca.crt")).unwrap();

@@ -49,6 +49,7 @@ mod parameters;
 mod races;
 mod replicas;
 mod scale;
+mod state;
 mod upgrade;
 
 use std::{env, process::ExitCode, time::Instant};
@@ -122,6 +123,19 @@ const SCENARIOS: &[Scenario] = &[
         about: "a Deployment grows to many pods at once: each pod has its memory",
         parameters: &[("pods", "1000")],
         run: scale::run,
+    },
+    Scenario {
+        name: "state",
+        about: "many objects of one kind, and changes of them: CPU time, memory, time to be ready",
+        parameters: &[
+            ("kind", "Query"),
+            ("objects", "50000"),
+            ("rate", "500"),
+            ("time", "60"),
+            ("more", "50000"),
+            ("memgate", ""),
+        ],
+        run: state::run,
     },
     Scenario {
         name: "races",

@@ -14,6 +14,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -101,12 +102,31 @@ impl Process {
 
     /// What it uses now; `None` when it has ended.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        let id = self.id()?;
-        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let memory = memory.trim().trim_end_matches(" kB").parse().ok()?;
-        let files = fs::read_dir(format!("/proc/{id}/fd")).ok()?.count() as u64;
+        let memory = self.kib("VmRSS:")?;
+        let files = fs::read_dir(format!("/proc/{}/fd", self.id()?)).ok()?.count() as u64;
         Some(Usage { memory, files })
+    }
+
+    /// The most resident memory that it ever had, in KiB; `None` when it has ended.
+    #[allow(dead_code, reason = "only one of the test programs asks")]
+    pub(crate) fn peak_memory(&self) -> Option<u64> {
+        self.kib("VmHWM:")
+    }
+
+    /// How long it has computed; `None` when it has ended.
+    #[allow(dead_code, reason = "only one of the test programs asks")]
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()?)).ok()?;
+        // The name may hold blanks; after it, the 12th and the 13th field are ticks of a hundredth of a second.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+        Some(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
+    }
+
+    fn kib(&self, field: &str) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()?)).ok()?;
+        let size = status.lines().find_map(|line| line.strip_prefix(field))?;
+        size.trim().trim_end_matches(" kB").parse().ok()
     }
 
     /// Sends a signal by its name without `SIG`, such as `TERM`.

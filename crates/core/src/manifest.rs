@@ -24,6 +24,7 @@
 pub mod comments;
 pub mod document;
 pub mod error;
+pub mod fix;
 mod json;
 mod locate;
 pub mod mask;

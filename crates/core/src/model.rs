@@ -27,6 +27,7 @@ pub mod elsewhere;
 pub mod event;
 pub mod family;
 pub mod finding;
+pub mod fix;
 pub mod glob;
 pub mod injection;
 pub mod kind;

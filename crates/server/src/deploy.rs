@@ -30,6 +30,9 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     for family in &plan.families {
         families::add(&mut objects, plan, family);
     }
+    for family in &plan.elsewhere {
+        families::leave(&mut objects, family);
+    }
     objects.arguments().extend(plan.flags.iter().cloned());
     for component in &plan.components {
         components::apply(&mut objects, plan, *component);

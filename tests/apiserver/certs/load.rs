@@ -63,65 +63,105 @@ pub(crate) struct Plan {
 /// What happened.
 #[derive(Default)]
 pub(crate) struct Report {
-    cas: u64,
-    leaves: u64,
+    pub(crate) cas: u64,
+    pub(crate) leaves: u64,
     calls: Tally,
     handshakes: u64,
     by_apiserver: u64,
     took: Duration,
 }
 
-/// Runs replicas in this process against the real apiserver, and calls them until enough certificates
-/// were made or a call failed.
-pub(crate) fn run(cluster: &ControlPlane, plan: &Plan) -> Result<Report> {
-    let installation = Installation::new(cluster, "rotated")?;
-    let config = cluster.config(&installation.kubeconfig)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let started = Instant::now();
-    let replicas: Result<Vec<_>> =
-        (0..plan.replicas).map(|_| start(&runtime, &config, &installation.home, plan)).collect();
-    let replicas = replicas?;
-    let first = replicas.first().context("there is a replica")?;
-    installation.register(&Endpoint::new(first.webhook, ""))?;
-    for replica in &replicas {
-        wait::until("a replica to be ready", || {
-            let answer = wait::http_get(replica.health, "/readyz");
-            Ok(answer.filter(|(status, _)| *status == 200).map(|_| ()))
-        })?;
-    }
-    installation.wait_until_asked()?;
+/// Replicas in this process, under reviews of callers and of the real apiserver.
+pub(crate) struct Loaded<'w> {
+    pub(crate) installation: Installation<'w>,
+    pub(crate) report: Report,
+    replicas: Vec<memgate::server::Addresses>,
+    load: Load,
+    handshakes: Arc<AtomicU64>,
+    /// How many CAs and leaves there were before.
+    before: (u64, u64),
+    started: Instant,
+    time_limit: Duration,
+    runtime: Runtime,
+}
 
-    let (bundles, trusted) = watch::channel((Instant::now(), String::new()));
-    runtime.spawn(follow(cluster.client(), installation.home.clone(), bundles));
-    wait::until("callers to know whom to trust", || Ok((!trusted.borrow().1.is_empty()).then_some(())))?;
-    let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
-    let handshakes = Arc::<AtomicU64>::default();
-    let caller = |number: usize| Caller {
-        address: replicas[number % replicas.len()].webhook,
-        trusted: trusted.clone(),
-        handshakes: Arc::clone(&handshakes),
-        connection: Mutex::default(),
-    };
-    let callers: Arc<Vec<Caller>> = Arc::new((0..plan.replicas * 4).map(caller).collect());
-    let pace = Pace { per_second: plan.per_second, at_once: callers.len() };
-    let load = Load::start(runtime.handle(), pace, move |number| {
-        let (callers, number) = (Arc::clone(&callers), usize::try_from(number).unwrap_or_default());
-        async move { callers[number % callers.len()].call().await }
-    });
-    let mut report = Report::default();
-    while report.calls.failed() == 0 && (report.cas < plan.cas || report.leaves < plan.leaves) {
-        ensure!(started.elapsed() < plan.time_limit, "only {report}");
-        ensure!(installation.is_asked()?, "the apiserver got no answer: {report}");
-        report.by_apiserver += 1;
-        report.cas = made(&replicas, "ca")? - before.0;
-        report.leaves = made(&replicas, "leaf")? - before.1;
-        report.calls.add(load.take());
-        report.handshakes = handshakes.load(Relaxed);
-        report.took = started.elapsed();
+/// Runs replicas under load until enough certificates were made or a call failed.
+pub(crate) fn run(cluster: &ControlPlane, plan: &Plan) -> Result<Report> {
+    let mut loaded = Loaded::start(cluster, plan)?;
+    while loaded.report.calls.failed() == 0
+        && (loaded.report.cas < plan.cas || loaded.report.leaves < plan.leaves)
+    {
+        loaded.look()?;
         thread::sleep(APISERVER_CALL_INTERVAL);
     }
-    runtime.shutdown_background();
-    Ok(report)
+    Ok(loaded.end())
+}
+
+impl<'w> Loaded<'w> {
+    /// Starts replicas against the real apiserver, and then the load.
+    pub(crate) fn start(cluster: &'w ControlPlane, plan: &Plan) -> Result<Self> {
+        let installation = Installation::new(cluster, "rotated")?;
+        let config = cluster.config(&installation.kubeconfig)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let started = Instant::now();
+        let replicas: Result<Vec<_>> =
+            (0..plan.replicas).map(|_| start(&runtime, &config, &installation.home, plan)).collect();
+        let replicas = replicas?;
+        let first = replicas.first().context("there is a replica")?;
+        installation.register(&Endpoint::new(first.webhook, ""))?;
+        for replica in &replicas {
+            wait::until("a replica to be ready", || {
+                let answer = wait::http_get(replica.health, "/readyz");
+                Ok(answer.filter(|(status, _)| *status == 200).map(|_| ()))
+            })?;
+        }
+        installation.wait_until_asked()?;
+
+        let (bundles, trusted) = watch::channel((Instant::now(), String::new()));
+        runtime.spawn(follow(cluster.client(), installation.home.clone(), bundles));
+        wait::until("callers to know whom to trust", || Ok((!trusted.borrow().1.is_empty()).then_some(())))?;
+        let before = (made(&replicas, "ca")?, made(&replicas, "leaf")?);
+        let handshakes = Arc::<AtomicU64>::default();
+        let caller = |number: usize| Caller {
+            address: replicas[number % replicas.len()].webhook,
+            trusted: trusted.clone(),
+            handshakes: Arc::clone(&handshakes),
+            connection: Mutex::default(),
+        };
+        let callers: Arc<Vec<Caller>> = Arc::new((0..plan.replicas * 4).map(caller).collect());
+        let pace = Pace { per_second: plan.per_second, at_once: callers.len() };
+        let load = Load::start(runtime.handle(), pace, move |number| {
+            let (callers, number) = (Arc::clone(&callers), usize::try_from(number).unwrap_or_default());
+            async move { callers[number % callers.len()].call().await }
+        });
+        let (report, time_limit) = (Report::default(), plan.time_limit);
+        Ok(Self { installation, report, replicas, load, handshakes, before, started, time_limit, runtime })
+    }
+
+    /// Has the apiserver call once, and brings the report up to date.
+    pub(crate) fn look(&mut self) -> Result<()> {
+        let report = &mut self.report;
+        ensure!(self.started.elapsed() < self.time_limit, "only {report}");
+        ensure!(self.installation.is_asked()?, "the apiserver got no answer: {report}");
+        report.by_apiserver += 1;
+        report.cas = made(&self.replicas, "ca")? - self.before.0;
+        report.leaves = made(&self.replicas, "leaf")? - self.before.1;
+        report.calls.add(self.load.take());
+        report.handshakes = self.handshakes.load(Relaxed);
+        report.took = self.started.elapsed();
+        Ok(())
+    }
+
+    /// Where each replica answers.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.replicas.iter().map(|replica| replica.webhook)
+    }
+
+    /// Ends the replicas.
+    pub(crate) fn end(self) -> Report {
+        self.runtime.shutdown_background();
+        self.report
+    }
 }
 
 impl Report {

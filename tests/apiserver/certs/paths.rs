@@ -62,7 +62,7 @@ pub(super) fn paths(fixture: &Fixture) -> Result<()> {
 
 /// Registers memgate as an installation does: behind a Service, without `caBundle` and without a path. The Service is
 /// an alias of this machine, since nothing here forwards the addresses of others.
-fn register_service(installation: &Installation<'_>, memgate: &Webhook) -> Result<()> {
+pub(super) fn register_service(installation: &Installation<'_>, memgate: &Webhook) -> Result<()> {
     let (cluster, home) = (installation.cluster, installation.home.as_str());
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "memgate", "namespace": home},
@@ -91,7 +91,7 @@ fn register_service(installation: &Installation<'_>, memgate: &Webhook) -> Resul
 }
 
 /// The mutating path that all entries of both configurations share but for the call.
-fn one_path(installation: &Installation<'_>) -> Result<String> {
+pub(super) fn one_path(installation: &Installation<'_>) -> Result<String> {
     let mut paths = BTreeSet::new();
     for (kind, call) in CONFIGURATIONS.into_iter().zip(["/mutate/", "/validate/"]) {
         let configuration = installation.configuration(kind)?;
@@ -128,7 +128,7 @@ fn strangers_get_one_answer(installation: &Installation<'_>, memgate: &Webhook, 
 }
 
 /// With what status memgate answers whoever posts a review under this path.
-fn status(installation: &Installation<'_>, memgate: &Webhook, path: &str) -> Result<u16> {
+pub(super) fn status(installation: &Installation<'_>, memgate: &Webhook, path: &str) -> Result<u16> {
     let cluster = installation.cluster;
     let trusting = Endpoint::new(memgate.addresses().listen, &installation.secret("bundle.crt")?);
     let caller = Caller::new(cluster, &trusting, &installation.home)?;

@@ -11,7 +11,7 @@ use crate::{
         installation::{CONFIGURATIONS, Installation, SECRET},
         load::{self, Plan},
         paths::paths,
-        wipes,
+        rotate, wipes,
     },
     fixture::{Fixture, Trial},
     support::{certs::Authority, wait, webhook::Webhook},
@@ -27,9 +27,13 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("certs::changing_over_keeps_the_old_ca", changing_over),
         Trial::new("certs::without_rights_it_lives_on_and_says_why", without_rights),
         Trial::new("certs::rotations_lose_no_call", rotations),
+        Trial::new("certs::a_new_ca_on_request_loses_no_call", rotate::under_load),
+        Trial::new("certs::a_stolen_secret_is_of_no_use_once_it_is_revoked", rotate::stolen),
+        Trial::new("certs::rotate_says_why_it_cannot", rotate::refused),
         Trial::new("certs::wipes_are_repaired", wipes),
         Trial::soak("certs::soak_rotations", soak_rotations),
         Trial::soak("certs::soak_wipes", soak_wipes),
+        Trial::soak("certs::soak_rotate", rotate::soak),
     ]
 }
 

@@ -57,7 +57,7 @@ fn hold(fixture: &Fixture, way: &str, arguments: &[&str]) -> Result<()> {
         let others: Vec<_> = others.into_iter().collect();
         let text =
             format!("everywhere:\n{}\nin its own namespace alone:\n{}\n", others.join("\n"), own.join("\n"));
-        Ok(text.replace(&format!("{namespace}-"), ""))
+        Ok(text.replace(&format!("-{namespace}"), ""))
     };
     let path = file(way);
     if env::var_os("BLESS").is_some() {

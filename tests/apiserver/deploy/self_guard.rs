@@ -348,7 +348,7 @@ fn binds_no_other_account(fixture: &Fixture) -> Result<()> {
         let answer = cluster.block_on(send(&cluster.client(), Method::DELETE, &path, None))?;
         ensure!(answer.granted(), "{kind}: {}", answer.message());
     }
-    let policy = format!("{GROUP}/validatingadmissionpolicies/{}-memgate-self-guard", guarded.namespace);
+    let policy = format!("{GROUP}/validatingadmissionpolicies/memgate-{}-self-guard", guarded.namespace);
     let checked = wait::until("the check of types", || {
         let object = cluster.block_on(send(&cluster.client(), Method::GET, &policy, None))?.object()?;
         Ok((object["status"]["observedGeneration"].is_number()).then_some(object))

@@ -197,7 +197,7 @@ impl<'c> Scene<'c> {
         let kubeconfig: &Path = &by_way_of(cluster, &kubeconfig, wire.address(), &home)?;
         let memgate = Serve::new(MEMGATE).kubeconfig(kubeconfig).ready()?;
         let asked = Asked::new(cluster, &memgate, &namespace)?;
-        Ok(Self { cluster, namespace, role: format!("{home}-memgate"), memgate, asked, wire })
+        Ok(Self { cluster, namespace, role: format!("memgate-{home}"), memgate, asked, wire })
     }
 
     /// A policy that denies.
@@ -279,7 +279,7 @@ impl<'c> Scene<'c> {
             rules.push(json!({"apiGroups": [""], "resources": [resource], "verbs": verbs}));
         }
         self.cluster.admin().run_with_input(&["replace", "-f", "-"], &role.to_string())?.ok()?;
-        let (home, _) = self.role.rsplit_once('-').context("a role has the name of its home")?;
+        let home = self.role.strip_prefix("memgate-").context("a role has the name of its home")?;
         let account = format!("--as=system:serviceaccount:{home}:memgate");
         for verb in ["get", "list", "watch"] {
             let expected = if verbs.contains(&verb) { "yes" } else { "no" };

@@ -8,12 +8,13 @@ use crate::decide::contradicted::drop_contradicted;
 use crate::decide::limits::MAX_FINDINGS_TOLD;
 use crate::decide::spoken::{Around, InStep, Spoken};
 use crate::family::common::VERSION_UNKNOWN;
-use crate::family::schema_check::unknown_field_message;
-use crate::family::suggest::{self, nearest};
+use crate::family::schema_check::{unknown_field_message, unquote};
+use crate::family::suggest::{self, nearest, only_nearest};
 use crate::model::crd::{Crd, Crds};
 use crate::model::decision::Untold;
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Cause, Code, Finding, Severity, quoted};
+use crate::model::fix::Fix;
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
@@ -93,7 +94,8 @@ fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
         let meant = nearest(field, MEANT)?;
         let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
         let pointer = Pointer::new("/metadata").key(field);
-        Some(Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key())
+        let finding = Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key();
+        Some(finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned()))))
     };
     crd::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
@@ -169,9 +171,24 @@ pub(super) fn finding(
         BrokenRule::Duplicate(_) => Cause::Duplicate,
         _ => finding.cause,
     };
+    let finding = finding.fix(fix(violation));
     match help(violation) {
         Some(help) => finding.help(help),
         None => finding,
+    }
+}
+
+/// What is right instead, where there is only one answer.
+fn fix(violation: &Violation) -> Option<Fix> {
+    match &violation.rule {
+        // Of very many values not all are known here.
+        BrokenRule::Unsupported { value, supported, more: 0 } => {
+            let meant = only_nearest(value.trim_matches('"'), supported.iter().map(String::as_str))?;
+            Some(Fix::Text(meant.to_owned()))
+        }
+        BrokenRule::Type { expected, got: "string" } => unquote(expected),
+        BrokenRule::Duplicate(_) => Some(Fix::RemoveRepeated),
+        _ => None,
     }
 }
 

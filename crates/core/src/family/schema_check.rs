@@ -3,8 +3,9 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
@@ -152,6 +153,7 @@ impl Check<'_> {
         }
         let meant = tree.text().filter(|_| !finding.is_wordless());
         let meant = meant.and_then(|text| meant_instead(&finding.pointer, schema, text));
+        let finding = finding.fix(tree.text().and_then(|_| unquote(expected)));
         self.findings.push(match meant {
             Some(meant) => finding.help(format!("write `{meant}`")),
             None => finding,
@@ -169,14 +171,25 @@ impl Check<'_> {
         if open && meant().is_none() {
             return;
         }
+        let is_certain = || {
+            let is_alias = fields().flat_map(|field| field.aliases).any(|(wrong, _)| *wrong == name);
+            is_alias || only_nearest(name, fields().map(|field| field.name)).is_some()
+        };
         let pointer = here.pointer().key(name);
         let message = |at: &Pointer| {
             let shown = quoted(&at.field());
             (self.codes.unknown_message)(shown.trim_matches('"'), meant())
         };
         let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, message);
-        self.findings.push(finding.at_key());
+        let fix = if finding.is_wordless() { None } else { meant().filter(|_| is_certain()) };
+        self.findings.push(finding.at_key().fix(fix.map(|meant| Fix::Rename(meant.to_owned()))));
     }
+}
+
+/// The fix of a text where a value of this type belongs, if quotes can be all that is wrong.
+#[must_use]
+pub fn unquote(expected: &str) -> Option<Fix> {
+    ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
 }
 
 /// What the user of a bare string meant where an object with a single string field belongs, or a list of

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::model::credential;
 use crate::model::elsewhere::Elsewhere;
+use crate::model::fix::Fix;
 use crate::model::object::Object;
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyFinding;
@@ -120,6 +121,8 @@ pub struct Finding {
     pub fingerprint_path: Option<String>,
     /// The other place in the same object that the finding is about, and what it is.
     pub related: Option<(Pointer, &'static str)>,
+    /// What is right instead, where there is only one answer. No answer of the webhook has it.
+    pub fix: Option<Fix>,
     /// The places in other objects that the finding is about. No answer has them.
     pub elsewhere: Vec<Elsewhere>,
     /// Whether the key itself is wrong, rather than what stands behind it.
@@ -147,6 +150,7 @@ impl Finding {
             fingerprint_value: String::new(),
             fingerprint_path: None,
             related: None,
+            fix: None,
             elsewhere: Vec::new(),
             at_key: false,
             when_allowed: false,
@@ -238,6 +242,13 @@ impl Finding {
     #[must_use]
     pub fn related(self, pointer: Pointer, label: &'static str) -> Self {
         Self { related: Some((pointer, label)), ..self }
+    }
+
+    /// The same finding with the one right answer, if there is one; nobody reads that of a finding without words.
+    #[must_use]
+    pub fn fix(self, fix: Option<Fix>) -> Self {
+        let fix = fix.filter(|_| !self.is_wordless());
+        Self { fix, ..self }
     }
 
     /// The same finding with a place in another object; nobody reads that of a finding without words.

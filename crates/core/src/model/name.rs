@@ -16,9 +16,29 @@ pub fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(part)
 }
 
+/// Whether an object of the API can have this name, a DNS-1123 label: as [`is_dns_subdomain`], without dots and with at
+/// most 63 characters. Namespaces do.
+/// Source: Kubernetes documentation, Object Names and IDs, RFC 1123 Label Names.
+#[must_use]
+pub fn is_dns_label(name: &str) -> bool {
+    name.len() <= 63 && !name.contains('.') && is_dns_subdomain(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn knows_dns_labels() {
+        let longest = "a".repeat(63);
+        for good in ["a", "team-a", "1", longest.as_str()] {
+            assert!(is_dns_label(good), "{good}");
+        }
+        let long = "a".repeat(64);
+        for bad in ["", "a.b", "Team", "-a", "a-", "a_b", "a\n", "a'b", long.as_str()] {
+            assert!(!is_dns_label(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn knows_dns_subdomains() {

@@ -12,36 +12,37 @@ use k8s_openapi::api::admissionregistration::v1::{
     ParamKind, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::entry::NOT_DELETING;
-use crate::deploy::metadata::{NAME, labels};
+use crate::deploy::metadata::{suffixed_metadata, suffixed_name};
 use crate::model::cel::{CelDefault, CelRule, CelTable};
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 
-/// The policies that refuse, each with its binding.
+/// The policies that refuse, each with its binding, for an installation of this name.
 #[must_use]
 pub fn validating(
+    name: &str,
     families: &[&'static Family],
 ) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
     let tables = |family: &&'static Family| {
         let fail_open = family.fails_open;
-        family.cel_tables.iter().map(move |table| (policy(table, fail_open), binding(table)))
+        family.cel_tables.iter().map(move |table| (policy(name, table, fail_open), binding(name, table)))
     };
     families.iter().flat_map(tables).collect()
 }
 
-/// The policies that write defaults, each with its binding.
+/// The policies that write defaults, each with its binding, for an installation of this name.
 #[must_use]
 pub fn mutating(
+    name: &str,
     families: &[&'static Family],
 ) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
     let written = families.iter().flat_map(|family| family.cel_defaults);
-    written.map(|default| (writer(default), writer_binding(default))).collect()
+    written.map(|default| (writer(name, default), writer_binding(name, default))).collect()
 }
 
-fn policy(table: &CelTable, fail_open: bool) -> ValidatingAdmissionPolicy {
+fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAdmissionPolicy {
     let mut variables = Vec::new();
     for part in table.lets {
         variables.push(variable(part.name, new(part.value)));
@@ -53,7 +54,7 @@ fn policy(table: &CelTable, fail_open: bool) -> ValidatingAdmissionPolicy {
         variables.push(variable(&before(&name), stored));
     }
     ValidatingAdmissionPolicy {
-        metadata: cluster_object(table.name),
+        metadata: suffixed_metadata(installation, table.name),
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some(if fail_open { "Ignore" } else { "Fail" }.to_owned()),
             match_constraints: Some(constraints(table.kinds, &["CREATE", "UPDATE"])),
@@ -76,21 +77,21 @@ fn validation((name, rule): (String, &CelRule)) -> Validation {
     }
 }
 
-fn binding(table: &CelTable) -> ValidatingAdmissionPolicyBinding {
+fn binding(installation: &str, table: &CelTable) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
-        metadata: cluster_object(table.name),
+        metadata: suffixed_metadata(installation, table.name),
         spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: full_name(table.name),
+            policy_name: suffixed_name(installation, table.name),
             validation_actions: vec!["Deny".to_owned()],
             ..ValidatingAdmissionPolicyBindingSpec::default()
         },
     }
 }
 
-fn writer(default: &CelDefault) -> MutatingAdmissionPolicy {
+fn writer(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicy {
     let conditions = std::iter::once(&NOT_DELETING).chain(default.conditions);
     MutatingAdmissionPolicy {
-        metadata: cluster_object(default.name),
+        metadata: suffixed_metadata(installation, default.name),
         spec: Some(MutatingAdmissionPolicySpec {
             // A default that is not written is one that the platform finds by itself later.
             failure_policy: Some("Ignore".to_owned()),
@@ -112,11 +113,11 @@ fn writer(default: &CelDefault) -> MutatingAdmissionPolicy {
 }
 
 /// The object is looked for in the namespace of the request; where there is none, nothing happens.
-fn writer_binding(default: &CelDefault) -> MutatingAdmissionPolicyBinding {
+fn writer_binding(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicyBinding {
     MutatingAdmissionPolicyBinding {
-        metadata: cluster_object(default.name),
+        metadata: suffixed_metadata(installation, default.name),
         spec: Some(MutatingAdmissionPolicyBindingSpec {
-            policy_name: Some(full_name(default.name)),
+            policy_name: Some(suffixed_name(installation, default.name)),
             param_ref: Some(ParamRef {
                 name: Some(default.param_name.to_owned()),
                 parameter_not_found_action: Some("Allow".to_owned()),
@@ -137,14 +138,6 @@ fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResources {
         resource_names: None,
     };
     MatchResources { resource_rules: Some(kinds.iter().map(rule).collect()), ..MatchResources::default() }
-}
-
-fn cluster_object(name: &str) -> ObjectMeta {
-    ObjectMeta { name: Some(full_name(name)), labels: Some(labels()), ..ObjectMeta::default() }
-}
-
-fn full_name(name: &str) -> String {
-    format!("{NAME}-{name}")
 }
 
 fn condition((name, expression): (&str, &str)) -> MatchCondition {

@@ -9,7 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use crate::deploy::install_plan::{InstallPlan, WebhookEndpoint};
 use crate::deploy::metadata::NAME;
+use crate::model::finding::Phase;
 use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
+use crate::review_path;
 
 /// Mirror pods come from a kubelet: nothing that is added to them reaches the container.
 const NOT_NODE: (&str, &str) =
@@ -76,7 +78,7 @@ pub(super) fn mutating_webhook(
 ) -> MutatingWebhook {
     MutatingWebhook {
         name: full_name(name),
-        client_config: client_config(plan, "/mutate"),
+        client_config: client_config(plan, Phase::Mutate),
         failure_policy: Some(failure.name()),
         match_policy: Some("Equivalent".to_owned()),
         reinvocation_policy: Some("IfNeeded".to_owned()),
@@ -95,7 +97,7 @@ pub(super) fn validating_webhook(
 ) -> ValidatingWebhook {
     ValidatingWebhook {
         name: full_name(name),
-        client_config: client_config(plan, "/validate"),
+        client_config: client_config(plan, Phase::Validate),
         failure_policy: Some(failure.name()),
         match_policy: Some("Equivalent".to_owned()),
         timeout_seconds: Some(seconds),
@@ -109,7 +111,8 @@ pub(super) fn full_name(name: &str) -> String {
     format!("{name}.memgate.dev")
 }
 
-fn client_config(plan: &InstallPlan, path: &str) -> WebhookClientConfig {
+fn client_config(plan: &InstallPlan, call: Phase) -> WebhookClientConfig {
+    let path = review_path::plain(call);
     let ca_bundle = plan.ca.clone().map(ByteString);
     match &plan.endpoint {
         WebhookEndpoint::Url(url) => WebhookClientConfig {

@@ -69,6 +69,39 @@ fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
     }
 }
 
+/// Leaves the family's pods to another installation, also those that insist on their memory: this one cannot tell
+/// whose they are, and would refuse them.
+pub(super) fn leave(objects: &mut Objects, family: &Family) {
+    let required = objects.mutating.webhooks.iter_mut().flatten();
+    for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
+        for pods in family.pod_selectors {
+            match pods.labels.first() {
+                Some((key, values)) => {
+                    let operator = if values.is_empty() { "DoesNotExist" } else { "NotIn" };
+                    let selector = webhook.object_selector.get_or_insert_default();
+                    selector
+                        .match_expressions
+                        .get_or_insert_default()
+                        .push(requirement(key, operator, values));
+                }
+                None => {
+                    webhook.match_conditions.get_or_insert_default().extend(pods.annotation.map(unmarked));
+                }
+            }
+        }
+    }
+}
+
+/// Pods without an annotation.
+fn unmarked(annotation: &str) -> MatchCondition {
+    MatchCondition {
+        name: "not-elsewhere".to_owned(),
+        expression: format!(
+            "object == null || !has(object.metadata.annotations) || !('{annotation}' in object.metadata.annotations)"
+        ),
+    }
+}
+
 /// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
 /// pods can insist on their memory, those that do have another entry.
 fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> MutatingWebhook {

@@ -8,6 +8,8 @@ use crate::model::family::Family;
 /// What is to be installed.
 #[derive(Debug)]
 pub struct InstallPlan {
+    /// The name of the cluster-wide objects, by which installations in one cluster differ.
+    pub name: String,
     /// The namespace that memgate runs in.
     pub namespace: String,
     /// The container image.
@@ -19,6 +21,8 @@ pub struct InstallPlan {
     pub ca: Option<Vec<u8>>,
     /// The families that are switched on, in their usual order.
     pub families: Vec<&'static Family>,
+    /// The families that another installation in the cluster has.
+    pub elsewhere: Vec<&'static Family>,
     /// What is to differ from the base.
     pub components: BTreeSet<Component>,
     /// Flags of `memgate serve` beyond those that every installation has.

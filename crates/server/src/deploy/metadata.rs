@@ -6,23 +6,56 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::install_plan::InstallPlan;
 
-/// The name of every object that memgate installs, save where two kinds would clash.
+/// The name of every object that memgate installs, save where two kinds or two installations would clash.
 pub const NAME: &str = "memgate";
+/// The namespace of an installation that chose none.
+pub const DEFAULT_NAMESPACE: &str = "memgate-system";
+/// The most characters of the name of an installation: what is appended to it ends within the 253 that an object's
+/// name may have.
+pub const MAX_NAME_CHARS: usize = 200;
 
 /// The two kinds of webhook configuration, as resources.
 pub(super) const CONFIGURATIONS: [&str; 2] =
     ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+/// The end of the name of the policy on memgate's own account, and of its binding.
+pub const SELF_GUARD: &str = "self-guard";
 /// The Secret with memgate's own CA.
 pub(super) const CA_SECRET: &str = "memgate-ca";
 
+/// The name that the cluster-wide objects of an installation bear unless it is given one: that of its namespace is in it,
+/// so that no two namespaces share one.
+#[must_use]
+pub fn default_name(namespace: &str) -> String {
+    if namespace == DEFAULT_NAMESPACE { NAME.to_owned() } else { format!("{NAME}-{namespace}") }
+}
+
 /// Metadata of an object in memgate's namespace.
 pub(super) fn metadata(plan: &InstallPlan) -> ObjectMeta {
-    ObjectMeta { namespace: Some(plan.namespace.clone()), ..cluster_metadata() }
+    ObjectMeta {
+        name: Some(NAME.to_owned()),
+        namespace: Some(plan.namespace.clone()),
+        labels: Some(labels()),
+        ..ObjectMeta::default()
+    }
 }
 
 /// Metadata of a cluster-wide object.
-pub(super) fn cluster_metadata() -> ObjectMeta {
-    ObjectMeta { name: Some(NAME.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
+pub(super) fn cluster_metadata(plan: &InstallPlan) -> ObjectMeta {
+    named(plan.name.clone())
+}
+
+/// Metadata of a cluster-wide object of which an installation has several: its name ends in `suffix`.
+pub(super) fn suffixed_metadata(name: &str, suffix: &str) -> ObjectMeta {
+    named(suffixed_name(name, suffix))
+}
+
+/// The name of such an object.
+pub(super) fn suffixed_name(name: &str, suffix: &str) -> String {
+    format!("{name}-{suffix}")
+}
+
+fn named(name: String) -> ObjectMeta {
+    ObjectMeta { name: Some(name), labels: Some(labels()), ..ObjectMeta::default() }
 }
 
 /// The labels of everything that is installed; they select memgate's pods as well.
@@ -33,4 +66,42 @@ pub(super) fn labels() -> BTreeMap<String, String> {
 /// Entries of a map of the API.
 pub(super) fn string_map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family;
+
+    fn suffixes() -> Vec<&'static str> {
+        let tables = family::ALL.into_iter().flat_map(|family| family.cel_tables).map(|table| table.name);
+        let defaults =
+            family::ALL.into_iter().flat_map(|family| family.cel_defaults).map(|default| default.name);
+        tables.chain(defaults).chain([SELF_GUARD]).collect()
+    }
+
+    #[test]
+    fn no_two_namespaces_share_a_name() {
+        assert_eq!(default_name("memgate-system"), "memgate");
+        assert_eq!(default_name("team-a"), "memgate-team-a");
+        assert_eq!(default_name("memgate-team-a"), "memgate-memgate-team-a");
+        assert_eq!(default_name("memgate"), "memgate-memgate");
+    }
+
+    /// Of two names that differ, no two ends make one.
+    #[test]
+    fn no_object_of_one_name_is_one_of_another() {
+        for one in suffixes() {
+            let other = suffixes().into_iter().find(|other| one.ends_with(&format!("-{other}")));
+            assert_eq!(other, None, "{one}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_leaves_room_for_every_end() {
+        let longest = "a".repeat(MAX_NAME_CHARS);
+        for suffix in suffixes() {
+            assert!(suffixed_name(&longest, suffix).len() <= 253, "{suffix}");
+        }
+    }
 }

@@ -55,10 +55,10 @@ impl Objects {
         Self {
             namespace: workload::namespace(plan),
             service_account: rbac::service_account(plan),
-            cluster_role: rbac::cluster_role(),
+            cluster_role: rbac::cluster_role(plan),
             cluster_role_binding: rbac::cluster_role_binding(plan),
             role: Some((rbac::role(plan), rbac::role_binding(plan))),
-            self_guard: Some((self_guard::policy(plan), self_guard::binding())),
+            self_guard: Some((self_guard::policy(plan), self_guard::binding(plan))),
             service: workload::service(plan),
             deployment: workload::deployment(plan),
             container: workload::container(plan),

@@ -25,9 +25,9 @@ pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {
 }
 
 /// What memgate may do in the whole cluster, the families aside.
-pub(super) fn cluster_role() -> ClusterRole {
-    let rules = vec![events(), configurations()];
-    ClusterRole { metadata: cluster_metadata(), rules: Some(rules), aggregation_rule: None }
+pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
+    let rules = vec![events(), configurations(plan)];
+    ClusterRole { metadata: cluster_metadata(plan), rules: Some(rules), aggregation_rule: None }
 }
 
 /// Events about pods that are admitted without their memory.
@@ -36,9 +36,9 @@ pub(super) fn events() -> PolicyRule {
 }
 
 /// Its own two webhook configurations, of which a policy leaves it `caBundle` and `service.path` alone.
-pub(super) fn configurations() -> PolicyRule {
+pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
-        resource_names: Some(vec![NAME.to_owned()]),
+        resource_names: Some(vec![plan.name.clone()]),
         ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])
     }
 }
@@ -96,22 +96,22 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
 /// Gives the role for the whole cluster to the service account.
 pub(super) fn cluster_role_binding(plan: &InstallPlan) -> ClusterRoleBinding {
     ClusterRoleBinding {
-        metadata: cluster_metadata(),
-        role_ref: role_ref("ClusterRole"),
+        metadata: cluster_metadata(plan),
+        role_ref: role_ref("ClusterRole", &plan.name),
         subjects: Some(subjects(plan)),
     }
 }
 
 /// Gives the role for memgate's own namespace to the service account.
 pub(super) fn role_binding(plan: &InstallPlan) -> RoleBinding {
-    RoleBinding { metadata: metadata(plan), role_ref: role_ref("Role"), subjects: Some(subjects(plan)) }
+    RoleBinding { metadata: metadata(plan), role_ref: role_ref("Role", NAME), subjects: Some(subjects(plan)) }
 }
 
-fn role_ref(kind: &str) -> RoleRef {
+fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef {
         api_group: Some("rbac.authorization.k8s.io".to_owned()),
         kind: kind.to_owned(),
-        name: NAME.to_owned(),
+        name: name.to_owned(),
     }
 }
 

@@ -10,13 +10,11 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
     Validation,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
+use crate::deploy::metadata::{CONFIGURATIONS, NAME, SELF_GUARD, suffixed_metadata, suffixed_name};
+use crate::review_path::TOKEN_PATTERN;
 
-/// The name of the policy and of its binding.
-const POLICY: &str = "memgate-self-guard";
 /// What is compared of the metadata; the apiserver itself writes the rest.
 const METADATA_FIELDS: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 /// What is compared of each entry. The name comes first, so that an entry that is added or removed is reported as such.
@@ -55,7 +53,7 @@ pub(super) fn policy(plan: &InstallPlan) -> ValidatingAdmissionPolicy {
     validations.extend(metadata_fields.chain(entry_fields));
     validations.push(path_of_its_form());
     ValidatingAdmissionPolicy {
-        metadata: policy_metadata(),
+        metadata: suffixed_metadata(&plan.name, SELF_GUARD),
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
             match_constraints: Some(MatchResources {
@@ -74,19 +72,15 @@ pub(super) fn policy(plan: &InstallPlan) -> ValidatingAdmissionPolicy {
 }
 
 /// The binding without which the policy does nothing.
-pub(super) fn binding() -> ValidatingAdmissionPolicyBinding {
+pub(super) fn binding(plan: &InstallPlan) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
-        metadata: policy_metadata(),
+        metadata: suffixed_metadata(&plan.name, SELF_GUARD),
         spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: POLICY.to_owned(),
+            policy_name: suffixed_name(&plan.name, SELF_GUARD),
             validation_actions: vec!["Deny".to_owned()],
             ..ValidatingAdmissionPolicyBindingSpec::default()
         },
     }
-}
-
-fn policy_metadata() -> ObjectMeta {
-    ObjectMeta { name: Some(POLICY.to_owned()), ..cluster_metadata() }
 }
 
 fn both_configurations() -> NamedRuleWithOperations {
@@ -117,7 +111,7 @@ fn path_of_its_form() -> Validation {
     let call = "(request.resource.resource == 'mutatingwebhookconfigurations' ? 'mutate' : 'validate')";
     let has_form = format!(
         "dyn(object).?webhooks.orValue([]).all(entry, !entry.?clientConfig.?service.hasValue() || \
-         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/[a-z2-7]{{43}}$'))"
+         entry.clientConfig.service.?path.orValue('').matches('^/' + {call} + '/{TOKEN_PATTERN}$'))"
     );
     let unchanged = unchanged(&paths("object"), &paths("oldObject"));
     Validation {

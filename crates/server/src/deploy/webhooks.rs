@@ -27,13 +27,13 @@ pub(super) const REQUIRED: &str = "required.pods";
 /// under the names of their entries, and keeps the first it gets.
 pub(super) fn mutating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     let webhooks = vec![required_pods(plan), defaults(plan, false)];
-    MutatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
+    MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
 }
 
 /// The configuration of the validating calls that every installation has.
 pub(super) fn validating(plan: &InstallPlan) -> ValidatingWebhookConfiguration {
     let webhooks = vec![validations(plan, false), deletions(plan)];
-    ValidatingWebhookConfiguration { metadata: cluster_metadata(), webhooks: Some(webhooks) }
+    ValidatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
 }
 
 /// The entry for kinds that get defaults.

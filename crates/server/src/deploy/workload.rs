@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{NAME, cluster_metadata, labels, metadata, string_map};
+use crate::deploy::metadata::{NAME, labels, metadata, string_map};
 
 /// Where the webhook listens: a port that firewalls of private clusters leave open to the
 /// apiserver, because the kubelet has it too.
@@ -113,7 +113,7 @@ pub(super) fn selector() -> LabelSelector {
 
 fn pod() -> PodSpec {
     PodSpec {
-        service_account_name: cluster_metadata().name,
+        service_account_name: Some(NAME.to_owned()),
         automount_service_account_token: Some(false),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         security_context: Some(PodSecurityContext {
@@ -166,7 +166,7 @@ pub(super) fn container(plan: &InstallPlan) -> Container {
     Container {
         name: NAME.to_owned(),
         image: Some(plan.image.clone()),
-        args: Some(arguments()),
+        args: Some(arguments(plan)),
         ports: Some(vec![port("webhook", WEBHOOK_PORT), port("health", HEALTH_PORT)]),
         startup_probe: Some(Probe {
             period_seconds: Some(1),
@@ -191,14 +191,17 @@ pub(super) fn container(plan: &InstallPlan) -> Container {
     }
 }
 
-fn arguments() -> Vec<String> {
-    vec![
+fn arguments(plan: &InstallPlan) -> Vec<String> {
+    let mut arguments = vec![
         "serve".to_owned(),
         format!("--listen=[::]:{WEBHOOK_PORT}"),
         format!("--health=[::]:{HEALTH_PORT}"),
         "--certs=builtin".to_owned(),
         NO_POLICIES.to_owned(),
-    ]
+    ];
+    // Also where memgate writes nothing into them: who looks at the Deployment learns what they are called.
+    arguments.extend((plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name)));
+    arguments
 }
 
 fn port(name: &str, port: i32) -> ContainerPort {

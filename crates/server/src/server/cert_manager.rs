@@ -21,6 +21,7 @@ mod ca_secret;
 mod failure_log;
 mod path_tokens;
 mod plan;
+mod requested;
 mod webhook_config;
 
 use std::collections::BTreeMap;
@@ -38,9 +39,11 @@ use crate::server::cert_manager::path_tokens::PathToken;
 use crate::server::cert_manager::plan::{
     CaState, CurrentLeaf, SecretChange, SecretPlan, choose_signer, due_at, plan_secret,
 };
+use crate::server::cert_manager::requested::{Situation, plan_request};
 use crate::server::cert_manager::webhook_config::{Observed, Wanted};
 use crate::server::certs::Builtin;
 use crate::server::certs::kube_api::error_message;
+use crate::server::certs::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
 use crate::server::clock::Clock;
 use crate::server::jitter::{jitter, random_up_to};
 use crate::server::metrics::Metrics;
@@ -68,11 +71,16 @@ const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// one that is not valid by its clock. It is a hundredth of the life of a CA.
 const MIN_CA_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
+/// After how long a revocation no longer waits until callers have trusted the new CA for long enough: another tool
+/// may keep taking it away, and the old CA is promised to be gone within a minute.
+const REVOKE_PATIENCE: Duration = Duration::from_secs(45);
+
 /// The steps that can fail, as the log names them.
 const READ_SECRET: &str = "read the CA Secret";
 const WRITE_SECRET: &str = "write the CA Secret";
 const MAKE_CA: &str = "make a CA";
 const SIGN_LEAF: &str = "sign a certificate";
+const READ_REQUEST: &str = "read the request for a new CA";
 
 /// Keeps the Secret, the leaf of this replica and both `caBundle`s as `plan` wants them.
 pub(super) struct CertManager {
@@ -87,6 +95,10 @@ pub(super) struct CertManager {
     observed: Sender<Observed>,
     /// The contents of the Secret, as this replica last read or wrote them.
     ca_state: Option<CaState>,
+    /// How far the last request for a new CA is, by the annotations of the Secret.
+    rotation: Rotation,
+    /// The request whose CA is not in use yet, and when this replica saw that.
+    unfinished: Option<(RotationRequest, Instant)>,
     leaf: Option<CurrentLeaf>,
     /// Since when this replica has known each token.
     tokens_since: BTreeMap<PathToken, Instant>,
@@ -94,6 +106,8 @@ pub(super) struct CertManager {
     last_new_ca: Option<Instant>,
     /// When it last wrote a CA over one that is not valid by its clock.
     last_contested: Option<Instant>,
+    /// When it learned of the last revocation.
+    last_revocation: Option<Instant>,
     /// When it last wrote each configuration.
     last_config_write: [Option<Instant>; 2],
     /// Whether both configurations have ever been seen to trust the leaf.
@@ -144,10 +158,13 @@ impl CertManager {
             paths,
             observed: Sender::default(),
             ca_state: None,
+            rotation: Rotation::default(),
+            unfinished: None,
             leaf: None,
             tokens_since: BTreeMap::new(),
             last_new_ca: None,
             last_contested: None,
+            last_revocation: None,
             last_config_write: [None; 2],
             trusted: false,
             failures: FailureLog::default(),
@@ -254,9 +271,12 @@ impl CertManager {
                     return false;
                 }
             };
+            self.read_request(secret.as_ref());
             let Some(change) = plan.change else {
-                self.ca_state = Some(plan.state);
-                return true;
+                match self.carry_out_request(secret, plan.state).await {
+                    Some(done) => return done,
+                    None => continue,
+                }
             };
             // Replicas whose clocks differ, or a Secret that another tool keeps emptying, must not cause a new
             // CA in every round.
@@ -268,13 +288,66 @@ impl CertManager {
             if last.is_some_and(|last| last.elapsed() < self.min_ca_interval()) {
                 return self.use_fallback(plan);
             }
-            if let Some(done) = self.write_secret(secret, plan, change).await {
+            let rotation = self.rotation.clone();
+            if let Some(done) = self.write_secret(secret, plan, change, rotation).await {
                 return done;
             }
-            // Another replica was faster: read what it wrote, which most likely is what this one wanted.
-            sleep(random_up_to(REPAIR_JITTER / 8)).await;
         }
         false
+    }
+
+    /// Reads how far a request for a new CA is. Where the Secret is gone, memory counts.
+    fn read_request(&mut self, secret: Option<&Secret>) {
+        if let Some(secret) = secret {
+            let annotations = secret.metadata.annotations.as_ref();
+            self.rotation = Rotation::read(annotations);
+            let unread = self.rotation.requested.is_none()
+                && annotations.is_some_and(|annotations| annotations.contains_key(REQUESTED));
+            if unread {
+                self.failures.failed(READ_REQUEST, format!("{REQUESTED} is not a time"));
+            } else {
+                self.failures.succeeded(READ_REQUEST);
+            }
+        }
+        self.unfinished = match self.rotation.progress() {
+            Progress::Made(made) => {
+                let same = self.unfinished.take().filter(|(request, _)| *request == made.request);
+                same.or_else(|| Some((made.request.clone(), Instant::now())))
+            }
+            Progress::Idle | Progress::Requested(_) | Progress::Done(_) => None,
+        };
+    }
+
+    /// Takes the next step of a request for a new CA, of a Secret that is in order; whether it holds then what it
+    /// should. `None` when another client was faster.
+    async fn carry_out_request(&mut self, secret: Option<Secret>, state: CaState) -> Option<bool> {
+        let observed = self.observed.borrow().clone();
+        let trusted = observed.trusted_cas(Instant::now());
+        let newest_token = state.tokens.iter().next();
+        let situation = Situation {
+            leaf_signer: self.leaf.as_ref().map(|leaf| &leaf.signer),
+            trusted: &trusted,
+            settled_after: self.timers.propagation * 2,
+            names_newest_token: newest_token.is_some_and(|token| observed.names_everywhere(token)),
+            is_overdue: self.unfinished.as_ref().is_some_and(|(_, since)| since.elapsed() >= REVOKE_PATIENCE),
+        };
+        let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);
+        let planned = plan_request(&state, &self.rotation, situation, now, policy);
+        match planned {
+            Ok(None) => {
+                self.learn(state);
+                Some(true)
+            }
+            Ok(Some(next)) => {
+                let change = Some(next.change);
+                let plan = SecretPlan { state: next.state, change, fallback: Some(state) };
+                self.write_secret(secret, plan, next.change, next.rotation).await
+            }
+            Err(error) => {
+                self.failures.failed(MAKE_CA, error.to_string());
+                Some(false)
+            }
+        }
     }
 
     fn min_ca_interval(&self) -> Duration {
@@ -287,15 +360,21 @@ impl CertManager {
         secret: Option<Secret>,
         plan: SecretPlan,
         change: SecretChange,
+        rotation: Rotation,
     ) -> Option<bool> {
-        match self.secret.write(secret, &plan.state).await {
+        match self.secret.write(secret, &plan.state, &rotation).await {
             Ok(WriteOutcome::Written) => {
                 self.failures.succeeded(WRITE_SECRET);
                 self.record_change(change);
-                self.ca_state = Some(plan.state);
+                self.learn(plan.state);
+                self.rotation = rotation;
                 Some(true)
             }
-            Ok(WriteOutcome::Conflict) => None,
+            Ok(WriteOutcome::Conflict) => {
+                // Another replica was faster: what it wrote most likely is what this one wanted.
+                sleep(random_up_to(REPAIR_JITTER / 8)).await;
+                None
+            }
             Err(error) => {
                 self.failures.failed(WRITE_SECRET, error_message(&error));
                 if change.is_new_ca() {
@@ -312,9 +391,17 @@ impl CertManager {
         let is_new = plan.change.is_some_and(SecretChange::is_new_ca);
         let usable = plan.fallback.or_else(|| (!is_new).then_some(plan.state));
         if let Some(usable) = usable {
-            self.ca_state = Some(usable);
+            self.learn(usable);
         }
         false
+    }
+
+    /// Remembers what the Secret holds.
+    fn learn(&mut self, state: CaState) {
+        if self.ca_state.as_ref().is_some_and(|before| before.revoked != state.revoked) {
+            self.last_revocation = Some(Instant::now());
+        }
+        self.ca_state = Some(state);
     }
 
     /// Logs and counts a change of the Secret, and remembers when it was.
@@ -322,6 +409,13 @@ impl CertManager {
         match change {
             SecretChange::Made(error) => tracing::warn!(reason = %error, "made a new CA"),
             SecretChange::Rotated => tracing::info!("the CA was due; made a new one"),
+            SecretChange::Requested => tracing::info!("a new CA was asked for; made one"),
+            SecretChange::Revoked => {
+                tracing::warn!(
+                    "revoked every CA but the newest, and every path but the newest, as was asked for"
+                );
+            }
+            SecretChange::InUse => tracing::info!("the CA that was asked for is in use"),
             SecretChange::Repaired(error) => {
                 tracing::warn!(reason = %error, "wrote the CA into its Secret again");
             }
@@ -368,8 +462,12 @@ impl CertManager {
 
     /// How long to wait before a configuration may be written again.
     fn write_delay(&self, kind: WebhookKind) -> Duration {
-        let last = self.last_config_write.get(kind as usize).copied().flatten();
-        last.map_or(Duration::ZERO, |last| MIN_CONFIG_WRITE_INTERVAL.saturating_sub(last.elapsed()))
+        let last_write = self.last_config_write.get(kind as usize).copied().flatten();
+        // Time for other replicas to read of a revocation, and to change a leaf that callers are about to refuse.
+        let head_start = self.timers.ca_poll * 2;
+        let waits = [(last_write, MIN_CONFIG_WRITE_INTERVAL), (self.last_revocation, head_start)];
+        let left = waits.into_iter().filter_map(|(last, wait)| Some(wait.saturating_sub(last?.elapsed())));
+        left.max().unwrap_or_default()
     }
 
     /// Writes bundle and path into one configuration, as it is now; whether it has them then.

@@ -1,10 +1,12 @@
-//! Certificates: CAs and what they sign, bundles of CAs, and checks from outside.
+//! Certificates: CAs and what they sign, bundles of CAs, requests for new ones, and checks from outside.
 //!
 //! Keeping them up to date in a cluster is the work of `cert_manager`.
 
 pub(super) mod ca;
 pub(super) mod ca_bundle;
 pub(super) mod kube_api;
+pub mod live_bundles;
+pub mod rotation;
 pub mod self_signed;
 pub mod verify;
 

@@ -105,6 +105,8 @@ struct Step {
     may_look_up: bool,
     /// The time, the same for all steps.
     now: Timestamp,
+    /// When it was made, by the clock of the runtime: a thread of the pool has another one where a test stops it.
+    made: Instant,
     trace: Trace,
 }
 
@@ -134,6 +136,7 @@ impl ReviewHandler {
                 looked_up: looked_up.clone(),
                 may_look_up: self.lookups.is_some() && steps < MAX_DECISIONS,
                 now,
+                made: Instant::now(),
                 trace: trace.clone(),
             };
             let handler = Arc::clone(self);
@@ -202,7 +205,7 @@ impl ReviewHandler {
     ) -> Result<HandledReview, Rejection> {
         let phase = step.arrival.phase;
         let span = step.trace.child_span("answer");
-        if let Some(wait) = self.wait_for(phase, review, &decision, Instant::now()) {
+        if let Some(wait) = self.wait_for(phase, review, &decision, step.made) {
             let answer = self.postpone(review, &decision, &wait);
             drop(span);
             log(&self.log_limiter, review, &decision.findings_for(phase), &answer, &step.arrival);
@@ -231,7 +234,7 @@ impl ReviewHandler {
         log(&self.log_limiter, review, &findings, &answer, &step.arrival);
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
-                event_recorder.record(event, Instant::now());
+                event_recorder.record(event, step.made);
             }
         }
         Ok(answer)

@@ -1,12 +1,14 @@
 //! The paths under which reviews are taken.
 //!
 //! With certificates of memgate's own a path ends in a token that only the apiserver and the Secret of the CA know;
-//! `cert_manager` keeps the tokens up to date. Otherwise it is `/mutate` or `/validate`.
+//! `cert_manager` keeps the tokens up to date. Otherwise it is `/mutate` or `/validate`, or one of these with whatever
+//! token: one that memgate wrote stays in a configuration when its certificates come from elsewhere from then on.
 
 use arc_swap::ArcSwap;
 use subtle::ConstantTimeEq;
 
 use crate::model::finding::Phase;
+use crate::review_path::{plain_call, token_call};
 use crate::server::rejection::Rejection;
 
 /// Which paths are served.
@@ -15,7 +17,7 @@ pub(super) struct ReviewPaths(Mode);
 
 #[derive(Debug)]
 enum Mode {
-    /// `/mutate` and `/validate`.
+    /// `/mutate` and `/validate`, whatever token comes after them.
     Plain,
     /// These, each with a token after it.
     Tokens(ArcSwap<Accepted>),
@@ -60,10 +62,13 @@ impl ReviewPaths {
     /// apiserver whose configuration is a moment older or newer than this replica's knowledge tries again.
     pub(super) fn phase(&self, path: &str) -> Result<Phase, Rejection> {
         match &self.0 {
-            Mode::Plain => plain(path).ok_or(Rejection::Path),
+            Mode::Plain => {
+                let with_token = || token_call(path).map(|(call, _)| call);
+                plain_call(path).or_else(with_token).ok_or(Rejection::Path)
+            }
             Mode::Tokens(current) => {
                 let accepted = current.load();
-                let plain = plain(path).filter(|_| accepted.plain);
+                let plain = plain_call(path).filter(|_| accepted.plain);
                 plain.or_else(|| accepted.phase(path)).ok_or(Rejection::UnknownPath)
             }
         }
@@ -72,38 +77,40 @@ impl ReviewPaths {
 
 impl Accepted {
     fn phase(&self, path: &str) -> Option<Phase> {
-        let (head, token) = path.rsplit_once('/')?;
-        let phase = plain(head)?;
+        let (phase, token) = token_call(path)?;
         // In a time that does not depend on how much of it is right.
         let is_known = |known: &String| bool::from(known.as_bytes().ct_eq(token.as_bytes()));
         self.tokens.iter().any(is_known).then_some(phase)
     }
 }
 
-fn plain(path: &str) -> Option<Phase> {
-    match path {
-        "/mutate" => Some(Phase::Mutate),
-        "/validate" => Some(Phase::Validate),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::review_path::with_token;
+
+    /// Three tokens.
+    fn tokens() -> [String; 3] {
+        ["new", "old", "other"].map(|word| word.repeat(15)[..43].to_owned())
+    }
 
     fn phase(paths: &ReviewPaths, path: &str) -> Result<Phase, u16> {
         paths.phase(path).map_err(|rejection| rejection.status().as_u16())
     }
 
     #[test]
-    fn without_tokens_two_paths_are_served() {
+    fn without_tokens_of_its_own_it_serves_two_paths_with_whatever_token() {
         let paths = ReviewPaths::plain();
-        paths.accept(Accepted { tokens: vec!["t".to_owned()], plain: false });
+        let [token, ..] = tokens();
+        paths.accept(Accepted { tokens: vec![token.clone()], plain: false });
         assert!(paths.is_ready());
         assert_eq!(phase(&paths, "/mutate"), Ok(Phase::Mutate));
         assert_eq!(phase(&paths, "/validate"), Ok(Phase::Validate));
-        for other in ["/", "/mutate/", "/mutate/t", "/MUTATE", "/metrics"] {
+        for token in tokens() {
+            assert_eq!(phase(&paths, &with_token(Phase::Mutate, &token)), Ok(Phase::Mutate));
+            assert_eq!(phase(&paths, &with_token(Phase::Validate, &token)), Ok(Phase::Validate));
+        }
+        for other in ["/", "/mutate/", "/mutate/t", "/MUTATE", "/metrics", &format!("/other/{token}")] {
             assert_eq!(phase(&paths, other), Err(404), "{other}");
         }
     }
@@ -111,30 +118,39 @@ mod tests {
     #[test]
     fn with_tokens_every_other_path_gets_one_answer() {
         let paths = ReviewPaths::with_tokens();
+        let [new, old, _] = tokens();
         assert!(!paths.is_ready());
-        assert_eq!(phase(&paths, "/mutate/new"), Err(503));
-        paths.accept(Accepted { tokens: vec!["new".to_owned(), "old".to_owned()], plain: false });
+        assert_eq!(phase(&paths, &with_token(Phase::Mutate, &new)), Err(503));
+        paths.accept(Accepted { tokens: vec![new.clone(), old.clone()], plain: false });
         assert!(paths.is_ready());
-        for token in ["new", "old"] {
-            assert_eq!(phase(&paths, &format!("/mutate/{token}")), Ok(Phase::Mutate));
-            assert_eq!(phase(&paths, &format!("/validate/{token}")), Ok(Phase::Validate));
+        for token in [&new, &old] {
+            assert_eq!(phase(&paths, &with_token(Phase::Mutate, token)), Ok(Phase::Mutate));
+            assert_eq!(phase(&paths, &with_token(Phase::Validate, token)), Ok(Phase::Validate));
         }
-        for other in
-            ["", "/", "/mutate", "/validate", "/mutate/", "/mutate/ne", "/mutate/neww", "/new", "new"]
-        {
-            assert_eq!(phase(&paths, other), Err(503), "{other}");
-        }
-        for other in ["/mutate/new/", "/mutate//new", "/mutate/new/old", "/Mutate/new", "/mutate/NEW"] {
-            assert_eq!(phase(&paths, other), Err(503), "{other}");
+        let wrong = [
+            "/mutate/OTHER",
+            "/mutate/NEW/",
+            "/mutate//NEW",
+            "/mutate/NEW/OLD",
+            "/Mutate/NEW",
+            "/NEW",
+            "NEW",
+        ];
+        let wrong =
+            wrong.map(|path| path.replace("NEW", &new).replace("OLD", &old).replace("OTHER", &tokens()[2]));
+        let others = ["", "/", "/mutate", "/validate", "/mutate/", "/mutate/short"].map(str::to_owned);
+        for other in wrong.into_iter().chain(others).chain([with_token(Phase::Mutate, &new.to_uppercase())]) {
+            assert_eq!(phase(&paths, &other), Err(503), "{other}");
         }
     }
 
     #[test]
     fn a_configuration_that_calls_a_url_keeps_the_plain_paths() {
         let paths = ReviewPaths::with_tokens();
-        paths.accept(Accepted { tokens: vec!["new".to_owned()], plain: true });
+        let [new, old, _] = tokens();
+        paths.accept(Accepted { tokens: vec![new.clone()], plain: true });
         assert_eq!(phase(&paths, "/mutate"), Ok(Phase::Mutate));
-        assert_eq!(phase(&paths, "/mutate/new"), Ok(Phase::Mutate));
-        assert_eq!(phase(&paths, "/mutate/other"), Err(503));
+        assert_eq!(phase(&paths, &with_token(Phase::Mutate, &new)), Ok(Phase::Mutate));
+        assert_eq!(phase(&paths, &with_token(Phase::Mutate, &old)), Err(503));
     }
 }

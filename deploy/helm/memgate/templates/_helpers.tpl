@@ -1,4 +1,4 @@
-{{/* The name of everything that is installed. */}}
+{{/* The name of everything that is in the namespace. */}}
 {{- define "memgate.name" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
@@ -7,9 +7,20 @@
 {{- end -}}
 {{- end }}
 
+{{/* The name of everything that is in no namespace, by which releases differ. */}}
+{{- define "memgate.clusterName" -}}
+{{- if .Values.clusterName -}}
+{{- .Values.clusterName -}}
+{{- else if or .Values.fullnameOverride (eq .Release.Namespace "memgate-system") -}}
+{{- include "memgate.name" . -}}
+{{- else -}}
+{{- printf "%s-%s" (include "memgate.name" .) .Release.Namespace -}}
+{{- end -}}
+{{- end }}
+
 {{/* The name of both webhook configurations. */}}
 {{- define "memgate.configuration" -}}
-{{- printf "%s%s" .Values.webhooks.namePrefix (include "memgate.name" .) -}}
+{{- printf "%s%s" .Values.webhooks.namePrefix (include "memgate.clusterName" .) -}}
 {{- end }}
 
 {{- define "memgate.account" -}}

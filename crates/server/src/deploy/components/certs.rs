@@ -30,7 +30,7 @@ const CA_SECRET: &str = "memgate-ca-cert-manager";
 const RUN_AS_USER: &str = "65532";
 
 /// The Secret `memgate-tls`, which memgate does not write.
-pub(super) fn files(objects: &mut Objects) {
+pub(super) fn files(objects: &mut Objects, plan: &InstallPlan) {
     let volume = Volume {
         secret: Some(SecretVolumeSource {
             secret_name: Some(TLS_SECRET.to_owned()),
@@ -38,12 +38,12 @@ pub(super) fn files(objects: &mut Objects) {
         }),
         ..Volume::default()
     };
-    serve_from_volume(objects, volume);
+    serve_from_volume(objects, plan, volume);
 }
 
 /// A CA, an issuer and a certificate of cert-manager, which also writes the `caBundle`.
 pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
-    files(objects);
+    files(objects, plan);
     for argument in objects.arguments() {
         if argument == "--certs=files" {
             "--certs=cert-manager".clone_into(argument);
@@ -86,7 +86,7 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
         }),
         ..Volume::default()
     };
-    serve_from_volume(objects, volume);
+    serve_from_volume(objects, plan, volume);
     add_certificate_authority(objects, plan);
     inject_ca(objects, plan, CA_CERTIFICATE);
 }
@@ -111,7 +111,7 @@ pub(super) fn mtls(objects: &mut Objects) {
 
 /// Serves the certificate in a volume. What memgate needs to make one of its own goes: the role for its
 /// Secret, the right to write its configurations, and the policy that guards this right.
-fn serve_from_volume(objects: &mut Objects, volume: Volume) {
+fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: Volume) {
     let arguments = objects.arguments();
     arguments.retain(|argument| !argument.starts_with("--certs="));
     arguments.extend([
@@ -124,7 +124,7 @@ fn serve_from_volume(objects: &mut Objects, volume: Volume) {
     objects.container.volume_mounts.get_or_insert_default().push(mount("tls", TLS_DIRECTORY));
     objects.role = None;
     objects.self_guard = None;
-    let configurations = rbac::configurations();
+    let configurations = rbac::configurations(plan);
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
 

@@ -3,7 +3,6 @@
 use crate::deploy::entry::{Failure, full_name};
 use crate::deploy::families::agent_pods_name;
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::NAME;
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks;
 
@@ -27,8 +26,8 @@ pub(super) fn templates(objects: &mut Objects, plan: &InstallPlan) {
 }
 
 /// Names the configurations as the apiserver asks of those in a file.
-pub(super) fn static_manifest(objects: &mut Objects) {
-    let name = format!("{NAME}.static.k8s.io");
+pub(super) fn static_manifest(objects: &mut Objects, plan: &InstallPlan) {
+    let name = format!("{}.static.k8s.io", plan.name);
     objects.mutating.metadata.name = Some(name.clone());
     objects.validating.metadata.name = Some(name);
 }

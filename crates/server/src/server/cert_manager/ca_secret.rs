@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use crate::server::cert_manager::plan::{CaState, Data};
 use crate::server::certs::Builtin;
 use crate::server::certs::kube_api::with_timeout;
+use crate::server::certs::rotation::Rotation;
 
 /// The field manager of the writes.
 const FIELD_MANAGER: &str = "memgate-ca";
@@ -44,16 +45,20 @@ impl CaSecret {
         with_timeout(REQUEST_TIMEOUT, self.api.get_opt(&self.name)).await
     }
 
-    /// Writes the state into the Secret, if that is still as it was read.
+    /// Writes the state, and how far a request for a new CA is, into the Secret, if that is still as it was read.
     pub(super) async fn write(
         &self,
         read: Option<Secret>,
         state: &CaState,
+        rotation: &Rotation,
     ) -> Result<WriteOutcome, kube::Error> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let exists = read.is_some();
         let mut secret = read.unwrap_or_else(|| self.empty());
         state.write(secret.data.get_or_insert_with(Data::new));
+        if *rotation != Rotation::default() {
+            rotation.write(secret.metadata.annotations.get_or_insert_default());
+        }
         // The apiserver compares the resourceVersion of a replacement, and refuses to create what
         // is there already.
         let written = if exists {

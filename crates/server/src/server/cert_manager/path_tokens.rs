@@ -10,6 +10,8 @@ use std::fmt::{self, Write};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::review_path::{TOKEN_ALPHABET, TOKEN_CHARS, is_token};
+
 /// The key of the tokens in the Secret: a line for each, with the time when it was made, in seconds since 1970.
 pub(super) const PATH_TOKENS: &str = "path-tokens";
 
@@ -18,12 +20,6 @@ const MAX_TOKENS: usize = 32;
 
 /// After how many seconds the newest token is replaced.
 const RENEW_AFTER_SECONDS: i64 = 24 * 60 * 60;
-
-/// How many characters a token has: 215 random bits.
-const TOKEN_CHARS: usize = 43;
-
-/// What they are. An apiserver takes no other letters: each segment of a path must be a lower-case DNS name.
-const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The last segment of a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,14 +30,13 @@ impl PathToken {
     fn generate() -> Result<Self, rcgen::Error> {
         let mut bytes = [0; TOKEN_CHARS];
         SystemRandom::new().fill(&mut bytes).map_err(|_| rcgen::Error::RingUnspecified)?;
-        let character = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied().map(char::from);
+        let character = |byte: &u8| TOKEN_ALPHABET.get(usize::from(byte % 32)).copied().map(char::from);
         Ok(Self(bytes.iter().filter_map(character).collect()))
     }
 
     /// Reads one; `None` if the text has another form.
     pub(in crate::server) fn parse(text: &str) -> Option<Self> {
-        let has_form = text.len() == TOKEN_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
-        has_form.then(|| Self(text.to_owned()))
+        is_token(text).then(|| Self(text.to_owned()))
     }
 
     pub(in crate::server) fn as_str(&self) -> &str {
@@ -93,6 +88,11 @@ impl PathTokens {
     /// Each token, the newest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &PathToken> {
         self.0.iter().map(|made| &made.token)
+    }
+
+    /// The newest alone.
+    pub(super) fn newest(&self) -> Self {
+        Self(self.0.iter().take(1).cloned().collect())
     }
 
     /// Where a token stands; the newest is at 0.

@@ -32,8 +32,14 @@ pub(super) const PREVIOUS_KEY: &str = "previous.key";
 /// All CAs that callers are to trust, PEM.
 pub(super) const BUNDLE: &str = "bundle.crt";
 
+/// The CAs that were revoked and have not expired, PEM: no replica may bring one back from memory.
+pub(super) const REVOKED: &str = "revoked.crt";
+
 /// How many CAs the bundle holds at most. In regular use there are two.
 const MAX_BUNDLE_CERTS: usize = 8;
+
+/// How many revoked CAs are remembered at most: those of a few whole bundles.
+const MAX_REVOKED_CERTS: usize = 32;
 
 /// The data of a Secret.
 pub(super) type Data = BTreeMap<String, ByteString>;
@@ -49,6 +55,8 @@ pub(super) struct CaState {
     pub(super) bundle: Vec<CaCert>,
     /// The tokens of the paths under which reviews are sent.
     pub(super) tokens: PathTokens,
+    /// The CAs that were revoked; none of them is among those above.
+    pub(super) revoked: Vec<CaCert>,
 }
 
 /// What was found in the Secret.
@@ -59,6 +67,7 @@ struct SecretContents {
     tokens: PathTokens,
     /// Whether all of the tokens could be read.
     tokens_intact: bool,
+    revoked: CaBundle,
 }
 
 /// Why the Secret must be written.
@@ -68,6 +77,12 @@ pub(super) enum SecretChange {
     Made(CaError),
     /// The CA is due to be replaced.
     Rotated,
+    /// A new CA was asked for.
+    Requested,
+    /// The new CA that was asked for is in use, and all others are revoked.
+    Revoked,
+    /// The new CA that was asked for is in use.
+    InUse,
     /// The CA was damaged, and is written again from memory.
     Repaired(CaError),
     /// The CA is in order; the previous one or the bundle was not.
@@ -79,7 +94,7 @@ pub(super) enum SecretChange {
 impl SecretChange {
     /// Whether there is a new CA.
     pub(super) fn is_new_ca(self) -> bool {
-        matches!(self, Self::Made(_) | Self::Rotated)
+        matches!(self, Self::Made(_) | Self::Rotated | Self::Requested)
     }
 
     /// Whether a CA replaces one that is valid by the clocks of other replicas: these could replace it in turn,
@@ -117,7 +132,7 @@ impl TrustedCas {
         self.0.contains_key(cert)
     }
 
-    fn for_at_least(&self, cert: &CaCert, time: Duration) -> bool {
+    pub(super) fn for_at_least(&self, cert: &CaCert, time: Duration) -> bool {
         self.0.get(cert).is_some_and(|trusted| *trusted >= time)
     }
 }
@@ -132,14 +147,18 @@ pub(super) fn plan_secret(
     policy: &CertPolicy,
 ) -> Result<SecretPlan, rcgen::Error> {
     let stored = SecretContents::read(data);
+    let revoked = stored.revoked_with(known, now);
+    let is_good = |cert: &CaCert| !revoked.contains(cert);
     let usable = match &stored.newest {
+        Ok(ca) if !is_good(&ca.cert) => Err(CaError::Revoked),
         Ok(ca) if ca.cert.is_valid(now) => Ok(Arc::clone(ca)),
         Ok(_) => Err(CaError::NotValid),
         Err(error) => Err(*error),
     };
-    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now);
-    let fallback = usable.as_ref().ok().map(|newest| stored.unchanged(newest, known, leaf_signer));
-    let (newest, previous, change) = match (usable, known.filter(|known| known.newest.cert.is_valid(now))) {
+    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now && is_good(signer));
+    let fallback = usable.as_ref().ok().map(|newest| stored.unchanged(newest, known, leaf_signer, &revoked));
+    let usable_in_memory = |known: &&CaState| known.newest.cert.is_valid(now) && is_good(&known.newest.cert);
+    let (newest, previous, change) = match (usable, known.filter(usable_in_memory)) {
         (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, now, policy) => {
             (Arc::new(Ca::generate(now, policy)?), Some(newest), Some(SecretChange::Rotated))
         }
@@ -158,6 +177,7 @@ pub(super) fn plan_secret(
             (Arc::new(Ca::generate(now, policy)?), previous, Some(SecretChange::Made(error)))
         }
     };
+    let previous = previous.filter(|previous| is_good(&previous.cert));
     // Where the Secret was damaged, its bundle may lack a CA that leaves of other replicas still need.
     let damaged = change.is_some() || !stored.bundle.intact || stored.bundle.certs.is_empty();
     let remembered = known.filter(|_| damaged).map(|known| known.bundle.as_slice()).unwrap_or_default();
@@ -170,10 +190,17 @@ pub(super) fn plan_secret(
     // For the same reason expired CAs leave the bundle only at a rotation, which a clock that is wrong for a
     // moment does not cause.
     let others = others.filter(|cert| change != Some(SecretChange::Rotated) || cert.not_after > now);
+    let others = others.filter(|cert| is_good(cert));
     let bundle = bundle(&newest, previous.as_ref(), others, leaf_signer);
     let is_new_ca = change.is_some_and(SecretChange::is_new_ca);
-    let tokens = stored.tokens_with(known).renewed(is_new_ca, now)?;
-    let state = CaState { newest, previous, bundle, tokens };
+    let tokens = match change {
+        // What is put back from before a revocation has tokens that whoever stole it knows as well.
+        Some(SecretChange::Repaired(CaError::Revoked)) => known.map(|known| known.tokens.clone()),
+        Some(SecretChange::Made(CaError::Revoked)) => None,
+        _ => Some(stored.tokens_with(known)),
+    };
+    let tokens = tokens.unwrap_or_default().renewed(is_new_ca, now)?;
+    let state = CaState { newest, previous, bundle, tokens, revoked };
     let change = change.or_else(|| stored.lacks(&state));
     Ok(SecretPlan { state, change, fallback })
 }
@@ -181,7 +208,7 @@ pub(super) fn plan_secret(
 /// The CAs that callers are to trust, each once and at most [`MAX_BUNDLE_CERTS`]. `leaf_signer` is always among
 /// them, but never changes the order of the others: replicas with leaves of different CAs must agree on it, or
 /// they would overwrite each other's Secret.
-fn bundle<'a>(
+pub(super) fn bundle<'a>(
     newest: &Arc<Ca>,
     previous: Option<&Arc<Ca>>,
     others: impl Iterator<Item = &'a CaCert>,
@@ -213,6 +240,8 @@ pub(super) fn choose_signer<'a>(
     let newest = Some(&state.newest).filter(|newest| newest.cert.is_valid(now))?;
     let newest_is_trusted = trusted.for_at_least(&newest.cert, propagation);
     let previous = state.previous.as_ref().filter(|previous| previous.cert.is_valid(now));
+    // Callers have given up a revoked CA, so a leaf of it is none.
+    let leaf = leaf.filter(|leaf| !state.revoked.contains(&leaf.signer));
     let Some(leaf) = leaf.filter(|leaf| (leaf.not_before..leaf.not_after).contains(&now)) else {
         // Without a leaf there is nothing to lose: if callers trust neither CA, the newest is the one that
         // they will trust first.
@@ -257,6 +286,7 @@ impl SecretContents {
             bundle: ca_bundle::parse(text(BUNDLE)),
             tokens,
             tokens_intact,
+            revoked: ca_bundle::parse(text(REVOKED)),
         }
     }
 
@@ -270,10 +300,32 @@ impl SecretContents {
     }
 
     /// The state without any change to the Secret, apart from the signer of the current leaf.
-    fn unchanged(&self, newest: &Arc<Ca>, known: Option<&CaState>, leaf_signer: Option<&CaCert>) -> CaState {
-        let previous = self.previous_of(newest, known);
-        let bundle = bundle(newest, previous.as_ref(), self.bundle.certs.iter(), leaf_signer);
-        CaState { newest: Arc::clone(newest), previous, bundle, tokens: self.tokens_with(known) }
+    fn unchanged(
+        &self,
+        newest: &Arc<Ca>,
+        known: Option<&CaState>,
+        leaf_signer: Option<&CaCert>,
+        revoked: &[CaCert],
+    ) -> CaState {
+        let previous = self.previous_of(newest, known).filter(|previous| !revoked.contains(&previous.cert));
+        let others = self.bundle.certs.iter().filter(|cert| !revoked.contains(cert));
+        let bundle = bundle(newest, previous.as_ref(), others, leaf_signer);
+        let (newest, tokens) = (Arc::clone(newest), self.tokens_with(known));
+        CaState { newest, previous, bundle, tokens, revoked: revoked.to_vec() }
+    }
+
+    /// The CAs that are revoked, those in memory among them: an old Secret that somebody puts back must not bring
+    /// one into use again.
+    fn revoked_with(&self, known: Option<&CaState>, now: i64) -> Vec<CaCert> {
+        let mut revoked = self.revoked.certs.clone();
+        let remembered = known.into_iter().flat_map(|known| &known.revoked);
+        for cert in remembered.filter(|cert| cert.not_after > now) {
+            if !revoked.contains(cert) {
+                revoked.push(cert.clone());
+            }
+        }
+        revoked.truncate(MAX_REVOKED_CERTS);
+        revoked
     }
 
     /// The tokens; where the stored ones are damaged or gone, with those in memory.
@@ -300,7 +352,8 @@ impl SecretContents {
             (Ok(stored), Some(wanted)) => stored.cert == wanted.cert,
             (stored, wanted) => stored.as_ref().err() == Some(&CaError::Missing) && wanted.is_none(),
         };
-        newest && previous && self.bundle.intact && self.bundle.certs == state.bundle
+        let revoked = self.revoked.intact && self.revoked.certs == state.revoked;
+        newest && previous && revoked && self.bundle.intact && self.bundle.certs == state.bundle
     }
 }
 
@@ -321,6 +374,24 @@ impl CaState {
                 data.remove(PREVIOUS_CERTIFICATE);
                 data.remove(PREVIOUS_KEY);
             }
+        }
+        if self.revoked.is_empty() {
+            data.remove(REVOKED);
+        } else {
+            data.insert(REVOKED.to_owned(), ByteString(ca_bundle::pem(&self.revoked).into_bytes()));
+        }
+    }
+
+    /// The same with nothing left of all CAs but the newest, and of all tokens: whoever had the Secret had these.
+    pub(super) fn revoked(&self, now: i64) -> Self {
+        let gone = self.bundle.iter().filter(|cert| **cert != self.newest.cert).chain(&self.revoked);
+        let gone = gone.filter(|cert| cert.not_after > now);
+        Self {
+            newest: Arc::clone(&self.newest),
+            previous: None,
+            bundle: vec![self.newest.cert.clone()],
+            tokens: self.tokens.newest(),
+            revoked: gone.take(MAX_REVOKED_CERTS).cloned().collect(),
         }
     }
 }

@@ -425,3 +425,147 @@ async fn a_secret_without_tokens_gets_them_back() {
         assert!(managers.iter().all(|manager| serves(manager, &cluster)));
     }
 }
+
+/// What whoever asks for a new CA writes.
+fn ask(cluster: &StubCluster, request: &str) {
+    cluster.change(SECRET, |secret| {
+        secret["metadata"]["annotations"]["memgate.dev/rotate-requested"] = json!(request);
+    });
+}
+
+fn annotation(cluster: &StubCluster, key: &str) -> String {
+    let secret = cluster.get(SECRET).expect("a Secret");
+    secret["metadata"]["annotations"][key].as_str().unwrap_or_default().to_owned()
+}
+
+/// Rounds of all, two seconds apart, for so long; what `look` sees after each.
+async fn rounds<T>(managers: &mut [CertManager], seconds: u64, mut look: impl FnMut() -> T) -> Vec<T> {
+    let mut seen = Vec::new();
+    for _ in 0..seconds / 2 {
+        for manager in &mut *managers {
+            let _next = round(manager).await;
+        }
+        seen.push(look());
+        sleep(Duration::from_secs(2)).await;
+    }
+    seen
+}
+
+fn pair(cluster: &StubCluster) -> [CertManager; 2] {
+    [(); 2].map(|()| {
+        let mut manager = manager(cluster);
+        manager.timers.propagation = Duration::from_secs(10);
+        manager
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_ca_comes_on_request_once_and_at_once() {
+    let (cluster, request) = (StubCluster::new(), "2027-01-15T08:00:00Z");
+    let mut managers = pair(&cluster);
+    rounds(&mut managers, 4, || ()).await;
+    let old = ca_of(&cluster);
+    ask(&cluster, request);
+    rounds(&mut managers, 60, || ()).await;
+    let new = ca_of(&cluster);
+    assert_ne!(new, old);
+    assert_eq!(annotation(&cluster, "memgate.dev/rotate-done"), request);
+    assert_eq!(cluster.get(SECRET).expect("a Secret")["data"]["previous.crt"], old);
+    let newest = &managers[0].ca_state.as_ref().expect("a CA").newest.cert;
+    assert_eq!(annotation(&cluster, "memgate.dev/rotate-made"), format!("{} {request}", newest.sha256()));
+    for manager in &managers {
+        assert_eq!(manager.leaf.as_ref().map(|leaf| &leaf.signer), Some(newest));
+        assert!(serves(manager, &cluster));
+    }
+    assert_eq!(cluster.trusted(WebhookKind::Mutating).len(), 2, "the old one stays trusted");
+    // A tool that writes the same annotation again asks for nothing.
+    let writes = cluster.writes(SECRET);
+    ask(&cluster, request);
+    rounds(&mut managers, 60, || ()).await;
+    assert_eq!((ca_of(&cluster), cluster.writes(SECRET)), (new, writes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_ca_is_out_of_both_bundles_within_a_minute_and_replicas_change_before() {
+    let cluster = StubCluster::new();
+    let mut managers = pair(&cluster);
+    rounds(&mut managers, 4, || ()).await;
+    let old = cluster.trusted(WebhookKind::Mutating);
+    let old_path = paths_of(&cluster, WebhookKind::Mutating)[0].clone();
+    ask(&cluster, "2027-01-15T08:00:00Z revoke");
+    let trusted = || WebhookKind::ALL.map(|kind| cluster.trusted(kind));
+    let mut without_old = None;
+    for second in (0..60).step_by(2) {
+        let bundles = rounds(&mut managers, 2, trusted).await.remove(0);
+        assert!(managers.iter().all(|manager| serves(manager, &cluster)), "after {second} s");
+        if bundles.iter().all(|bundle| !bundle.contains(&old[0])) {
+            without_old.get_or_insert(second);
+        }
+    }
+    let second = without_old.expect("the old one is gone");
+    assert!((20..40).contains(&second), "{second}");
+    let secret = cluster.get(SECRET).expect("a Secret");
+    assert!(secret["data"]["previous.key"].is_null() && secret["data"]["revoked.crt"].is_string());
+    for manager in &managers {
+        assert!(manager.paths.phase(&old_path).is_err(), "the old path went with it");
+        assert!(manager.failures.is_empty(), "{:?}", manager.failures);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_was_away_during_a_revocation_follows_at_once() {
+    let cluster = StubCluster::new();
+    let mut managers = pair(&cluster);
+    rounds(&mut managers, 4, || ()).await;
+    ask(&cluster, "2027-01-15T08:00:00Z revoke");
+    rounds(&mut managers[..1], 60, || ()).await;
+    assert!(annotation(&cluster, "memgate.dev/rotate-done").ends_with(" revoke"));
+    let bundle = cluster.trusted(WebhookKind::Mutating);
+    assert_eq!(bundle.len(), 1);
+    let writes = cluster.writes(SECRET);
+    let _next = round(&mut managers[1]).await;
+    assert!(serves(&managers[1], &cluster));
+    rounds(&mut managers, 10, || ()).await;
+    assert_eq!((cluster.trusted(WebhookKind::Mutating), cluster.writes(SECRET)), (bundle, writes));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_keeps_taking_the_new_ca_away_delays_a_revocation_by_less_than_a_minute() {
+    let cluster = StubCluster::new();
+    let [mut manager, _] = pair(&cluster);
+    let managers = std::slice::from_mut(&mut manager);
+    rounds(managers, 4, || ()).await;
+    let (started, old) = (Instant::now(), ca_of(&cluster));
+    ask(&cluster, "2027-01-15T08:00:00Z revoke");
+    while annotation(&cluster, "memgate.dev/rotate-done").is_empty() {
+        assert!(started.elapsed() < Duration::from_mins(1));
+        // One in which it repairs them, and one in which it sees that.
+        rounds(managers, 4, || ()).await;
+        for kind in WebhookKind::ALL {
+            cluster
+                .change(&path(kind), |object| object["webhooks"][0]["clientConfig"]["caBundle"] = json!(""));
+        }
+    }
+    assert!(started.elapsed() >= REVOKE_PATIENCE);
+    rounds(managers, 6, || ()).await;
+    assert!(ca_of(&cluster) != old && managers.iter().all(|manager| serves(manager, &cluster)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_outlives_a_secret_that_is_deleted_and_one_that_cannot_be_read_is_told() {
+    let cluster = StubCluster::new();
+    let mut managers = pair(&cluster);
+    rounds(&mut managers, 4, || ()).await;
+    ask(&cluster, "tomorrow");
+    rounds(&mut managers, 4, || ()).await;
+    assert!(managers[0].failures.last(READ_REQUEST).contains("memgate.dev/rotate-requested"));
+    ask(&cluster, "2027-01-15T08:00:00Z revoke");
+    rounds(&mut managers, 4, || ()).await;
+    assert!(managers[0].failures.is_empty(), "{:?}", managers[0].failures);
+    let new = ca_of(&cluster);
+    cluster.remove(SECRET);
+    rounds(&mut managers, 60, || ()).await;
+    assert_eq!(ca_of(&cluster), new);
+    assert!(annotation(&cluster, "memgate.dev/rotate-done").ends_with(" revoke"));
+    assert_eq!(cluster.trusted(WebhookKind::Validating).len(), 1);
+}

@@ -23,6 +23,8 @@ use serde_json::Value;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
+use crate::model::finding::Phase;
+use crate::review_path;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};
 use crate::server::cert_manager::plan::TrustedCas;
@@ -160,6 +162,16 @@ impl Observed {
             .collect()
     }
 
+    /// Whether each entry that calls a Service names this token.
+    pub(super) fn names_everywhere(&self, token: &PathToken) -> bool {
+        let names =
+            |kind, entry: &Entry| entry.target == Target::Url || entry.token(kind).as_ref() == Some(token);
+        let found = WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)));
+        let mut entries =
+            found.flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)));
+        entries.all(|(kind, entry)| names(kind, entry))
+    }
+
     /// Whether an entry calls a URL.
     pub(super) fn calls_a_url(&self) -> bool {
         let found = WebhookKind::ALL.iter().filter_map(|kind| self.of(*kind).config());
@@ -242,7 +254,7 @@ impl WebhookConfig {
                 changes.push(add(client_config.into_iter().chain(["caBundle"]), text.clone()));
             }
             if let Some(token) = wanted.token().filter(|_| !entry.has_path_of(wanted, kind)) {
-                let path = Value::String(format!("{}/{}", call(kind), token.as_str()));
+                let path = Value::String(review_path::with_token(call(kind), token.as_str()));
                 changes.push(add(client_config.into_iter().chain(["service", "path"]), path));
             }
             if !changes.is_empty() {
@@ -285,7 +297,8 @@ impl Entry {
     /// The token in its path, if the path has the form that memgate writes.
     fn token(&self, kind: WebhookKind) -> Option<PathToken> {
         let Target::Service(Some(path)) = &self.target else { return None };
-        PathToken::parse(path.strip_prefix(call(kind))?.strip_prefix('/')?)
+        let (of, token) = review_path::token_call(path)?;
+        PathToken::parse(token).filter(|_| of == call(kind))
     }
 
     /// Whether its path needs no change. A token that is newer than the one that stands was written by another
@@ -299,11 +312,11 @@ impl Entry {
     }
 }
 
-/// The path of a call, before the token.
-const fn call(kind: WebhookKind) -> &'static str {
+/// The call that the entries of a configuration make.
+const fn call(kind: WebhookKind) -> Phase {
     match kind {
-        WebhookKind::Mutating => "/mutate",
-        WebhookKind::Validating => "/validate",
+        WebhookKind::Mutating => Phase::Mutate,
+        WebhookKind::Validating => Phase::Validate,
     }
 }
 

@@ -62,6 +62,9 @@ pub(in crate::server) enum CaError {
     /// It is not valid at this time.
     #[error("it has expired, or is not valid yet")]
     NotValid,
+    /// It was revoked.
+    #[error("it was revoked")]
+    Revoked,
 }
 
 impl Ca {

@@ -2,7 +2,10 @@
 //!
 //! What cannot be parsed is skipped: the rest of a damaged bundle is still of use.
 
+use std::fmt::Write as _;
+
 use pem::{EncodeConfig, LineEnding, Pem};
+use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::parse_x509_certificate;
@@ -36,6 +39,16 @@ impl CaCert {
     /// The certificate itself.
     pub(in crate::server) fn certificate(&self) -> CertificateDer<'static> {
         CertificateDer::from(self.der.clone())
+    }
+
+    /// The SHA-256 of the certificate, in hexadecimal digits.
+    pub(in crate::server) fn sha256(&self) -> String {
+        let hash = digest(&SHA256, &self.der);
+        let mut text = String::new();
+        for byte in hash.as_ref() {
+            let _infallible = write!(text, "{byte:02x}");
+        }
+        text
     }
 
     /// Whether it can be used at a time.

@@ -8,6 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 
+use crate::review_path::without_tokens;
 use crate::server::metrics::labels::WebhookKind;
 
 /// The webhook configurations of a kind. Untyped, so that fields of a newer Kubernetes do no harm.
@@ -28,10 +29,10 @@ pub(in crate::server) async fn with_timeout<T>(
     tokio::time::timeout(limit, answer).await.map_err(late)?
 }
 
-/// The apiserver's answer, or why there is none.
+/// The apiserver's answer, or why there is none, without the paths that strangers should not know.
 pub(in crate::server) fn error_message(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
+        kube::Error::Api(status) => without_tokens(&status.message),
+        other => without_tokens(&other.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding};
+use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
@@ -73,7 +74,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
         findings.extend(self::name(&header));
         if !name.is_empty() && !names.insert(lower_case(name)) {
             let message = |_: &Pointer| format!("duplicate header name: {}", without_quotes(name));
-            findings.push(Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message));
+            let finding = Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message);
+            findings.push(finding.fix(Some(Fix::RemoveRepeated)));
         }
         value(&header, subject.namespace, state, findings);
     }

@@ -1,8 +1,9 @@
 //! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: how memgate says the same for
 //! files, and which fields are likely misspelled.
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::kind::Kind;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
@@ -65,11 +66,12 @@ fn check_names(tree: &Tree, schema: &Schema, here: Path<'_>, work: &Work<'_>, fi
 }
 
 fn misspelled_field(name: &str, schema: &Schema, here: Path<'_>, work: &Work<'_>) -> Option<Finding> {
-    let guarded = schema.fields().iter().filter(|field: &&Field| field.guarded);
-    let meant = nearest(name, guarded.map(|field| field.name))?;
+    let guarded = || schema.fields().iter().filter(|field: &&Field| field.guarded).map(|field| field.name);
+    let meant = nearest(name, guarded())?;
     let message = |at: &Pointer| {
         let field = quoted(&at.field());
         format!("{}: unknown field{}", field.trim_matches('"'), did_you_mean(Some(meant)))
     };
-    Some(Finding::warn_within(work, &UNKNOWN_FIELD, here.pointer().key(name), message).at_key())
+    let finding = Finding::warn_within(work, &UNKNOWN_FIELD, here.pointer().key(name), message).at_key();
+    Some(finding.fix(only_nearest(name, guarded()).map(|meant| Fix::Rename(meant.to_owned()))))
 }

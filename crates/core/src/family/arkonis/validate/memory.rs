@@ -1,7 +1,8 @@
 //! The rules that deny a memory resource.
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::name::is_dns_subdomain;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
@@ -63,7 +64,10 @@ fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
         quoted(name),
         did_you_mean(meant)
     );
-    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name))
+    let only = || only_nearest(name, Backend::ALL.map(Backend::name));
+    let fix = meant.filter(|_| name == "memory" || only().is_some());
+    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
+    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name).fix(fix))
 }
 
 fn redis_secret_required(memory: &Memory<'_>) -> Finding {
@@ -90,13 +94,16 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     if dialect.providers.contains(&provider) {
         return None;
     }
+    let meant = nearest(provider, dialect.providers.iter().copied());
     let message = format!(
         "spec.vectorStore.provider: unsupported value {}; use {}{}",
         quoted(provider),
         one_of(dialect.providers),
-        did_you_mean(nearest(provider, dialect.providers.iter().copied()))
+        did_you_mean(meant)
     );
-    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider))
+    let fix = only_nearest(provider, dialect.providers.iter().copied());
+    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
+    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider).fix(fix))
 }
 
 /// The successor's CRD refuses a section that the backend does not use.

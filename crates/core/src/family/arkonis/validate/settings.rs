@@ -1,9 +1,10 @@
 //! Validates settings that set a memory backend.
 
 use crate::family::schema_check;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
@@ -47,13 +48,15 @@ fn effective_for(
 }
 
 fn unknown(name: &str) -> Finding {
+    let meant = nearest(name, Backend::ALL.map(Backend::name));
     let message = format!(
         "spec.memoryBackend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
         quoted(name),
-        did_you_mean(nearest(name, Backend::ALL.map(Backend::name)))
+        did_you_mean(meant)
     );
     Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message)
         .fingerprint_value(name)
+        .fix(only_nearest(name, Backend::ALL.map(Backend::name)).map(|meant| Fix::Text(meant.to_owned())))
 }
 
 /// Settings have no connection data: an agent without a memory gets a backend that it cannot reach.

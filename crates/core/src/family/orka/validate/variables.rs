@@ -1,6 +1,7 @@
 //! Validates the variables of a Task.
 
 use crate::model::finding::{Code, Finding};
+use crate::model::fix::Fix;
 use crate::model::pointer::Pointer;
 use crate::model::work::Work;
 
@@ -71,7 +72,8 @@ pub(super) fn findings(
             findings.extend(check_setting(variable, setting, task_type, work));
             if seen.contains(&setting) {
                 let message = || format!("duplicate {}; the last one wins", variable.name);
-                findings.push(variable.warn_at_name(work, &ENV_DUPLICATE, message));
+                let finding = variable.warn_at_name(work, &ENV_DUPLICATE, message);
+                findings.push(finding.fix(Some(Fix::RemoveRepeated)));
             } else {
                 seen.push(setting);
             }

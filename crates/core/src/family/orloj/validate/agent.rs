@@ -1,8 +1,9 @@
 //! Validates an Agent, above all its claim to memory.
 
-use crate::family::suggest::nearest;
+use crate::family::suggest::{nearest, only_nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
@@ -127,8 +128,10 @@ fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Work<'_>) -
         if finding.is_wordless() {
             return finding;
         }
-        let help = nearest(entry, OPERATIONS).map(|meant| format!("did you mean \"{meant}\"?"));
-        Finding { help, ..finding }
+        let meant = nearest(entry, OPERATIONS);
+        let help = meant.map(|meant| format!("did you mean \"{meant}\"?"));
+        let fix = only_nearest(entry, OPERATIONS).map(|meant| Fix::Text(meant.to_owned()));
+        Finding { help, ..finding }.fix(fix)
     };
     bad.map(finding).collect()
 }
@@ -149,6 +152,7 @@ fn allow_duplicate(operations: &[Option<&'static str>], work: &Work<'_>) -> Vec<
     let finding = |(index, operation)| {
         let message = |_: &Pointer| format!("spec.memory.allow: \"{operation}\" is listed twice");
         Finding::warn_within(work, &AGENT_ALLOW_DUPLICATE, list.index(index), message)
+            .fix(Some(Fix::RemoveRepeated))
     };
     repeats.map(finding).collect()
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use crate::family::message::fit_names;
 use crate::family::suggest;
 use crate::model::finding::{Code, Finding, quoted};
+use crate::model::fix::Fix;
 use crate::model::pointer::Pointer;
 use crate::model::work::Work;
 
@@ -105,7 +106,9 @@ impl<'w> Report<'w> {
         at: impl FnOnce() -> Pointer,
         name: &str,
     ) -> Option<Finding> {
-        self.warn_of(code, at, [name], |[name]| format!("Duplicate value: {}", quoted(name)))
+        let finding =
+            self.warn_of(code, at, [name], |[name]| format!("Duplicate value: {}", quoted(name)))?;
+        Some(finding.fix(Some(Fix::RemoveRepeated)))
     }
 
     /// A reference to a config that the Ensemble does not have.

@@ -78,7 +78,7 @@ fn a_ca_is_replaced_when_it_is_due_and_not_before() {
     assert_eq!(plan(Some(&data), Some(&first), due - 1).change, Some(SecretChange::PathToken), "no CA");
     let second = plan(Some(&data), Some(&first), due + 1);
     assert_eq!(second.change, Some(SecretChange::Rotated));
-    let CaState { newest, previous, bundle, tokens } = second.state;
+    let CaState { newest, previous, bundle, tokens, .. } = second.state;
     assert_eq!(tokens.iter().nth(1), first.tokens.iter().next(), "a new CA, a new path");
     let previous = previous.expect("the one before");
     assert_eq!(previous.cert, first.newest.cert);
@@ -319,6 +319,9 @@ fn a_new_ca_signs_once_it_has_been_trusted_for_a_while() {
     let due = leaf_of(&state.newest, now - 6 * DAY);
     let signer = choose_signer(&state, Some(&due), &trust(&[]), PROPAGATION, now, &policy());
     assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "the same CA loses nothing");
+    let revoked = CaState { previous: None, revoked: vec![old.clone()], ..state.clone() };
+    let signer = choose_signer(&revoked, Some(&leaf), &trust(&[]), PROPAGATION, now, &policy());
+    assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "nobody trusts a revoked one");
 }
 
 /// A Secret, live configurations that follow it, and one replica whose clock jumps.

@@ -1,0 +1,120 @@
+//! The paths to which an apiserver sends reviews: `/mutate` and `/validate`, or each of them with a token at its end
+//! (docs/adr/0017-paths-that-strangers-do-not-know.md). Only their form; `server::cert_manager` knows the tokens.
+
+use crate::model::finding::Phase;
+
+/// How many characters a token has: 215 random bits.
+pub const TOKEN_CHARS: usize = 43;
+
+/// What they are. An apiserver takes no other letters: each segment of a path must be a lower-case DNS name.
+pub const TOKEN_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// The form of a token as a regular expression, for rules that an apiserver checks.
+pub const TOKEN_PATTERN: &str = "[a-z2-7]{43}";
+
+/// The path of a call without a token.
+#[must_use]
+pub const fn plain(call: Phase) -> &'static str {
+    match call {
+        Phase::Mutate => "/mutate",
+        Phase::Validate => "/validate",
+    }
+}
+
+/// The path of a call with a token.
+#[must_use]
+pub fn with_token(call: Phase, token: &str) -> String {
+    format!("{}/{token}", plain(call))
+}
+
+/// Which call a path without a token is for.
+#[must_use]
+pub fn plain_call(path: &str) -> Option<Phase> {
+    [Phase::Mutate, Phase::Validate].into_iter().find(|call| path == plain(*call))
+}
+
+/// Which call a path is for that ends in a token, and that token. Whether anybody knows it is not said.
+#[must_use]
+pub fn token_call(path: &str) -> Option<(Phase, &str)> {
+    let (head, token) = path.rsplit_once('/')?;
+    Some((plain_call(head)?, token)).filter(|_| is_token(token))
+}
+
+/// Whether a text has the form of a token.
+#[must_use]
+pub fn is_token(text: &str) -> bool {
+    text.len() == TOKEN_CHARS && text.bytes().all(is_token_byte)
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    TOKEN_ALPHABET.contains(&byte)
+}
+
+/// A text of others, for logs and terminals, with `…` for each token that ends a path in it.
+#[must_use]
+pub fn without_tokens(text: &str) -> String {
+    let mut segments = text.split('/');
+    let mut shown = segments.next().unwrap_or_default().to_owned();
+    for segment in segments {
+        shown.push('/');
+        let end = segment.bytes().position(|byte| !is_token_byte(byte)).unwrap_or(segment.len());
+        let (token, rest) = segment.split_at(end);
+        shown.push_str(if is_token(token) { "…" } else { token });
+        shown.push_str(rest);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> String {
+        "a2z7".repeat(11)[..TOKEN_CHARS].to_owned()
+    }
+
+    #[test]
+    fn a_path_is_for_a_call_with_and_without_a_token() {
+        for call in [Phase::Mutate, Phase::Validate] {
+            assert_eq!(plain_call(plain(call)), Some(call));
+            assert_eq!(token_call(plain(call)), None);
+            let path = with_token(call, &token());
+            assert_eq!(token_call(&path), Some((call, &*token())));
+            assert_eq!(plain_call(&path), None);
+        }
+    }
+
+    #[test]
+    fn other_paths_are_for_none() {
+        let token = token();
+        let (short, long) = (&token[1..], format!("{token}a"));
+        let tokens =
+            [short, &long, &token.to_uppercase(), &token.replace('2', "1"), &token.replace("a2", "é")];
+        for token in tokens {
+            assert_eq!(token_call(&with_token(Phase::Mutate, token)), None, "{token}");
+        }
+        for path in
+            ["", "/", "/mutate/", "/MUTATE", "mutate", &format!("/mutate//{token}"), &format!("/{token}")]
+        {
+            assert_eq!((plain_call(path), token_call(path)), (None, None), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_pattern_is_that_of_the_form() {
+        let letters: String = ('a'..='z').chain('2'..='7').collect();
+        assert_eq!(letters.as_bytes(), TOKEN_ALPHABET);
+        assert_eq!(TOKEN_PATTERN, format!("[a-z2-7]{{{TOKEN_CHARS}}}"));
+    }
+
+    #[test]
+    fn a_text_is_shown_without_tokens() {
+        let token = token();
+        let text =
+            format!("Post \"https://m.ns.svc:443/mutate/{token}?timeout=5s\": /validate/{token}: é/{token}");
+        let shown = without_tokens(&text);
+        assert_eq!(shown, "Post \"https://m.ns.svc:443/mutate/…?timeout=5s\": /validate/…: é/…");
+        let other = format!("/mutate/{token}x and {token} é /é");
+        assert_eq!(without_tokens(&other), other);
+    }
+}

@@ -1,0 +1,123 @@
+//! Which CAs each entry of the live webhook configurations trusts, for whoever waits for a change of them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kube::Client;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::server::certs::ca_bundle;
+use crate::server::certs::kube_api::{webhook_configs, with_timeout};
+use crate::server::metrics::labels::WebhookKind;
+
+/// The timeout of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The annotation by which cert-manager is asked to write `caBundle`.
+const CERT_MANAGER: &str = "cert-manager.io/inject-ca-from";
+
+/// What both configurations say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LiveBundles {
+    /// Their entries; empty when there is neither.
+    pub entries: Vec<EntryBundle>,
+    /// Whether one of them asks cert-manager to write `caBundle`.
+    pub from_cert_manager: bool,
+}
+
+/// What one entry trusts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryBundle {
+    /// `mutating` or `validating`.
+    pub configuration: &'static str,
+    /// The name of the webhook.
+    pub name: String,
+    /// The SHA-256 of each CA in its `caBundle`, in hexadecimal digits.
+    pub cas: BTreeSet<String>,
+}
+
+/// Reads both configurations; one that does not exist has no entries.
+///
+/// # Errors
+/// When the apiserver does not show one.
+pub async fn live_bundles(client: &Client, configuration: &str) -> Result<LiveBundles, kube::Error> {
+    let mut live = LiveBundles::default();
+    for kind in WebhookKind::ALL {
+        let api = webhook_configs(client.clone(), kind);
+        if let Some(object) = with_timeout(REQUEST_TIMEOUT, api.get_opt(configuration)).await? {
+            live.add(kind, &object);
+        }
+    }
+    Ok(live)
+}
+
+impl LiveBundles {
+    fn add(&mut self, kind: WebhookKind, object: &DynamicObject) {
+        let annotations = object.metadata.annotations.as_ref();
+        self.from_cert_manager |= annotations.is_some_and(|all| all.contains_key(CERT_MANAGER));
+        let webhooks = object.data.get("webhooks").and_then(Value::as_array);
+        self.entries.extend(webhooks.into_iter().flatten().map(|webhook| EntryBundle::read(kind, webhook)));
+    }
+
+    /// The entries that do not trust a CA.
+    pub fn without<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
+        self.entries.iter().filter(move |entry| !entry.cas.contains(sha256))
+    }
+
+    /// The entries that trust any other CA than this one.
+    pub fn beyond<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
+        self.entries.iter().filter(move |entry| entry.cas.iter().any(|ca| ca != sha256))
+    }
+}
+
+impl EntryBundle {
+    fn read(kind: WebhookKind, webhook: &Value) -> Self {
+        let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let bundle = BASE64_STANDARD.decode(text("/clientConfig/caBundle")).unwrap_or_default();
+        Self {
+            configuration: kind.name(),
+            name: text("/name").to_owned(),
+            cas: ca_bundle::parse(&bundle).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::certs::CertPolicy;
+    use crate::server::certs::ca::Ca;
+    use crate::server::certs::ca_bundle::CaCert;
+
+    fn configuration(annotation: &str, bundles: &[&[CaCert]]) -> DynamicObject {
+        let entry = |certs: &&[CaCert]| {
+            let bundle = BASE64_STANDARD.encode(ca_bundle::pem(certs));
+            json!({"name": format!("{}.memgate.dev", certs.len()), "clientConfig": {"caBundle": bundle}})
+        };
+        let webhooks: Vec<_> = bundles.iter().map(entry).collect();
+        let metadata = json!({"name": "memgate", "annotations": {annotation: "a/b"}});
+        serde_json::from_value(json!({"metadata": metadata, "webhooks": webhooks})).expect("an object")
+    }
+
+    #[test]
+    fn tells_who_trusts_a_ca_and_who_trusts_another() {
+        let [new, old] = [0, 1].map(|now| Ca::generate(now, &CertPolicy::default()).expect("a CA").cert);
+        let mut live = LiveBundles::default();
+        live.add(WebhookKind::Mutating, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
+        live.add(WebhookKind::Validating, &configuration("other", &[std::slice::from_ref(&new)]));
+        assert!(!live.from_cert_manager);
+        let named = |entry: &EntryBundle| format!("{} {}", entry.configuration, entry.name);
+        let (new, old) = (new.sha256(), old.sha256());
+        assert_eq!(new.len(), 64);
+        assert_eq!(live.without(&new).map(named).collect::<Vec<_>>(), ["mutating 0.memgate.dev"]);
+        assert_eq!(live.beyond(&new).map(named).collect::<Vec<_>>(), ["mutating 2.memgate.dev"]);
+        assert_eq!(live.without(&old).count(), 2);
+        live.add(WebhookKind::Validating, &configuration(CERT_MANAGER, &[]));
+        assert!(live.from_cert_manager);
+    }
+}

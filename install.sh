@@ -1,0 +1,90 @@
+#!/bin/sh
+# Installs the memgate command line from a release: downloads the archive for this machine, checks its sum, and puts
+# the program into a directory.
+#
+#   MEMGATE_RELEASES=URL sh install.sh [VERSION]
+#
+#   MEMGATE_RELEASES     where releases are: below it, vVERSION/memgate-VERSION-SYSTEM-ARCHITECTURE.tar.gz and
+#                        vVERSION/SHA256SUMS. https://, http:// or file://.
+#   MEMGATE_INSTALL_DIR  where the program goes; ~/.local/bin by default
+#
+# Nothing is installed unless the sum is right. The sums come from where the archive does, so they find damage, not
+# whoever controls that place: docs/release.md says how to check a signature. Needs tar, sha256sum or shasum, and curl or wget.
+set -eu
+
+fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
+
+# What follows a URL into a file; nothing is left of half a download.
+fetch() {
+    case $1 in
+        file://*) cp "${1#file://}" "$2" 2> /dev/null || fail "found no ${1#file://}" ;;
+        https://* | http://*)
+            if command -v curl > /dev/null 2>&1; then
+                # From https nothing leads to plain http.
+                redirects='=http,https'
+                case $1 in https://*) redirects='=https' ;; esac
+                curl --fail --silent --show-error --location --proto-redir "$redirects" --retry 3 --output "$2" "$1" \
+                    || fail "failed to fetch $1"
+            elif command -v wget > /dev/null 2>&1; then
+                wget --quiet --tries 3 --output-document "$2" "$1" || fail "failed to fetch $1"
+            else
+                fail "found neither curl nor wget"
+            fi
+            ;;
+        *) fail "MEMGATE_RELEASES is no https://, http:// or file:// URL: $1" ;;
+    esac
+}
+
+sum() {
+    if command -v sha256sum > /dev/null 2>&1; then
+        sha256sum "$1"
+    elif command -v shasum > /dev/null 2>&1; then
+        shasum -a 256 "$1"
+    else
+        fail "found neither sha256sum nor shasum"
+    fi | cut -d ' ' -f 1
+}
+
+main() {
+    version="${1:-0.1.0}"
+    version="${version#v}"
+    [ -n "${MEMGATE_RELEASES:-}" ] || fail "set MEMGATE_RELEASES to where releases are, such as
+  https://HOST/OWNER/memgate/releases/download or file:///path/to/releases"
+    case $(uname -s) in
+        Linux) system=linux ;;
+        *) fail "there is no archive for $(uname -s); cargo install --path . builds memgate from its sources" ;;
+    esac
+    case $(uname -m) in
+        x86_64 | amd64) architecture=x86_64 ;;
+        aarch64 | arm64) architecture=aarch64 ;;
+        *) fail "there is no archive for $(uname -m); cargo install --path . builds memgate from its sources" ;;
+    esac
+    name="memgate-$version-$system-$architecture"
+    place="${MEMGATE_RELEASES%/}/v$version"
+    directory="${MEMGATE_INSTALL_DIR:-${HOME:?is where the program would go; or set MEMGATE_INSTALL_DIR}/.local/bin}"
+
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 1' HUP INT TERM
+    fetch "$place/SHA256SUMS" "$scratch/SHA256SUMS"
+    wanted=$(sed -n "s/^\([0-9a-f]\{64\}\) [ *]$name\.tar\.gz\$/\1/p" "$scratch/SHA256SUMS")
+    [ -n "$wanted" ] || fail "$place/SHA256SUMS has no $name.tar.gz"
+    fetch "$place/$name.tar.gz" "$scratch/archive.tar.gz"
+    found=$(sum "$scratch/archive.tar.gz")
+    [ "$found" = "$wanted" ] || fail "$place/$name.tar.gz has the sum $found, not $wanted; nothing was installed"
+
+    tar -x -z -f "$scratch/archive.tar.gz" -C "$scratch" "$name/memgate" || fail "$name.tar.gz holds no memgate"
+    mkdir -p "$directory"
+    # Renamed within the directory, so that there is never half a program.
+    cp "$scratch/$name/memgate" "$directory/.memgate-$$"
+    chmod 755 "$directory/.memgate-$$"
+    mv -f "$directory/.memgate-$$" "$directory/memgate"
+    printf 'installed %s as %s\n' "$("$directory/memgate" --version)" "$directory/memgate"
+    case ":${PATH:-}:" in
+        *":$directory:"*) ;;
+        *) printf 'note: %s is not in PATH\n' "$directory" ;;
+    esac
+}
+
+# Only once the whole of it is here.
+main "$@"

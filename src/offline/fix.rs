@@ -1,0 +1,64 @@
+//! The files with what has one right answer mended in the user's own text.
+//!
+//! What is found is not looked at twice here: a finding brings its fix along, and `manifest::fix` makes it. Findings
+//! that a comment, a baseline or the base has made notes of are left as they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::manifest::fix::{Fixed, TextFix, fix};
+use crate::manifest::source::Source;
+use crate::model::finding::Severity;
+use crate::model::fix::Fix;
+use crate::model::pointer::{Pointer, list_index};
+use crate::offline::check::{Checked, Decided};
+
+/// A file whose text changes.
+#[derive(Debug)]
+pub struct FixedFile {
+    /// The file as it was read.
+    pub source: Arc<Source>,
+    /// Its new text.
+    pub text: String,
+    /// How many fixes were made.
+    pub count: usize,
+}
+
+/// Every file in which something is mended, in the order of the inputs.
+#[must_use]
+pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
+    let mut by_source: BTreeMap<*const Source, Vec<TextFix<'_>>> = BTreeMap::new();
+    for decided in &checked.decided {
+        let source = Arc::as_ptr(decided.object.place.source());
+        by_source.entry(source).or_default().extend(fixes(decided));
+    }
+    let fixed = |source: &Arc<Source>| {
+        let fixes = by_source.get(&Arc::as_ptr(source)).filter(|fixes| !fixes.is_empty())?;
+        let Fixed { text, made } = fix(source, fixes);
+        let count = made.into_iter().filter(|made| *made).count();
+        (count > 0).then(|| FixedFile { source: Arc::clone(source), text, count })
+    };
+    checked.sources.iter().filter_map(fixed).collect()
+}
+
+/// The fixes of one object, each place once.
+fn fixes(decided: &Decided) -> impl Iterator<Item = TextFix<'_>> {
+    let object = &decided.object;
+    let of_object = decided.admitted.decision.findings.iter();
+    let of_object = of_object.map(|finding| (finding, object.in_document(&finding.pointer)));
+    let all = of_object.chain(decided.of_form.iter().map(|finding| (finding, finding.pointer.clone())));
+    all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(|(finding, pointer)| {
+        let fix = finding.fix.as_ref()?;
+        let pointer = if *fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
+        Some(TextFix { place: &object.place, pointer, fix })
+    })
+}
+
+/// The element of a list that a pointer leads to, or into.
+fn element(pointer: &Pointer) -> Pointer {
+    let is_index = pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
+    match pointer.as_str().rsplit_once('/') {
+        Some((holder, _)) if !is_index => Pointer::new(holder),
+        _ => pointer.clone(),
+    }
+}

@@ -1,0 +1,36 @@
+//! What the container image is made of.
+//!
+//! The build file is checked as text. The tests of the binary, of its bill of materials and of the image need the
+//! results of `tools/build-static.sh` and `tools/build-image.sh`, and are run by `.ci/run` after them:
+//! `cargo test --test image -- --ignored`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may panic"
+)]
+
+mod bill;
+mod binary;
+mod containerfile;
+mod layout;
+mod run;
+mod serve;
+mod twice;
+
+use std::path::{Path, PathBuf};
+
+/// What `tools/build-static.sh` has made for this machine's architecture.
+fn built(file: &str) -> PathBuf {
+    let target = format!("target/static/{}-unknown-linux-musl", std::env::consts::ARCH);
+    let path = root().join(target).join(file);
+    assert!(path.exists(), "{} is not there; run tools/build-static.sh", path.display());
+    path
+}
+
+/// The directory of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,0 +1,187 @@
+//! The GitHub action and the GitLab template: the shell of each step, with the variables that a runner sets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::release::{ROOT, Release, text};
+
+fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).expect("YAML")
+}
+
+/// The action with its inputs, on a runner of its own.
+struct Action {
+    release: Release,
+    definition: Value,
+    inputs: BTreeMap<String, String>,
+}
+
+impl Action {
+    fn new(inputs: &[(&str, &str)]) -> Self {
+        let (release, definition) = (Release::new(), yaml(include_str!("../../action.yml")));
+        let defaults = definition["inputs"].as_object().expect("inputs").iter();
+        let default = |(name, input): (&String, &Value)| {
+            (name.clone(), input["default"].as_str().unwrap_or_default().to_owned())
+        };
+        let mut all: BTreeMap<_, _> = defaults.map(default).collect();
+        all.insert("releases".to_owned(), release.url());
+        for (name, value) in inputs {
+            assert!(all.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name} is no input");
+        }
+        fs::create_dir(release.directory.path().join("temp")).expect("a folder");
+        Self { release, definition, inputs: all }
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.release.directory.path().join(name)).unwrap_or_default()
+    }
+
+    /// Runs a step as a runner does, with what earlier steps put into PATH.
+    fn step(&self, number: usize) -> Output {
+        let step = &self.definition["runs"]["steps"][number];
+        assert_eq!(step["shell"], "bash");
+        let here = self.release.directory.path();
+        let script = here.join("step.sh");
+        fs::write(&script, step["run"].as_str().expect("a script")).expect("a script");
+        let mut command = Command::new("bash");
+        command.args(["--noprofile", "--norc", "-eo", "pipefail"]).arg(&script).env_clear();
+        let added = self.file("path").lines().rev().fold(String::new(), |all, line| all + line + ":");
+        command.env("PATH", added + "/usr/local/bin:/usr/bin:/bin").env("HOME", self.release.home());
+        command.env("RUNNER_TEMP", here.join("temp")).env("GITHUB_PATH", here.join("path"));
+        command.env("GITHUB_OUTPUT", here.join("output")).env("GITHUB_STEP_SUMMARY", here.join("summary"));
+        for (name, value) in step["env"].as_object().expect("variables") {
+            command.env(name, self.expression(value.as_str().expect("a text")));
+        }
+        command.current_dir(Path::new(ROOT)).output().expect("bash")
+    }
+
+    /// What the runner makes of `${{ … }}`.
+    fn expression(&self, text: &str) -> String {
+        let name =
+            text.strip_prefix("${{ ").and_then(|text| text.strip_suffix(" }}")).expect("an expression");
+        match name.strip_prefix("inputs.") {
+            Some(input) => self.inputs[input].clone(),
+            None => {
+                assert_eq!(name, "github.action_path");
+                ROOT.to_owned()
+            }
+        }
+    }
+}
+
+#[test]
+fn the_action_installs_checks_annotates_and_sums_up() {
+    let sarif = tempfile::tempdir().expect("a folder");
+    let file = sarif.path().join("out.sarif");
+    let inputs = [
+        ("paths", "docs/tour\nexamples/arkonis"),
+        ("flags", "--fail-on=warn\n"),
+        ("sarif", file.to_str().expect("a path")),
+    ];
+    let action = Action::new(&inputs);
+    let installed = action.step(0);
+    assert!(installed.status.success(), "{}", text(&installed.stderr));
+    let checked = action.step(1);
+    assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
+    assert!(text(&checked.stdout).contains("::error file=docs/tour/"), "{}", text(&checked.stdout));
+    let report: Value = serde_json::from_slice(&fs::read(&file).expect("a file")).expect("SARIF");
+    assert!(!report["runs"][0]["results"].as_array().expect("results").is_empty());
+    assert_eq!(action.file("output"), format!("exit-code=1\nsarif={}\n", file.display()));
+    let summary = action.file("summary");
+    assert!(summary.starts_with("### memgate check\n\n    ") && summary.contains(" denied, "), "{summary}");
+    assert!(summary.contains("\n    docs/tour/"), "{summary}");
+}
+
+#[test]
+fn the_action_tells_bad_input_and_nothing_to_check() {
+    for (paths, code) in
+        [("none.yaml", 2), ("Cargo.toml", 2), ("deploy/crds", 3), ("$(touch hacked)\n`id`", 2)]
+    {
+        let action = Action::new(&[("paths", paths), ("sarif", "/dev/null")]);
+        assert!(action.step(0).status.success());
+        let checked = action.step(1);
+        assert_eq!(checked.status.code(), Some(code), "{paths}: {}", text(&checked.stderr));
+        assert!(action.file("output").starts_with(&format!("exit-code={code}\n")));
+    }
+    assert!(!Path::new(ROOT).join("hacked").exists());
+    let action = Action::new(&[("flags", "--fail-onn=warn")]);
+    assert!(action.step(0).status.success());
+    let checked = action.step(1);
+    assert_eq!(checked.status.code(), Some(2), "{}", text(&checked.stderr));
+    assert!(text(&checked.stderr).contains("--fail-onn"), "{}", text(&checked.stderr));
+    assert!(action.file("output").starts_with("exit-code=2\n"));
+}
+
+#[test]
+fn the_action_takes_a_memgate_that_is_there() {
+    let action = Action::new(&[("releases", "")]);
+    let programs = action.release.directory.path().join("programs");
+    fs::create_dir(&programs).expect("a folder");
+    let without = action.step(0);
+    assert!(text(&without.stderr).contains("set MEMGATE_RELEASES"), "{}", text(&without.stderr));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_memgate"), programs.join("memgate")).expect("a link");
+    fs::write(action.release.directory.path().join("path"), format!("{}\n", programs.display()))
+        .expect("a file");
+    assert!(action.step(0).status.success());
+}
+
+#[test]
+fn the_template_of_gitlab_installs_and_checks() {
+    let release = Release::new();
+    let template = yaml(include_str!("../../ci/memgate.gitlab-ci.yml"));
+    let job = &template[".memgate"];
+    let project = release.directory.path().join("project");
+    fs::create_dir(&project).expect("a folder");
+    let manifest = include_str!("../../docs/tour/memory.yaml");
+    fs::write(project.join("memory.yaml"), manifest).expect("a file");
+    let mut lines = Vec::new();
+    for part in ["before_script", "script"] {
+        lines.extend(job[part].as_array().expect("lines").iter().filter_map(Value::as_str));
+    }
+    let mut command = Command::new("sh");
+    command.args(["-ec", &lines.join("\n")]).env_clear().current_dir(&project);
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", release.home());
+    let mut variables = BTreeMap::from([("CI_PROJECT_DIR".to_owned(), project.display().to_string())]);
+    // Later ones may use earlier ones, in any order.
+    for (name, value) in job["variables"].as_object().expect("variables") {
+        variables.insert(name.clone(), value.as_str().expect("a text").to_owned());
+    }
+    variables.insert("MEMGATE_RELEASES".to_owned(), release.url());
+    let names: Vec<String> = variables.keys().cloned().collect();
+    for _ in 0..3 {
+        for name in &names {
+            let known = variables[name].clone();
+            for value in variables.values_mut() {
+                *value = value.replace(&format!("${name}"), &known);
+            }
+        }
+    }
+    let checked = command.envs(&variables).output().expect("a shell");
+    assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
+    for report in job["artifacts"]["reports"].as_object().expect("reports").values() {
+        let report = fs::read_to_string(project.join(report.as_str().expect("a file"))).expect("a report");
+        assert!(report.contains("memory.yaml"), "{report}");
+    }
+}
+
+/// Hooks run a command that exists, with flags that it has.
+#[test]
+fn the_hooks_of_pre_commit_are_commands() {
+    let hooks = yaml(include_str!("../../.pre-commit-hooks.yaml"));
+    let hooks = hooks.as_array().expect("hooks");
+    assert_eq!(hooks.len(), 2);
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = include_str!("../../docs/tour/memory.yaml");
+    fs::write(folder.path().join("memory.yaml"), manifest).expect("a file");
+    for hook in hooks {
+        let mut words = hook["entry"].as_str().expect("a command").split(' ');
+        assert_eq!(words.next(), Some("memgate"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
+        let output = command.args(words).arg(".").current_dir(folder.path()).output().expect("runs");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    }
+}

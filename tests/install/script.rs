@@ -1,0 +1,86 @@
+//! install.sh.
+
+use std::fs;
+use std::process::Command;
+
+use crate::release::{ROOT, Release, VERSION, run, text};
+
+#[test]
+fn a_newcomer_gets_from_nothing_to_a_finding() {
+    let release = Release::new();
+    let said = release.install(&[], &[]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let installed = release.installed();
+    let lines = text(&said.stdout);
+    assert!(lines.contains(&format!("installed memgate {VERSION} as {}", installed.display())), "{lines}");
+    assert!(lines.contains("is not in PATH"), "{lines}");
+    let found =
+        Command::new(&installed).args(["check", "docs/tour"]).current_dir(ROOT).output().expect("runs");
+    assert_eq!(found.status.code(), Some(1), "{}", text(&found.stderr));
+    assert!(text(&found.stdout).contains("deny["), "{}", text(&found.stdout));
+    // Again, over the one that is there.
+    assert!(release.install(&[&format!("v{VERSION}")], &[]).status.success());
+    let left = fs::read_dir(installed.parent().expect("a folder")).expect("a folder").count();
+    assert_eq!(left, 1, "nothing but the program is left");
+}
+
+/// What was wrong, and that nothing was installed.
+fn refused(release: &Release, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let said = release.install(arguments, variables);
+    assert!(!said.status.success(), "{}", text(&said.stdout));
+    assert!(!release.installed().exists(), "something was installed");
+    text(&said.stderr)
+}
+
+#[test]
+fn what_is_not_whole_is_not_installed() {
+    let release = Release::new();
+    let archive = release.folder().join(Release::name() + ".tar.gz");
+    let whole = fs::read(&archive).expect("an archive");
+    for damaged in [&whole[..whole.len() / 2], &[][..], &[&whole[..], b"x"].concat()[..]] {
+        fs::write(&archive, damaged).expect("an archive");
+        let said = refused(&release, &[], &[]);
+        assert!(said.contains("has the sum") && said.contains("nothing was installed"), "{said}");
+    }
+    fs::remove_file(&archive).expect("an archive");
+    assert!(refused(&release, &[], &[]).contains("found no"));
+    fs::write(release.folder().join("SHA256SUMS"), "").expect("sums");
+    assert!(refused(&release, &[], &[]).contains("SHA256SUMS has no memgate-"));
+}
+
+#[test]
+fn says_what_to_set_and_what_is_not_there() {
+    let release = Release::new();
+    assert!(
+        refused(&release, &[], &[("MEMGATE_RELEASES", "")])
+            .contains("set MEMGATE_RELEASES to where releases are")
+    );
+    assert!(refused(&release, &[], &[("MEMGATE_RELEASES", "ftp://x")]).contains("is no https://"));
+    assert!(refused(&release, &["9.9.9"], &[]).contains("v9.9.9/SHA256SUMS"));
+}
+
+#[test]
+fn an_unknown_machine_is_told_how_to_build() {
+    let release = Release::new();
+    let programs = release.directory.path().join("programs");
+    fs::create_dir(&programs).expect("a folder");
+    let uname = programs.join("uname");
+    for (script, expected) in [
+        ("[ \"$1\" = -m ] && echo riscv64 || echo Linux", "there is no archive for riscv64"),
+        ("echo Plan9", "there is no archive for Plan9"),
+    ] {
+        fs::write(&uname, format!("#!/bin/sh\n{script}\n")).expect("a program");
+        run(Command::new("chmod").arg("755").arg(&uname));
+        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let said = refused(&release, &[], &[("PATH", &path)]);
+        assert!(said.contains(expected) && said.contains("cargo install --path ."), "{said}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_program() {
+    let script = include_str!("../../install.sh");
+    assert!(script.contains(&format!("version=\"${{1:-{VERSION}}}\"")));
+    let template = include_str!("../../ci/memgate.gitlab-ci.yml");
+    assert!(template.contains(&format!("MEMGATE_VERSION: \"{VERSION}\"")));
+}
