@@ -115,7 +115,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "upgrade",
         about: "an older build's installation becomes this one's and goes back: no call fails (`just upgrade BASE`)",
-        parameters: &[("old", ""), ("rate", "20"), ("pause", "20")],
+        parameters: &[("old", ""), ("rate", "20"), ("pause", "20"), ("twice", "no")],
         run: upgrade::run,
     },
     Scenario {

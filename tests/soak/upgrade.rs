@@ -63,6 +63,11 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         let since = Instant::now();
         build.install(&cluster)?;
         println!("{step}: {} runs alone after {:.0?}", build.name, since.elapsed());
+        if parameters.text("twice")? == "yes" {
+            // Once no replica of the other build can write into the configurations any more.
+            sum.add(told(step, &load));
+            build.apply(&cluster)?;
+        }
         sleep(pause);
         sum.add(told(step, &load));
     }
@@ -82,10 +87,15 @@ impl Build {
         format!("memgate.invalid/{}:1", self.name)
     }
 
-    /// Applies what it prints, and waits until no pod of another build is left.
-    fn install(&self, cluster: &ControlPlane) -> Result<()> {
+    fn apply(&self, cluster: &ControlPlane) -> Result<()> {
         let printed = printed(&self.program, &["manifests", "--image", &self.image()])?;
         cluster.admin().apply(&printed)?;
+        Ok(())
+    }
+
+    /// Applies what it prints, and waits until no pod of another build is left.
+    fn install(&self, cluster: &ControlPlane) -> Result<()> {
+        self.apply(cluster)?;
         let rollout = ["rollout", "status", "deployment/memgate", "-n", NAMESPACE, ROLLOUT_TIMEOUT];
         cluster.kubectl(&rollout)?.ok()?;
         let gone = wait::until_within(TERMINATION_DELAY * 2, "pods of the other build to go", || {
