@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::cluster::cluster_state::Fetched;
+use crate::cluster::cluster_state::{Fetched, Installation};
 use crate::family::naming::and_more;
 use crate::report::{counted, plain};
 
@@ -143,6 +143,14 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
         Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
         Fetched::Found(_) | Fetched::NotFound => None,
     }
+}
+
+/// The checks that configurations of webhooks could not be read, for each of the two kinds of which that is so.
+#[must_use]
+pub fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<Check> {
+    let mutating = unreadable(&found.mutating, id, "MutatingWebhookConfigurations");
+    let validating = unreadable(&found.validating, id, "ValidatingWebhookConfigurations");
+    mutating.into_iter().chain(validating).collect()
 }
 
 /// The first of many names, and how many more there are.

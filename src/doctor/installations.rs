@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use crate::cluster::cluster_state::{Installation, labels};
 use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
-use crate::doctor::check::{Check, abbreviated, unreadable};
+use crate::doctor::check::{Check, abbreviated, unreadable_configurations};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
 use crate::model::family::Family;
 
@@ -34,13 +34,7 @@ pub fn checks(found: &Installation) -> Vec<Check> {
         }
         checks.extend(required_pods(found, &other, &theirs));
     }
-    for (kind, unknown) in [
-        ("Mutating", unreadable(&found.mutating, ID, "")),
-        ("Validating", unreadable(&found.validating, ID, "")),
-    ] {
-        checks
-            .extend(unknown.map(|check| Check { subject: format!("{kind}WebhookConfigurations"), ..check }));
-    }
+    checks.extend(unreadable_configurations(found, ID));
     if checks.is_empty() {
         let message = "no other installation has this name, or is asked about the same requests";
         checks.push(Check::ok(ID, &found.name, message));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::cluster::cluster_state::{Fetched, Installation};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use crate::doctor::check::{Check, abbreviated, unreadable};
+use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurations};
 
 /// The order of calls, and webhooks that memgate's own pods depend on.
 #[must_use]
@@ -71,13 +71,7 @@ fn dependencies(found: &Installation) -> Vec<Check> {
             None => checks.push(Check::warn(ID, subject, message).help(help)),
         }
     }
-    for (kind, unknown) in [
-        ("Mutating", unreadable(&found.mutating, ID, "")),
-        ("Validating", unreadable(&found.validating, ID, "")),
-    ] {
-        checks
-            .extend(unknown.map(|check| Check { subject: format!("{kind}WebhookConfigurations"), ..check }));
-    }
+    checks.extend(unreadable_configurations(found, ID));
     if checks.is_empty() {
         let message = "no other webhook can keep memgate's own pods from starting";
         checks.push(Check::ok(ID, format!("Namespace {}", found.namespace), message));

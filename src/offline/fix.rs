@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::manifest::fix::{Fixed, TextFix, fix};
+use crate::manifest::place::LastSource;
 use crate::manifest::source::Source;
 use crate::model::finding::Severity;
 use crate::model::fix::Fix;
@@ -32,8 +33,10 @@ pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
         let source = Arc::as_ptr(decided.object.place.source());
         by_source.entry(source).or_default().extend(fixes(decided));
     }
+    let mut last = LastSource::default();
     let fixed = |source: &Arc<Source>| {
-        let fixes = by_source.get(&Arc::as_ptr(source)).filter(|fixes| !fixes.is_empty())?;
+        let fixes = by_source.get(&Arc::as_ptr(source))?;
+        last.is_now(fixes.first()?.place);
         let Fixed { text, made } = fix(source, fixes);
         let count = made.into_iter().filter(|made| *made).count();
         (count > 0).then(|| FixedFile { source: Arc::clone(source), text, count })

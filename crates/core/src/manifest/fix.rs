@@ -3,7 +3,7 @@
 //! In go a source and fixes of its documents; out comes the new text. It is read again: a document that does not say
 //! then what its fixes are to make of it keeps all of its old text. No file is written here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
         let says = |index: usize| found.get(index).map(|root| root.as_ref().ok().map(|(_, value)| value));
         let is_wrong =
             |index: usize, old: &Option<Value>| says(index) != Some(expected.get(&index).or(old.as_ref()));
-        let wrong: Vec<usize> = before
+        let wrong: BTreeSet<usize> = before
             .iter()
             .enumerate()
             .filter(|(index, old)| is_wrong(*index, old))
