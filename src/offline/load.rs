@@ -277,6 +277,9 @@ impl Loading<'_> {
         if is_policy && inputs.policies.is_repeated(document, within, value, *origin, settings, errors) {
             return Ok(true);
         }
+        if is_policy && *origin != PolicyOrigin::Checked {
+            notices.policy(document, within, value, &inputs.snapshot.settings);
+        }
         inputs.places.add(document, within, value, &inputs.snapshot.settings);
         let is_definition = notices.definition(value);
         match state::add(&mut inputs.snapshot, value) {
