@@ -9,10 +9,10 @@ use crate::cli::file::write_whole;
 use crate::cli::input::note_unread;
 use crate::cli::output::{CaseOutputArg, check_places};
 use crate::cli::terminal::Terminal;
-use crate::offline::cases::{CaseResult, CaseRun, run as run_cases};
+use crate::offline::cases::{CaseOptions, CaseResult, CaseRun, RuleCoverage, Survivor, run as run_cases};
 use crate::offline::errors::input_error;
-use crate::report::cases::{self, CaseEntry, CaseFormat, CaseReport};
-use crate::report::plain;
+use crate::report::cases::{self, CaseEntry, CaseFormat, CaseReport, RuleEntry, SurvivorEntry};
+use crate::report::{counted, plain};
 
 /// Run case files: what memgate must decide about an object in a given state
 ///
@@ -23,6 +23,7 @@ Examples:
   memgate test cases/
   memgate test cases/arkonis.yaml --filter redis -v
   memgate test cases/ -o text -o junit=cases.xml
+  memgate test cases/ --policy policies/ --mutants
 
 A case:
   - name: rejects-redis-without-section
@@ -37,7 +38,7 @@ A case:
       codes: [arkonis/redis-required]
       message_contains: [spec.redis is required]
 
-Exit codes: 0 all passed, 1 a case failed, 2 a file cannot be read or is no case file,
+Exit codes: 0 all passed, 1 a case failed, or no case notices a change of --mutants, 2 a file cannot be read or is no case file,
 3 no case was found.")]
 pub struct Args {
     /// Case files, directories, globs, or - for standard input
@@ -48,7 +49,19 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// Print a line for each case, not only for those that fail
+    /// Policies and exemptions that are in the state of every case; can be repeated
+    ///
+    /// A policy in the state of a case takes the place of the one of its name.
+    #[arg(long, value_name = "PATH", help_heading = "Policies")]
+    policy: Vec<String>,
+
+    /// Change each rule of the policies, one at a time, and print the changes that no case notices
+    ///
+    /// A rule is dropped, so that it never fires, and inverted, so that it fires where it did not.
+    #[arg(long, help_heading = "Policies")]
+    mutants: bool,
+
+    /// Print a line for each case, not only for those that fail; and how often each rule of policies fired
     #[arg(short, long)]
     verbose: bool,
 
@@ -64,7 +77,9 @@ pub struct Args {
 /// # Errors
 /// When the text cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let run = run_cases(&args.files, args.filter.as_deref(), &mut io::stdin().lock());
+    let options =
+        CaseOptions { filter: args.filter.as_deref(), policies: &args.policy, mutants: args.mutants };
+    let run = run_cases(&args.files, options, &mut io::stdin().lock());
     let report = report(&run);
     for error in &report.errors {
         terminal.input_error(error);
@@ -75,9 +90,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     write_outputs(&report, args, terminal)?;
     terminal.note(&summary(&run, args.filter.as_deref()));
+    if let Some(note) = coverage_note(&run) {
+        terminal.note(&note);
+    }
     Ok(if !run.errors.is_empty() {
         ExitStatus::Failed
-    } else if run.failed() > 0 {
+    } else if run.failed() > 0 || run.survivors.as_ref().is_some_and(|survivors| !survivors.is_empty()) {
         ExitStatus::Denied
     } else if run.results.is_empty() {
         ExitStatus::Nothing
@@ -91,7 +109,36 @@ fn report(run: &CaseRun) -> CaseReport<'_> {
         cases: run.results.iter().map(entry).collect(),
         errors: run.errors.iter().map(input_error).collect(),
         blind: &run.blind,
+        rules: run.coverage.iter().map(rule).collect(),
+        survivors: run.survivors.as_ref().map(|survivors| survivors.iter().map(survivor).collect()),
     }
+}
+
+fn rule(coverage: &RuleCoverage) -> RuleEntry<'_> {
+    let RuleCoverage { policy, rule, judged, fired } = coverage;
+    RuleEntry { policy, rule, judged: *judged, fired: *fired }
+}
+
+fn survivor(survivor: &Survivor) -> SurvivorEntry<'_> {
+    let Survivor { policy, rule, mutation } = survivor;
+    SurvivorEntry { policy, rule, mutation: mutation.name() }
+}
+
+/// How many rules no case tries, or only one way.
+fn coverage_note(run: &CaseRun) -> Option<String> {
+    let count = |is: fn(&RuleCoverage) -> bool| run.coverage.iter().filter(|rule| is(rule)).count();
+    let never = count(|rule| rule.fired == 0);
+    let always = count(|rule| rule.fired > 0 && rule.fired == rule.judged);
+    let rules = counted(run.coverage.len(), "rule");
+    let survivors = run
+        .survivors
+        .as_ref()
+        .map(|survivors| format!("; {} that no case notices", counted(survivors.len(), "change")));
+    let hint = if never + always > 0 { " (-v lists them)" } else { "" };
+    (!run.coverage.is_empty()).then(|| {
+        let survivors = survivors.unwrap_or_default();
+        format!("{rules} of policies: {never} never fired, {always} always did{hint}{survivors}")
+    })
 }
 
 fn entry(result: &CaseResult) -> CaseEntry<'_> {

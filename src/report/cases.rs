@@ -20,6 +20,34 @@ pub struct CaseReport<'a> {
     pub errors: Vec<InputError<'a>>,
     /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
     pub blind: &'a [String],
+    /// How often each rule of the policies fired.
+    pub rules: Vec<RuleEntry<'a>>,
+    /// The changes of rules that no case notices, if that was asked.
+    pub survivors: Option<Vec<SurvivorEntry<'a>>>,
+}
+
+/// How often a rule of a policy fired.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RuleEntry<'a> {
+    /// The name of the policy.
+    pub policy: &'a str,
+    /// The id of the rule.
+    pub rule: &'a str,
+    /// How many cases are about an object that the policy judges.
+    pub judged: usize,
+    /// In how many of them the rule fired.
+    pub fired: usize,
+}
+
+/// A change of a rule that no case notices.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SurvivorEntry<'a> {
+    /// The name of the policy.
+    pub policy: &'a str,
+    /// The id of the rule.
+    pub rule: &'a str,
+    /// What was done to it: `dropped` or `inverted`.
+    pub mutation: &'a str,
 }
 
 /// What came of one case.
@@ -61,6 +89,10 @@ struct JsonCases<'r> {
     /// Cases that pass whatever memgate decides.
     warnings: &'r [String],
     input_errors: Vec<ErrorEntry<'r>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    rules: &'r [RuleEntry<'r>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    survivors: Option<&'r [SurvivorEntry<'r>]>,
 }
 
 #[derive(Serialize)]
@@ -117,6 +149,30 @@ fn text(report: &CaseReport<'_>, verbose: bool, out: &mut impl Write) -> io::Res
             writeln!(out, "      {}", plain(failure))?;
         }
     }
+    if verbose {
+        rules(&report.rules, out)?;
+    }
+    for survivor in report.survivors.iter().flatten() {
+        writeln!(out, "{}", plain(&unnoticed(survivor)))?;
+    }
+    Ok(())
+}
+
+fn unnoticed(SurvivorEntry { policy, rule, mutation }: &SurvivorEntry<'_>) -> String {
+    format!("no case notices that policy/{policy}/{rule} was {mutation}")
+}
+
+/// A line for each rule, with what the cases leave untried.
+fn rules(rules: &[RuleEntry<'_>], out: &mut impl Write) -> io::Result<()> {
+    for RuleEntry { policy, rule, judged, fired } in rules {
+        let name = format!("policy/{policy}/{rule}");
+        let remark = match (fired, judged) {
+            (0, _) => ", never",
+            (fired, judged) if fired == judged => ", always",
+            _ => "",
+        };
+        writeln!(out, "rule  {} fired in {fired} of {judged}{remark}", plain(&name))?;
+    }
     Ok(())
 }
 
@@ -129,6 +185,8 @@ fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         cases: &report.cases,
         warnings: report.blind,
         input_errors: report.errors.iter().map(entry::error).collect(),
+        rules: &report.rules,
+        survivors: report.survivors.as_deref(),
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
@@ -156,6 +214,13 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         };
         add(relative(case.file), Test { name: case.name.to_owned(), outcome });
     }
+    for survivor in report.survivors.iter().flatten() {
+        let SurvivorEntry { policy, rule, mutation } = survivor;
+        let message = unnoticed(survivor);
+        let outcome = Outcome::Failed { kind: "mutant".to_owned(), text: message.clone(), message };
+        let name = format!("a case notices that policy/{policy}/{rule} is {mutation}");
+        add("rules of policies", Test { name, outcome });
+    }
     write_suites(&suites, out)
 }
 
@@ -168,5 +233,7 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     });
     github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
     let blind = report.blind.iter().map(|line| Command::new(Place::default(), "memgate", &plain(line)));
-    github::write_kind(Kind::Warning, blind, 0, out)
+    let unnoticed = report.survivors.iter().flatten().map(unnoticed);
+    let unnoticed = unnoticed.map(|line| Command::new(Place::default(), "memgate", &plain(&line)));
+    github::write_kind(Kind::Warning, blind.chain(unnoticed), 0, out)
 }

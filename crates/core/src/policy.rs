@@ -10,6 +10,7 @@ mod exempt;
 pub mod judge;
 pub mod leftover;
 mod matching;
+pub mod mutant;
 mod names;
 mod namespaces;
 pub mod read;

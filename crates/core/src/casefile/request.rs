@@ -20,8 +20,16 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a number in an object is beyond what a double can hold, or a definition cannot be used.
 pub fn state(case: &Case) -> Result<Snapshot, AddError> {
+    state_with(case, &[])
+}
+
+/// The same, with objects that are not the case's own; one of its own takes the place of the one of its name.
+///
+/// # Errors
+/// Those of [`state`].
+pub fn state_with(case: &Case, others: &[Value]) -> Result<Snapshot, AddError> {
     let mut snapshot = state::empty(Settings::default());
-    for object in &case.state {
+    for object in others.iter().chain(&case.state) {
         state::add(&mut snapshot, object)?;
     }
     Ok(snapshot)
