@@ -106,6 +106,18 @@ fn installing_names_an_image() {
     }
 }
 
+/// Whoever tries memgate does not wait for link-time optimization.
+#[test]
+fn what_readme_runs_is_built_quickly() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+    let runs: Vec<_> = readme.lines().filter(|line| line.contains("cargo run ")).collect();
+    assert!(!runs.is_empty(), "README runs nothing");
+    assert!(runs.iter().all(|line| line.contains("cargo run --profile quick -- ")), "{runs:?}");
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let (_, profile) = manifest.split_once("\n[profile.quick]\n").expect("the profile");
+    assert!(profile.starts_with("inherits = \"dev\"\n"), "{profile}");
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -143,7 +155,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 /// What a command prints on standard output.
 fn run(command: &str, color: &str) -> String {
     let arguments =
-        command.strip_prefix("cargo run --release -- ").or_else(|| command.strip_prefix("memgate "));
+        command.strip_prefix("cargo run --profile quick -- ").or_else(|| command.strip_prefix("memgate "));
     let arguments = arguments.expect("a command of memgate").split_whitespace();
     let output = Command::new(env!("CARGO_BIN_EXE_memgate"))
         .args(arguments)
