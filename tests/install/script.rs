@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::release::{ROOT, Release, VERSION, run, text};
+use crate::release::{ROOT, Release, VERSION, archives, made, run, text};
 
 #[test]
 fn a_newcomer_gets_from_nothing_to_a_finding() {
@@ -62,19 +62,41 @@ fn says_what_to_set_and_what_is_not_there() {
 #[test]
 fn an_unknown_machine_is_told_how_to_build() {
     let release = Release::new();
-    let programs = release.directory.path().join("programs");
-    fs::create_dir(&programs).expect("a folder");
-    let uname = programs.join("uname");
-    for (script, expected) in [
-        ("[ \"$1\" = -m ] && echo riscv64 || echo Linux", "there is no archive for riscv64"),
-        ("echo Plan9", "there is no archive for Plan9"),
+    for (system, architecture, expected) in [
+        ("Linux", "riscv64", "there is no archive for riscv64; cargo install --locked --path ."),
+        ("Plan9", "x86_64", "there is no archive for Plan9; cargo install --locked --path ."),
+        ("MINGW64_NT-10.0", "x86_64", "on Windows, unpack memgate-"),
     ] {
-        fs::write(&uname, format!("#!/bin/sh\n{script}\n")).expect("a program");
-        run(Command::new("chmod").arg("755").arg(&uname));
-        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let path = machine(&release, system, architecture);
         let said = refused(&release, &[], &[("PATH", &path)]);
-        assert!(said.contains(expected) && said.contains("cargo install --path ."), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
+}
+
+#[test]
+fn a_mac_gets_its_archive() {
+    let release = Release::new();
+    let path = machine(&release, "Darwin", "arm64");
+    let said = refused(&release, &[], &[("PATH", &path)]);
+    assert!(said.contains(&format!("SHA256SUMS has no memgate-{VERSION}-darwin-aarch64.tar.gz")), "{said}");
+    let built = release.directory.path().join("static");
+    run(Command::new("cp").arg("-R").arg(made().join("static")).arg(&built));
+    let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    run(Command::new("cp").arg("-R").arg(built.join(own)).arg(built.join("aarch64-apple-darwin")));
+    archives(release.directory.path(), "releases", &["darwin-aarch64"]);
+    let said = release.install(&[], &[("PATH", &path)]);
+    assert!(said.status.success() && release.installed().exists(), "{}", text(&said.stderr));
+}
+
+/// A PATH on which `uname` tells of another machine.
+fn machine(release: &Release, system: &str, architecture: &str) -> String {
+    let programs = release.directory.path().join("programs");
+    fs::create_dir_all(&programs).expect("a folder");
+    let uname = programs.join("uname");
+    let script = format!("#!/bin/sh\n[ \"$1\" = -m ] && echo {architecture} || echo {system}\n");
+    fs::write(&uname, script).expect("a program");
+    run(Command::new("chmod").arg("755").arg(&uname));
+    format!("{}:/usr/bin:/bin", programs.display())
 }
 
 #[test]
