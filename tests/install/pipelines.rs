@@ -185,3 +185,36 @@ fn the_hooks_of_pre_commit_are_commands() {
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     }
 }
+
+/// The lines of docs/ci.md that install memgate, as shells get them.
+fn installing() -> Vec<String> {
+    let page = include_str!("../../docs/ci.md").lines();
+    let lines = page
+        .map(|line| line.trim().trim_start_matches("- ").trim_start_matches("sh '").trim_end_matches('\''));
+    let wanted =
+        |line: &&str| line.starts_with("curl ") || line.ends_with("sh install.sh") && !line.contains("://");
+    lines.filter(wanted).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_pipelines_of_the_page_install() {
+    let lines = installing();
+    assert!(lines.len() >= 14 && lines.len().is_multiple_of(2), "{lines:?}");
+    for pair in lines.chunks(2) {
+        for releases in ["", "set"] {
+            let release = Release::new();
+            let bin = release.home().join(".local/bin");
+            let script = pair.join("\n").replace("/usr/local/bin", &bin.display().to_string());
+            let mut command = Command::new("bash");
+            command.args(["-ec", &script]).env_clear().current_dir(release.directory.path());
+            command.env("PATH", "/usr/bin:/bin").env("HOME", release.home());
+            command.env("MEMGATE_RELEASES", if releases.is_empty() { String::new() } else { release.url() });
+            let output = command.output().expect("bash");
+            assert_eq!(output.status.success(), !releases.is_empty(), "{script}: {}", text(&output.stderr));
+            assert_eq!(release.installed().exists(), !releases.is_empty(), "{script}");
+            if releases.is_empty() {
+                assert!(text(&output.stderr).contains("MEMGATE_RELEASES"), "{}", text(&output.stderr));
+            }
+        }
+    }
+}
