@@ -106,6 +106,18 @@ fn installing_names_an_image() {
     }
 }
 
+/// Nothing is published yet, so nobody is sent to where it would be. docs/release.md says how it will be.
+#[test]
+fn nothing_is_fetched_that_is_not_published() {
+    for (path, text) in documents().into_iter().filter(|(path, _)| !path.ends_with("docs/release.md")) {
+        for place in
+            ["github.com/memgate/memgate", "pull ghcr.io/memgate", "oci://ghcr.io/memgate", "uses: memgate/"]
+        {
+            assert!(!text.contains(place), "{}: {place}", path.display());
+        }
+    }
+}
+
 /// Whoever tries memgate does not wait for link-time optimization.
 #[test]
 fn what_readme_runs_is_built_quickly() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -129,9 +129,8 @@ fn the_action_takes_a_memgate_that_is_there() {
     assert!(action.step(0).status.success());
 }
 
-#[test]
-fn the_template_of_gitlab_installs_and_checks() {
-    let release = Release::new();
+/// Runs the job of the template as a runner does, in a project with a manifest.
+fn gitlab(release: &Release, releases: &str) -> (Output, PathBuf) {
     let template = yaml(include_str!("../../ci/memgate.gitlab-ci.yml"));
     let job = &template[".memgate"];
     let project = release.directory.path().join("project");
@@ -150,7 +149,7 @@ fn the_template_of_gitlab_installs_and_checks() {
     for (name, value) in job["variables"].as_object().expect("variables") {
         variables.insert(name.clone(), value.as_str().expect("a text").to_owned());
     }
-    variables.insert("MEMGATE_RELEASES".to_owned(), release.url());
+    variables.insert("MEMGATE_RELEASES".to_owned(), releases.to_owned());
     let names: Vec<String> = variables.keys().cloned().collect();
     for _ in 0..3 {
         for name in &names {
@@ -160,12 +159,29 @@ fn the_template_of_gitlab_installs_and_checks() {
             }
         }
     }
-    let checked = command.envs(&variables).output().expect("a shell");
+    (command.envs(&variables).output().expect("a shell"), project)
+}
+
+#[test]
+fn the_template_of_gitlab_installs_and_checks() {
+    let release = Release::new();
+    let (checked, project) = gitlab(&release, &release.url());
     assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
-    for report in job["artifacts"]["reports"].as_object().expect("reports").values() {
+    let template = yaml(include_str!("../../ci/memgate.gitlab-ci.yml"));
+    let reports = template[".memgate"]["artifacts"]["reports"].as_object().expect("reports");
+    assert_eq!(reports.len(), 2);
+    for report in reports.values() {
         let report = fs::read_to_string(project.join(report.as_str().expect("a file"))).expect("a report");
         assert!(report.contains("memory.yaml"), "{report}");
     }
+}
+
+#[test]
+fn the_template_of_gitlab_says_what_to_set() {
+    let (failed, _) = gitlab(&Release::new(), "");
+    assert!(!failed.status.success());
+    let said = text(&failed.stderr);
+    assert!(said.contains("MEMGATE_RELEASES: has to be set to where releases of memgate are"), "{said}");
 }
 
 /// Hooks run a command that exists, with flags that it has.
