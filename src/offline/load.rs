@@ -2,7 +2,9 @@
 //!
 //! Every object of the inputs is also state for all others.
 
+use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,6 +26,8 @@ use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
+use crate::offline::read::source;
+use crate::state::cluster_snapshot::{self, ClusterSnapshot};
 use crate::state::{self, AddError, Added};
 
 /// Why nothing was loaded at all.
@@ -32,6 +36,12 @@ pub enum Error {
     /// Two inputs are `-`.
     #[error("standard input (-) can be read only once")]
     StdinTwice,
+    /// The snapshot of a cluster cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] cluster_snapshot::Error),
+    /// Nor can it be read.
+    #[error(transparent)]
+    Unreadable(#[from] manifest::error::Error),
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[source] serde_json::Error),
@@ -73,7 +83,7 @@ pub fn load(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    let paths = Paths { checked: paths, state: state_paths, policies: &[] };
+    let paths = Paths { checked: paths, state: state_paths, ..Paths::default() };
     load_as(paths, &Reading::default(), settings, stdin)
 }
 
@@ -86,6 +96,8 @@ pub struct Paths<'p> {
     pub state: &'p [String],
     /// Policies and exemptions.
     pub policies: &'p [String],
+    /// The state of a cluster, which the others are laid over.
+    pub snapshot: Option<&'p Path>,
 }
 
 /// The same, with policies, and with the inputs read as the user wants it.
@@ -98,9 +110,15 @@ pub fn load_as(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    let Paths { checked: paths, state: state_paths, policies } = paths;
+    let Paths { checked: paths, state: state_paths, policies, snapshot } = paths;
     reads_stdin_once(paths.iter().chain(state_paths).chain(policies))?;
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
+    if let Some(path) = snapshot {
+        let name = path.display().to_string();
+        let text = source(&name, File::open(path), reading.max_bytes)?;
+        let assumed = ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?;
+        inputs.unread.assumed = Some(assumed);
+    }
     let mut notices = Notices::default();
     read_policies(policies, reading, &mut inputs, &mut notices, stdin)?;
     read_state(state_paths, reading, &mut inputs, &mut notices, stdin)?;
@@ -168,6 +186,11 @@ fn read_state(
         for source in &sources {
             for document in each_value(source) {
                 match document {
+                    Ok(document) if document.kind() == cluster_snapshot::KIND => {
+                        let message = "this is a file of memgate snapshot; give it with --snapshot, \
+                                       which check, mutate, view, review and explain-pod have";
+                        inputs.errors.push(error_at(document.place(), &Pointer::root(), message.to_owned()));
+                    }
                     Ok(document) => {
                         let value = document.value();
                         let mut loading = Loading { origin: PolicyOrigin::State, inputs, notices };
@@ -253,6 +276,9 @@ impl Loading<'_> {
         let errors = &mut inputs.errors;
         if is_policy && inputs.policies.is_repeated(document, within, value, *origin, settings, errors) {
             return Ok(true);
+        }
+        if is_policy && *origin != PolicyOrigin::Checked {
+            notices.policy(document, within, value, &inputs.snapshot.settings);
         }
         inputs.places.add(document, within, value, &inputs.snapshot.settings);
         let is_definition = notices.definition(value);

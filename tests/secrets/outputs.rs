@@ -8,8 +8,10 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Failed;
+use memgate::family;
 use memgate::manifest::mask::shown;
 use memgate::manifest::source::Source;
+use memgate::state::{self, cluster_snapshot};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -19,7 +21,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -39,6 +41,7 @@ const COMMANDS: [&str; 25] = [
     PATCHES,
     "explain-pod FILE",
     "explain-pod mutated.yaml",
+    "explain-pod mutated.yaml --with FILE",
     "view FILE",
     "view --with FILE FILE",
     "test FILE",
@@ -103,6 +106,7 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
     judged(style, &directory)?;
     if style.name == "block" {
         expect_masked_apart(field, &directory)?;
+        expect_kept_without(field)?;
     }
     // It is not written where not everything can be checked.
     let baseline = fs::read_to_string(directory.path().join("known.json")).unwrap_or_default();
@@ -140,6 +144,17 @@ fn expect_masked_apart(field: &Field, directory: &TempDir) -> Result<(), Failed>
         let (out, err) = memgate(&line, "", directory, None)?;
         expect_no_marker(&line, &out)?;
         expect_no_marker(&line, &err)?;
+    }
+    Ok(())
+}
+
+/// What `memgate snapshot` keeps of the objects.
+fn expect_kept_without(field: &Field) -> Result<(), Failed> {
+    for object in &objects(&field.text()) {
+        let (group, name) = state::group_and_kind(object);
+        for kind in cluster_snapshot::kinds(&family::ALL).into_iter().filter(|kind| kind.is(group, name)) {
+            expect_no_marker("the snapshot", &cluster_snapshot::kept(kind, object).to_string())?;
+        }
     }
     Ok(())
 }
