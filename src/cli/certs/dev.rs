@@ -45,12 +45,13 @@ const USUAL_NAMES: [&str; 5] = [
     "memgate.memgate-system.svc.cluster.local",
 ];
 
-/// The files that are written.
-const FILES: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
+/// The files that are written, with their modes.
+const FILES: [(&str, u32); 4] =
+    [("ca.crt", 0o644), ("ca.key", 0o600), ("tls.crt", 0o644), ("tls.key", 0o600)];
 
 /// Runs the command.
 pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let there = FILES.iter().find(|name| dev.dir.join(name).symlink_metadata().is_ok());
+    let there = FILES.iter().map(|(name, _)| name).find(|name| dev.dir.join(name).symlink_metadata().is_ok());
     if let Some(name) = there.filter(|_| !dev.force) {
         anyhow::bail!(
             "{} is there already, and a cluster may trust it; replace what is there with --force, or give another --dir",
@@ -62,8 +63,7 @@ pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let pair = self_signed::generate_pem(&names, &Clock::default()).context("failed to make certificates")?;
     directory(&dev.dir).with_context(|| format!("failed to create {}", dev.dir.display()))?;
     let texts = [&pair.ca, &pair.ca_key, &pair.leaf, &pair.leaf_key];
-    for (name, text) in FILES.iter().zip(texts) {
-        let mode = if name.ends_with(".key") { 0o600 } else { 0o644 };
+    for ((name, mode), text) in FILES.into_iter().zip(texts) {
         write(&dev.dir.join(name), text, mode)?;
     }
     terminal.out(advice(&dev.dir).as_bytes())?;
