@@ -1,6 +1,8 @@
 //! install.sh.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::process::Command;
 
 use crate::release::{ROOT, Release, VERSION, archives, made, run, text};
@@ -46,6 +48,57 @@ fn what_is_not_whole_is_not_installed() {
     assert!(refused(&release, &[], &[]).contains("found no"));
     fs::write(release.folder().join("SHA256SUMS"), "").expect("sums");
     assert!(refused(&release, &[], &[]).contains("SHA256SUMS has no memgate-"));
+}
+
+#[test]
+fn a_connection_that_breaks_installs_nothing() {
+    let release = Release::new();
+    let place = served(&release, false);
+    assert!(refused(&release, &[], &[("MEMGATE_RELEASES", &place)]).contains("failed to fetch http://"));
+    let place = served(&release, true);
+    let said = release.install(&[], &[("MEMGATE_RELEASES", &place)]);
+    assert!(said.status.success() && release.installed().exists(), "{}", text(&said.stderr));
+}
+
+/// The releases over HTTP; archives break off in the middle unless they are to be whole.
+fn served(release: &Release, is_whole: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let address = listener.local_addr().expect("an address");
+    let releases = release.directory.path().join("releases");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut request = String::new();
+            let mut lines = BufReader::new(&stream).lines();
+            while let Some(Ok(line)) =
+                lines.next().filter(|line| line.as_ref().is_ok_and(|line| !line.is_empty()))
+            {
+                request.push_str(&line);
+            }
+            let path = request.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
+            let body = fs::read(releases.join(&path)).unwrap_or_default();
+            let sent = if is_whole || !path.ends_with(".tar.gz") { body.len() } else { body.len() / 2 };
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            // Whoever asked may have gone.
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body[..sent]));
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn half_of_the_script_does_nothing() {
+    let release = Release::new();
+    let script = include_str!("../../install.sh");
+    let half = release.directory.path().join("half.sh");
+    for tenths in 1..10 {
+        fs::write(&half, &script[..script.len() * tenths / 10]).expect("a script");
+        let mut command = Command::new("sh");
+        command.arg(&half).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", release.home());
+        command.env("MEMGATE_RELEASES", release.url()).output().expect("a shell");
+        assert!(!release.installed().exists(), "{tenths} tenths installed something");
+    }
 }
 
 #[test]
