@@ -36,6 +36,7 @@ pub mod terminal;
 pub mod test;
 pub mod view;
 pub mod wait;
+pub mod what_if;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -110,6 +111,7 @@ enum Command {
     Wait(wait::Args),
     Doctor(doctor::Args),
     Snapshot(snapshot::Args),
+    WhatIf(Box<what_if::Args>),
     Exempt(exempt::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
@@ -145,6 +147,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
         Command::Snapshot(args) => snapshot::run(args, terminal),
+        Command::WhatIf(args) => what_if::run(args, terminal),
         Command::Exempt(args) => exempt::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),

@@ -32,6 +32,9 @@ use crate::state::cluster_snapshot::Assumed;
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;
 
+/// How the state of a live cluster is named where files have their paths.
+const CLUSTER: &str = "cluster";
+
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
 
@@ -197,6 +200,58 @@ impl InputArgs {
         Ok((base, checked))
     }
 
+    /// Reads the files without the policies that flags name. Without files, the objects of a snapshot: that of
+    /// `--snapshot`, or of a live cluster in the same form.
+    ///
+    /// # Errors
+    /// Those of [`InputArgs::check`].
+    pub fn read_subjects(&self, project: &Project, cluster: Option<String>) -> anyhow::Result<Inputs> {
+        let settings = self.settings(project)?;
+        let mut reading = self.reading.reading(project, &project.directory, settings.namespace.clone())?;
+        let live = Path::new(CLUSTER);
+        let snapshot = if cluster.is_some() { Some(live) } else { self.state.snapshot.as_deref() };
+        reading.instead.extend(cluster.map(|text| (CLUSTER.to_owned(), text)));
+        let checks_snapshot = self.paths.is_empty() && snapshot.is_some();
+        let checked = if checks_snapshot { &[] } else { self.paths(project)? };
+        let paths = Paths { checked, state: &self.state.with, policies: &[], snapshot, checks_snapshot };
+        Ok(load_as(paths, &reading, settings, &mut io::stdin().lock())?)
+    }
+
+    /// Whether any file or directory is named.
+    #[must_use]
+    pub const fn has_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// The policies that flags name.
+    #[must_use]
+    pub fn policy_paths(&self) -> &[String] {
+        &self.state.policies.policy
+    }
+
+    /// The namespace of objects that name none, as it was given.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.state.namespace.as_deref()
+    }
+
+    /// The settings, with what the repository says.
+    ///
+    /// # Errors
+    /// When the settings file is no good.
+    pub fn all_settings(&self, project: &Project) -> anyhow::Result<Settings> {
+        self.settings(project)
+    }
+
+    /// Policies and exemptions alone, from files.
+    ///
+    /// # Errors
+    /// When standard input is named twice, or the settings are no good.
+    pub fn read_policies(&self, project: &Project, policies: &[String]) -> anyhow::Result<Inputs> {
+        let paths = Paths { policies, ..Paths::default() };
+        Ok(load_as(paths, &Reading::default(), self.settings(project)?, &mut io::stdin().lock())?)
+    }
+
     fn load(
         &self,
         checked: &[String],
@@ -208,7 +263,8 @@ impl InputArgs {
         let PolicyArgs { policy, no_policies } = &self.state.policies;
         let policies = if *no_policies { &[] } else { policy.as_slice() };
         let snapshot = self.state.snapshot.as_deref();
-        let mut inputs = load_as(Paths { checked, state, policies, snapshot }, reading, settings, stdin)?;
+        let paths = Paths { checked, state, policies, snapshot, ..Paths::default() };
+        let mut inputs = load_as(paths, reading, settings, stdin)?;
         if *no_policies {
             inputs.snapshot.policies = Arc::default();
         }

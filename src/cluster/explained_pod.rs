@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::cluster::agents::POD;
 use crate::cluster::cluster_state::Fetched;
 use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
 use crate::decide::origins::origins;
-use crate::model::kind::{Kind, SECRET};
+use crate::model::kind::SECRET;
 use crate::model::object::{Object, Reference};
-use crate::model::schema::Schema;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::state::cluster_snapshot::{ClusterSnapshot, kinds};
@@ -22,10 +22,6 @@ const MAX_LOOKUP_ROUNDS: usize = 3;
 
 /// How many objects are looked up one by one, in all rounds.
 const MAX_LOOKUPS: usize = 200;
-
-/// core/v1 Pod; all of it is read.
-static POD: Kind =
-    Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// A pod with the state around it.
 #[derive(Debug)]

@@ -79,7 +79,17 @@ impl ClusterReader {
 
     /// All objects of a kind that a family names, as JSON.
     pub(super) async fn list_kind(&self, kind: &Kind, params: ListParams) -> Fetched<Listing<Value>> {
-        let listing = self.list(self.kind_api(kind, kind.version, ""), kind.plural, params).await;
+        self.list_kind_in(kind, "", params).await
+    }
+
+    /// The same in one namespace; the empty one stands for all.
+    pub(super) async fn list_kind_in(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        params: ListParams,
+    ) -> Fetched<Listing<Value>> {
+        let listing = self.list(self.kind_api(kind, kind.version, namespace), kind.plural, params).await;
         listing.map(|listing| Listing {
             items: listing.items.iter().map(|object| json(kind, object)).collect(),
             truncated: listing.truncated,

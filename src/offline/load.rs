@@ -98,6 +98,8 @@ pub struct Paths<'p> {
     pub policies: &'p [String],
     /// The state of a cluster, which the others are laid over.
     pub snapshot: Option<&'p Path>,
+    /// Whether the objects of that state are checked too. No apiserver stands in for them, since one has taken them.
+    pub checks_snapshot: bool,
 }
 
 /// The same, with policies, and with the inputs read as the user wants it.
@@ -110,14 +112,21 @@ pub fn load_as(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    let Paths { checked: paths, state: state_paths, policies, snapshot } = paths;
+    let Paths { checked: paths, state: state_paths, policies, snapshot, checks_snapshot } = paths;
     reads_stdin_once(paths.iter().chain(state_paths).chain(policies))?;
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
     if let Some(path) = snapshot {
         let name = path.display().to_string();
-        let text = source(&name, File::open(path), reading.max_bytes)?;
+        let text = match reading.instead.get(&name) {
+            Some(text) => Source::new(&name, text.as_str()),
+            None => source(&name, File::open(path), reading.max_bytes)?,
+        };
         let assumed = ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?;
         inputs.unread.assumed = Some(assumed);
+        if checks_snapshot {
+            inputs.snapshot.crds = None;
+            add_snapshot(&name, text.text(), &mut inputs)?;
+        }
     }
     let mut notices = Notices::default();
     read_policies(policies, reading, &mut inputs, &mut notices, stdin)?;
@@ -148,6 +157,17 @@ pub fn load_as(
     inputs.unread.unused_excludes = reading.exclude.unused();
     inputs.notices = notices.finish();
     Ok(inputs)
+}
+
+/// Adds the objects of a cluster's state to those that are checked; their places are those in the file.
+fn add_snapshot(name: &str, text: &str, inputs: &mut Inputs) -> Result<(), Error> {
+    let source = Arc::new(Source::new(name, cluster_snapshot::as_list(text)));
+    let mut notices = Notices::default();
+    for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
+        add_document(document, inputs, &mut notices)?;
+    }
+    inputs.sources.push(source);
+    Ok(())
 }
 
 /// Reads state only. An empty file is a state of which nothing is known.

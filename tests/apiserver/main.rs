@@ -17,7 +17,7 @@
 //! cel_rules                                          what policies do where no memgate runs
 //! schema_parity                                      that a check of files judges as a cluster does
 //! certs                                              certificates of memgate's own making
-//! wait, doctor, snapshot, explain_pod, aggregated   the commands that look at a cluster
+//! wait, doctor, snapshot, explain_pod, what_if, aggregated   the commands that look at a cluster
 //! faults                                             what happens around memgate and must cost nothing
 //! releases                                           a short set of all this on the oldest Kubernetes
 //! request, scene                                     what they are written with
@@ -71,6 +71,7 @@ mod snapshot;
 mod stub;
 mod wait;
 mod webhooks;
+mod what_if;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
 
@@ -124,6 +125,7 @@ fn trials() -> Result<Vec<Trial>> {
         doctor::trials(),
         snapshot::trials(),
         explain_pod::trials(),
+        what_if::trials(),
         resources::trials(),
         kubectl_output::trials(),
         cel_rules::trials(),

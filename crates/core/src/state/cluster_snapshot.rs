@@ -196,7 +196,7 @@ impl ClusterSnapshot {
             let entry = self.entry(kind.group, kind.kind);
             let state = entry.map_or(Known::Unknown, |entry| entry.state);
             match entry {
-                None => unnamed.push(kind.kind.to_owned()),
+                None => unnamed.push(full_name(kind)),
                 Some(entry) if state == Known::Unknown => unknown.push(unknown_kind(entry)),
                 Some(_) => {}
             }
@@ -246,6 +246,17 @@ impl ClusterSnapshot {
 #[must_use]
 pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
     family::state_kinds(families).chain(POLICY_KINDS).collect()
+}
+
+/// The text of a file as a List of its objects, each in the line where it stands.
+#[must_use]
+pub fn as_list(text: &str) -> String {
+    text.replacen(&format!("\"kind\":\"{KIND}\""), "\"kind\":\"List\"", 1)
+}
+
+/// The name of a kind with its group, as kubectl takes it.
+fn full_name(kind: &Kind) -> String {
+    if kind.group.is_empty() { kind.kind.to_owned() } else { format!("{}.{}", kind.kind, kind.group) }
 }
 
 fn unknown_kind(entry: &KindEntry) -> String {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::manifest::mask::shown_value;
 use crate::model::credential::{masked_value, value_spans};
@@ -23,7 +23,20 @@ pub fn kept(kind: &Kind, object: &Value) -> Value {
     // Fields of a policy are named after what it is about, such as `secrets`.
     let mut kept = if POLICY_KINDS.contains(&kind) { read.clone() } else { shown_value(&read) };
     mask_texts(&read, &mut kept);
+    if let Some(owner) = controller(object)
+        && let Some(Value::Object(metadata)) = kept.get_mut("metadata")
+    {
+        metadata.insert("ownerReferences".to_owned(), owner);
+    }
     kept
+}
+
+/// The owner that controls an object: `what-if` groups by it.
+fn controller(object: &Value) -> Option<Value> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+    let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+    Some(json!([{"kind": text("kind"), "name": text("name"), "controller": true}]))
 }
 
 /// Masks what texts show by themselves, and gives masked ones their form back. Both are the same object but for
@@ -64,8 +77,6 @@ fn with_form(read: &str, masked: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::model::kind::{MEMORY_POLICY, NAMESPACE};
     use crate::model::schema::{Field, Schema};
