@@ -50,14 +50,17 @@ main() {
     version="${version#v}"
     [ -n "${MEMGATE_RELEASES:-}" ] || fail "set MEMGATE_RELEASES to where releases are, such as
   https://HOST/OWNER/memgate/releases/download or file:///path/to/releases"
+    build='cargo install --locked --path . in a checkout builds memgate from its sources'
     case $(uname -s) in
         Linux) system=linux ;;
-        *) fail "there is no archive for $(uname -s); cargo install --path . builds memgate from its sources" ;;
+        Darwin) system=darwin ;;
+        MINGW* | MSYS* | CYGWIN*) fail "on Windows, unpack memgate-$version-windows-x86_64.zip of $MEMGATE_RELEASES" ;;
+        *) fail "there is no archive for $(uname -s); $build" ;;
     esac
     case $(uname -m) in
         x86_64 | amd64) architecture=x86_64 ;;
         aarch64 | arm64) architecture=aarch64 ;;
-        *) fail "there is no archive for $(uname -m); cargo install --path . builds memgate from its sources" ;;
+        *) fail "there is no archive for $(uname -m); $build" ;;
     esac
     name="memgate-$version-$system-$architecture"
     place="${MEMGATE_RELEASES%/}/v$version"

@@ -70,6 +70,10 @@ envtest:
 formats:
     tools/check-formats.sh
 
+# The action, the template of GitLab, the hooks and the pipelines of the documents, judged by programs of others
+pipelines:
+    tools/check-pipelines.sh
+
 # How long `check` takes, beside kubeconform where there is Go
 bench-cli *ARGS:
     tools/bench-cli.sh {{ARGS}}
@@ -102,6 +106,10 @@ image-all:
     tools/build-static.sh aarch64-unknown-linux-musl
     tools/build-image.sh x86_64 aarch64
     cargo test --locked --test image -- --include-ignored
+
+# What a release has to download, below target/releases, from what tools/build-static.sh has built
+archives *SYSTEMS:
+    tools/build-archives.sh {{SYSTEMS}}
 
 # The last commit built twice in two directories: binary, bill of materials and image must be the same bytes
 reproduce *TARGET:

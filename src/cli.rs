@@ -20,6 +20,7 @@ pub mod input;
 pub mod interrupt;
 pub mod keys;
 pub mod limits;
+pub mod man;
 pub mod manifests;
 pub mod mutate;
 pub mod output;
@@ -119,6 +120,7 @@ enum Command {
     Manifests(manifests::Args),
     Certs(certs::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Runs one command line, of which the first argument is the name of the program.
@@ -154,6 +156,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Manifests(args) => manifests::run(args, terminal),
         Command::Certs(args) => certs::run(args, terminal),
         Command::Completions(args) => completions::run(args, &mut Cli::command(), terminal),
+        Command::Man(args) => man::run(args, Cli::command(), terminal),
     }
 }
 

@@ -106,6 +106,30 @@ fn installing_names_an_image() {
     }
 }
 
+/// Nothing is published yet, so nobody is sent to where it would be. docs/release.md says how it will be.
+#[test]
+fn nothing_is_fetched_that_is_not_published() {
+    for (path, text) in documents().into_iter().filter(|(path, _)| !path.ends_with("docs/release.md")) {
+        for place in
+            ["github.com/memgate/memgate", "pull ghcr.io/memgate", "oci://ghcr.io/memgate", "uses: memgate/"]
+        {
+            assert!(!text.contains(place), "{}: {place}", path.display());
+        }
+    }
+}
+
+/// Whoever tries memgate does not wait for link-time optimization.
+#[test]
+fn what_readme_runs_is_built_quickly() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+    let runs: Vec<_> = readme.lines().filter(|line| line.contains("cargo run ")).collect();
+    assert!(!runs.is_empty(), "README runs nothing");
+    assert!(runs.iter().all(|line| line.contains("cargo run --profile quick -- ")), "{runs:?}");
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
+    let (_, profile) = manifest.split_once("\n[profile.quick]\n").expect("the profile");
+    assert!(profile.starts_with("inherits = \"dev\"\n"), "{profile}");
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -143,7 +167,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 /// What a command prints on standard output.
 fn run(command: &str, color: &str) -> String {
     let arguments =
-        command.strip_prefix("cargo run --release -- ").or_else(|| command.strip_prefix("memgate "));
+        command.strip_prefix("cargo run --profile quick -- ").or_else(|| command.strip_prefix("memgate "));
     let arguments = arguments.expect("a command of memgate").split_whitespace();
     let output = Command::new(env!("CARGO_BIN_EXE_memgate"))
         .args(arguments)

@@ -1,35 +1,92 @@
 #!/usr/bin/env bash
-# What a release offers beside the image: for each architecture an archive with the static binary, its bill of
-# materials, the licence and the changelog; install.sh; and the sums of all, which are what is signed. The same binaries give the
-# same archives.
+# What a release offers beside the image: for each system an archive with the program, its bill of materials, completions
+# of shells, manual pages, examples, the licence and the changelog; install.sh; and the sums of all, which are what is
+# signed. The same binaries give the same archives.
 #
-#   tools/build-archives.sh [--out DIRECTORY] [ARCHITECTURE]...
+#   tools/build-archives.sh [--from DIRECTORY] [--out DIRECTORY] [SYSTEM-ARCHITECTURE]...
 #
-# Architectures are x86_64 and aarch64, by default this machine's; tools/build-static.sh comes first. The directory is
-# target/archives, made anew. SOURCE_DATE_EPOCH is the time of all files; 0 by default.
+# What there can be is linux-x86_64, linux-aarch64, darwin-x86_64, darwin-aarch64 and windows-x86_64, by default what this
+# machine is; tools/build-static.sh makes the programs, and comes first. They are looked for in target/static. The
+# directory is target/releases, where that of the version is made anew: MEMGATE_RELEASES=file://$PWD/target/releases.
+# SOURCE_DATE_EPOCH is the time of all files; 0 by default. For Windows it needs python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-out=target/archives
-if [ "${1:-}" = --out ]; then
-    out="${2:?a directory}"
+fail() { printf 'tools/build-archives.sh: %s\n' "$*" >&2; exit 1; }
+
+from=target/static
+out=target/releases
+while [ $# -gt 0 ]; do
+    case $1 in
+        --from) from="${2:?a directory}" ;;
+        --out) out="${2:?a directory}" ;;
+        *) break ;;
+    esac
     shift 2
-fi
-[ $# -gt 0 ] || set -- "$(uname -m)"
+done
+own="linux-$(uname -m)"
+[ $# -gt 0 ] || set -- "$own"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# What Rust calls a system.
+target() {
+    case $1 in
+        linux-*) echo "${1#*-}-unknown-linux-musl" ;;
+        darwin-*) echo "${1#*-}-apple-darwin" ;;
+        windows-x86_64) echo x86_64-pc-windows-gnu ;;
+        *) fail "there is no archive for $1" ;;
+    esac
+}
+
+# Python writes what zip does not: the same bytes for the same files.
+zip_up() {
+    python3 - "$1" "$2" << 'PYTHON'
+import os, pathlib, sys, time, zipfile
+folder, archive = pathlib.Path(sys.argv[1]), sys.argv[2]
+# The format knows no time before 1980.
+at = time.gmtime(max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800))[:6]
+with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        entry = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix(), at)
+        entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (path.stat().st_mode & 0xFFFF) << 16
+        made.writestr(entry, path.read_bytes())
+PYTHON
+}
+
+# Texts are the same for all systems; they come from the program that runs on this one.
+memgate="$from/$(target "$own")/memgate"
+[ -x "$memgate" ] || fail "found no $memgate, of which completions and manual pages come; tools/build-static.sh makes it"
+texts="$scratch/texts"
+install -d -m 0755 "$texts" "$texts/completions" "$texts/docs/tour"
+"$memgate" completions bash > "$texts/completions/memgate.bash"
+"$memgate" completions zsh > "$texts/completions/_memgate"
+"$memgate" completions fish > "$texts/completions/memgate.fish"
+"$memgate" completions powershell > "$texts/completions/_memgate.ps1"
+"$memgate" man --dir "$texts/man/man1"
+cp -R examples LICENSE CHANGELOG.md "$texts"
+cp docs/tour/memory.yaml "$texts/docs/tour"
+find "$texts" -type d -exec chmod 0755 {} + -o -exec chmod 0644 {} +
+
+out="$out/v$version"
 rm -rf "$out"
 mkdir -p "$out"
-for architecture in "$@"; do
-    built="target/static/$architecture-unknown-linux-musl"
-    name="memgate-$version-linux-$architecture"
-    install -d -m 0755 "$scratch/$name"
-    install -m 0755 "$built/memgate" "$scratch/$name/memgate"
-    install -m 0644 -t "$scratch/$name" "$built/memgate.cdx.json" LICENSE CHANGELOG.md
-    tar --create --directory "$scratch" --format ustar --sort name --owner 0 --group 0 --numeric-owner \
-        --mtime "@${SOURCE_DATE_EPOCH:-0}" "$name" | gzip --no-name -9 > "$out/$name.tar.gz"
+for system in "$@"; do
+    built="$from/$(target "$system")"
+    name="memgate-$version-$system"
+    cp -R "$texts" "$scratch/$name"
+    install -m 0644 "$built/memgate.cdx.json" "$scratch/$name"
+    if [ -e "$built/memgate.exe" ]; then
+        install -m 0755 "$built/memgate.exe" "$scratch/$name"
+        zip_up "$scratch/$name" "$out/$name.zip"
+    else
+        install -m 0755 "$built/memgate" "$scratch/$name"
+        tar --create --directory "$scratch" --format ustar --sort name --owner 0 --group 0 --numeric-owner \
+            --mtime "@$SOURCE_DATE_EPOCH" "$name" | gzip --no-name -9 > "$out/$name.tar.gz"
+    fi
+    rm -r "${scratch:?}/$name"
 done
 install -m 0755 install.sh "$out/install.sh"
-(cd "$out" && sha256sum ./*.tar.gz ./install.sh | sed 's|\./||' | tee SHA256SUMS)
+(cd "$out" && sha256sum ./memgate-* ./install.sh | sed 's|\./||' | tee SHA256SUMS)

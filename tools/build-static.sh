@@ -4,10 +4,13 @@
 #
 #   tools/build-static.sh [TARGET]     default: the musl target of this machine's architecture
 #
-# Results in target/static/TARGET: memgate, memgate.cdx.json, and `revision`, the commit that they are of.
+# Also x86_64-apple-darwin, aarch64-apple-darwin and x86_64-pc-windows-gnu, for the command line; these use libraries of
+# their systems.
+#
+# Results in target/static/TARGET: memgate (memgate.exe), memgate.cdx.json, and `revision`, the commit that they are of.
 #
 # Needs a C compiler for musl, and gets it itself where it may (as root, with apt-get). For another
-# architecture than this machine's that is Zig, which goes below target/tools (python3 with venv and pip);
+# target than this machine's that is Zig, which goes below target/tools (python3 with venv and pip);
 # or name a cross compiler as for any Rust build: CC_<target> and CARGO_TARGET_<TARGET>_LINKER.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -70,6 +73,14 @@ fi
 cargo_home="${CARGO_HOME:-$HOME/.cargo}"
 export "CFLAGS_$variable=-ffile-prefix-map=$PWD=/memgate -ffile-prefix-map=$cargo_home=/cargo"
 export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"
+# Zig has no frameworks of Apple. What the linker has to know of the two that are used is their names, and what is in them.
+case $target in
+    *-apple-darwin)
+        [ "${build[0]}" = cargo ] || RUSTFLAGS+=" -Clink-arg=-F$PWD/tools/darwin"
+        # The oldest macOS on both processors; without it Zig says the newest that it knows.
+        export MACOSX_DEPLOYMENT_TARGET="${MACOSX_DEPLOYMENT_TARGET:-11.0}"
+        ;;
+esac
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}" CARGO_INCREMENTAL=0
 
 "${build[@]}" --release --locked --target "$target"
@@ -82,9 +93,11 @@ rm -f crates/*/memgate.cdx.json
 
 out="target/static/$target"
 mkdir -p "$out"
-cp "target/$target/release/memgate" "$out/memgate"
+program=memgate
+[ -e "target/$target/release/memgate" ] || program=memgate.exe
+cp "target/$target/release/$program" "$out/$program"
 sed "s|$PWD|/memgate|g" memgate.cdx.json > "$out/memgate.cdx.json"
 rm memgate.cdx.json
 printf '%s\n' "${REVISION:-$(git describe --always --dirty --abbrev=40 --exclude='*' 2> /dev/null || echo unknown)}" \
     > "$out/revision"
-(cd "$out" && sha256sum memgate)
+(cd "$out" && sha256sum "$program")

@@ -1,7 +1,10 @@
 //! Files that are whole: whoever reads one never sees half of it, also when memgate ends while it writes.
 
-use std::fs::{self, Permissions};
+#[cfg(unix)]
+use std::fs::Permissions;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
+#[cfg(unix)]
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +13,7 @@ use anyhow::Context as _;
 use crate::model::causes::in_words;
 
 /// What a new file may be used for, before the umask: reports are for others to read.
+#[cfg(unix)]
 const NEW_FILE: u32 = 0o666;
 
 /// Writes a file beside the path, and gives it its name when it is whole. A link keeps its place, and a file its
@@ -55,20 +59,29 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     let folder =
         target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".memgate-")
-        .permissions(Permissions::from_mode(NEW_FILE))
-        .tempfile_in(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".memgate-");
+    #[cfg(unix)]
+    builder.permissions(Permissions::from_mode(NEW_FILE));
+    let mut file = builder.tempfile_in(folder)?;
     file.write_all(bytes)?;
     if let Some(old) = old {
-        // Root, as in a container, would otherwise make the file its own. Who may not give it away owns it already, or
-        // is of another group.
-        let _unless_forbidden = std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+        keep_owner(file.as_file(), &old);
         file.as_file().set_permissions(old.permissions())?;
     }
     file.persist(&target)?;
     Ok(())
 }
+
+/// Root, as in a container, would otherwise make the file its own. Who may not give it away owns it already, or is of
+/// another group.
+#[cfg(unix)]
+fn keep_owner(file: &File, old: &Metadata) {
+    let _unless_forbidden = std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid()));
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_file: &File, _old: &Metadata) {}
 
 /// The file that the path means: that at the end of its links.
 fn target(path: &Path) -> io::Result<PathBuf> {

@@ -4,9 +4,9 @@ use std::thread;
 
 use anyhow::Context as _;
 use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::offline::stop::Stop;
+use crate::server::signals::Signals;
 
 /// The exit code of a command that a user has ended, as shells have it for SIGINT.
 const ENDED: i32 = 130;
@@ -29,14 +29,13 @@ impl Interrupt {
     pub fn listen() -> anyhow::Result<Self> {
         let failed = "failed to listen for Ctrl-C";
         let runtime = Builder::new_current_thread().enable_all().build().context(failed)?;
-        let streams = {
+        let signals = {
             let _guard = runtime.enter();
-            let stream = |kind| signal(kind).context(failed);
-            (stream(SignalKind::interrupt())?, stream(SignalKind::terminate())?)
+            Signals::listen().context(failed)?
         };
         let interrupt = Self { stop: Stop::default(), unheard: Stop::default() };
         let (stop, unheard) = (interrupt.stop.clone(), interrupt.unheard.clone());
-        thread::spawn(move || runtime.block_on(wait(streams, &stop, &unheard)));
+        thread::spawn(move || runtime.block_on(wait(signals, &stop, &unheard)));
         Ok(interrupt)
     }
 }
@@ -48,12 +47,9 @@ impl Drop for Interrupt {
 }
 
 #[expect(clippy::exit, clippy::disallowed_methods, reason = "nobody hears it otherwise")]
-async fn wait((mut interrupts, mut terminations): (Signal, Signal), stop: &Stop, unheard: &Stop) {
+async fn wait(mut signals: Signals, stop: &Stop, unheard: &Stop) {
     loop {
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
-        }
+        signals.next().await;
         if stop.is_set() || unheard.is_set() {
             std::process::exit(ENDED);
         }

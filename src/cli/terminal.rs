@@ -1,7 +1,10 @@
 //! Standard output and standard error.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
-use std::os::fd::AsFd;
+#[cfg(unix)]
+use std::os::fd::AsFd as Stream;
+#[cfg(windows)]
+use std::os::windows::io::AsHandle as Stream;
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
@@ -52,7 +55,7 @@ impl Terminal {
     /// The columns of text on one of the streams: those that the user asks for with `COLUMNS`, else those of the
     /// terminal.
     #[must_use]
-    pub fn width(stream: &impl AsFd) -> usize {
+    pub fn width(stream: &impl Stream) -> usize {
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let has = || terminal_size_of(stream).map(|(Width(columns), _)| usize::from(columns));
         asked

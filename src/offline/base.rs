@@ -8,11 +8,8 @@ mod wanted;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -220,7 +217,19 @@ fn write_one(objects: &mut Objects, blob: &Blob, directory: &Path) -> Result<(),
     }
     let mut target = Vec::new();
     objects.copy(blob, &mut target)?;
-    symlink(OsStr::from_bytes(&target), &path).map_err(Error::Write)
+    link(&target, &path).map_err(Error::Write)
+}
+
+#[cfg(unix)]
+fn link(target: &[u8], path: &Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path)
+}
+
+/// As git does where not everybody may make links: a file that holds the path.
+#[cfg(not(unix))]
+fn link(target: &[u8], path: &Path) -> io::Result<()> {
+    fs::write(path, target)
 }
 
 #[cfg(test)]

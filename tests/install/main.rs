@@ -3,6 +3,8 @@
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
+mod archives;
+mod newcomer;
 mod pipelines;
 mod release;
 mod script;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -129,9 +129,8 @@ fn the_action_takes_a_memgate_that_is_there() {
     assert!(action.step(0).status.success());
 }
 
-#[test]
-fn the_template_of_gitlab_installs_and_checks() {
-    let release = Release::new();
+/// Runs the job of the template as a runner does, in a project with a manifest.
+fn gitlab(release: &Release, releases: &str) -> (Output, PathBuf) {
     let template = yaml(include_str!("../../ci/memgate.gitlab-ci.yml"));
     let job = &template[".memgate"];
     let project = release.directory.path().join("project");
@@ -150,7 +149,7 @@ fn the_template_of_gitlab_installs_and_checks() {
     for (name, value) in job["variables"].as_object().expect("variables") {
         variables.insert(name.clone(), value.as_str().expect("a text").to_owned());
     }
-    variables.insert("MEMGATE_RELEASES".to_owned(), release.url());
+    variables.insert("MEMGATE_RELEASES".to_owned(), releases.to_owned());
     let names: Vec<String> = variables.keys().cloned().collect();
     for _ in 0..3 {
         for name in &names {
@@ -160,12 +159,29 @@ fn the_template_of_gitlab_installs_and_checks() {
             }
         }
     }
-    let checked = command.envs(&variables).output().expect("a shell");
+    (command.envs(&variables).output().expect("a shell"), project)
+}
+
+#[test]
+fn the_template_of_gitlab_installs_and_checks() {
+    let release = Release::new();
+    let (checked, project) = gitlab(&release, &release.url());
     assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
-    for report in job["artifacts"]["reports"].as_object().expect("reports").values() {
+    let template = yaml(include_str!("../../ci/memgate.gitlab-ci.yml"));
+    let reports = template[".memgate"]["artifacts"]["reports"].as_object().expect("reports");
+    assert_eq!(reports.len(), 2);
+    for report in reports.values() {
         let report = fs::read_to_string(project.join(report.as_str().expect("a file"))).expect("a report");
         assert!(report.contains("memory.yaml"), "{report}");
     }
+}
+
+#[test]
+fn the_template_of_gitlab_says_what_to_set() {
+    let (failed, _) = gitlab(&Release::new(), "");
+    assert!(!failed.status.success());
+    let said = text(&failed.stderr);
+    assert!(said.contains("MEMGATE_RELEASES: has to be set to where releases of memgate are"), "{said}");
 }
 
 /// Hooks run a command that exists, with flags that it has.
@@ -183,5 +199,38 @@ fn the_hooks_of_pre_commit_are_commands() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
         let output = command.args(words).arg(".").current_dir(folder.path()).output().expect("runs");
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    }
+}
+
+/// The lines of docs/ci.md that install memgate, as shells get them.
+fn installing() -> Vec<String> {
+    let page = include_str!("../../docs/ci.md").lines();
+    let lines = page
+        .map(|line| line.trim().trim_start_matches("- ").trim_start_matches("sh '").trim_end_matches('\''));
+    let wanted =
+        |line: &&str| line.starts_with("curl ") || line.ends_with("sh install.sh") && !line.contains("://");
+    lines.filter(wanted).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_pipelines_of_the_page_install() {
+    let lines = installing();
+    assert!(lines.len() >= 14 && lines.len().is_multiple_of(2), "{lines:?}");
+    for pair in lines.chunks(2) {
+        for releases in ["", "set"] {
+            let release = Release::new();
+            let bin = release.home().join(".local/bin");
+            let script = pair.join("\n").replace("/usr/local/bin", &bin.display().to_string());
+            let mut command = Command::new("bash");
+            command.args(["-ec", &script]).env_clear().current_dir(release.directory.path());
+            command.env("PATH", "/usr/bin:/bin").env("HOME", release.home());
+            command.env("MEMGATE_RELEASES", if releases.is_empty() { String::new() } else { release.url() });
+            let output = command.output().expect("bash");
+            assert_eq!(output.status.success(), !releases.is_empty(), "{script}: {}", text(&output.stderr));
+            assert_eq!(release.installed().exists(), !releases.is_empty(), "{script}");
+            if releases.is_empty() {
+                assert!(text(&output.stderr).contains("MEMGATE_RELEASES"), "{}", text(&output.stderr));
+            }
+        }
     }
 }

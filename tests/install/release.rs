@@ -1,6 +1,7 @@
 //! A release in a directory.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
@@ -19,16 +20,16 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// One with an archive for this machine, in which the binary under test is.
+    /// One with an archive for this machine.
     pub(crate) fn new() -> Self {
         let release = Self { directory: tempfile::tempdir().expect("a directory") };
         fs::create_dir_all(release.folder()).expect("a folder");
         fs::create_dir_all(release.home()).expect("a home");
-        let archive = format!("{}.tar.gz", Self::name());
-        fs::copy(packed(), release.folder().join(&archive)).expect("an archive");
-        let sums = run(Command::new("sha256sum").arg(&archive).current_dir(release.folder()));
-        fs::write(release.folder().join("SHA256SUMS"), sums.stdout).expect("sums");
-        fs::copy(Path::new(ROOT).join("install.sh"), release.folder().join("install.sh")).expect("a script");
+        let made = made().join("releases").join(format!("v{VERSION}"));
+        for entry in fs::read_dir(made).expect("a folder") {
+            let entry = entry.expect("an entry");
+            fs::copy(entry.path(), release.folder().join(entry.file_name())).expect("a file");
+        }
         release
     }
 
@@ -67,19 +68,28 @@ impl Release {
     }
 }
 
-/// The archive, packed once: the binary under test is large.
-fn packed() -> PathBuf {
-    static PACKED: LazyLock<TempDir> = LazyLock::new(|| {
+/// The releases of one version, made once, as a release is made. Its program starts the one under test, which is large.
+pub(crate) fn made() -> &'static Path {
+    static MADE: LazyLock<TempDir> = LazyLock::new(|| {
         let directory = tempfile::tempdir().expect("a directory");
-        let folder = directory.path().join(Release::name());
-        fs::create_dir(&folder).expect("a folder");
-        // A link takes no room; tar puts the file in its place.
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_memgate"), folder.join("memgate")).expect("a link");
-        let tar = ["--create", "--dereference", "--use-compress-program", "gzip -1", "--file", "archive"];
-        run(Command::new("tar").args(tar).arg(Release::name()).current_dir(directory.path()));
+        let built =
+            directory.path().join("static").join(format!("{}-unknown-linux-musl", std::env::consts::ARCH));
+        fs::create_dir_all(&built).expect("a folder");
+        let program = format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_memgate"));
+        fs::write(built.join("memgate"), program).expect("a program");
+        fs::set_permissions(built.join("memgate"), fs::Permissions::from_mode(0o755)).expect("permissions");
+        fs::write(built.join("memgate.cdx.json"), "{}").expect("a bill of materials");
+        archives(directory.path(), "releases", &[]);
         directory
     });
-    PACKED.path().join("archive")
+    MADE.path()
+}
+
+/// Runs tools/build-archives.sh on what is built in a directory.
+pub(crate) fn archives(directory: &Path, out: &str, systems: &[&str]) {
+    let mut command = Command::new(Path::new(ROOT).join("tools/build-archives.sh"));
+    command.arg("--from").arg(directory.join("static")).arg("--out").arg(directory.join(out));
+    run(command.args(systems).env_remove("SOURCE_DATE_EPOCH"));
 }
 
 /// What a command wrote; it has to succeed.

@@ -1,9 +1,11 @@
 //! install.sh.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::process::Command;
 
-use crate::release::{ROOT, Release, VERSION, run, text};
+use crate::release::{ROOT, Release, VERSION, archives, made, run, text};
 
 #[test]
 fn a_newcomer_gets_from_nothing_to_a_finding() {
@@ -49,6 +51,57 @@ fn what_is_not_whole_is_not_installed() {
 }
 
 #[test]
+fn a_connection_that_breaks_installs_nothing() {
+    let release = Release::new();
+    let place = served(&release, false);
+    assert!(refused(&release, &[], &[("MEMGATE_RELEASES", &place)]).contains("failed to fetch http://"));
+    let place = served(&release, true);
+    let said = release.install(&[], &[("MEMGATE_RELEASES", &place)]);
+    assert!(said.status.success() && release.installed().exists(), "{}", text(&said.stderr));
+}
+
+/// The releases over HTTP; archives break off in the middle unless they are to be whole.
+fn served(release: &Release, is_whole: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let address = listener.local_addr().expect("an address");
+    let releases = release.directory.path().join("releases");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut request = String::new();
+            let mut lines = BufReader::new(&stream).lines();
+            while let Some(Ok(line)) =
+                lines.next().filter(|line| line.as_ref().is_ok_and(|line| !line.is_empty()))
+            {
+                request.push_str(&line);
+            }
+            let path = request.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
+            let body = fs::read(releases.join(&path)).unwrap_or_default();
+            let sent = if is_whole || !path.ends_with(".tar.gz") { body.len() } else { body.len() / 2 };
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            // Whoever asked may have gone.
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body[..sent]));
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn half_of_the_script_does_nothing() {
+    let release = Release::new();
+    let script = include_str!("../../install.sh");
+    let half = release.directory.path().join("half.sh");
+    for tenths in 1..10 {
+        fs::write(&half, &script[..script.len() * tenths / 10]).expect("a script");
+        let mut command = Command::new("sh");
+        command.arg(&half).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", release.home());
+        command.env("MEMGATE_RELEASES", release.url()).output().expect("a shell");
+        assert!(!release.installed().exists(), "{tenths} tenths installed something");
+    }
+}
+
+#[test]
 fn says_what_to_set_and_what_is_not_there() {
     let release = Release::new();
     assert!(
@@ -62,19 +115,41 @@ fn says_what_to_set_and_what_is_not_there() {
 #[test]
 fn an_unknown_machine_is_told_how_to_build() {
     let release = Release::new();
-    let programs = release.directory.path().join("programs");
-    fs::create_dir(&programs).expect("a folder");
-    let uname = programs.join("uname");
-    for (script, expected) in [
-        ("[ \"$1\" = -m ] && echo riscv64 || echo Linux", "there is no archive for riscv64"),
-        ("echo Plan9", "there is no archive for Plan9"),
+    for (system, architecture, expected) in [
+        ("Linux", "riscv64", "there is no archive for riscv64; cargo install --locked --path ."),
+        ("Plan9", "x86_64", "there is no archive for Plan9; cargo install --locked --path ."),
+        ("MINGW64_NT-10.0", "x86_64", "on Windows, unpack memgate-"),
     ] {
-        fs::write(&uname, format!("#!/bin/sh\n{script}\n")).expect("a program");
-        run(Command::new("chmod").arg("755").arg(&uname));
-        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let path = machine(&release, system, architecture);
         let said = refused(&release, &[], &[("PATH", &path)]);
-        assert!(said.contains(expected) && said.contains("cargo install --path ."), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
+}
+
+#[test]
+fn a_mac_gets_its_archive() {
+    let release = Release::new();
+    let path = machine(&release, "Darwin", "arm64");
+    let said = refused(&release, &[], &[("PATH", &path)]);
+    assert!(said.contains(&format!("SHA256SUMS has no memgate-{VERSION}-darwin-aarch64.tar.gz")), "{said}");
+    let built = release.directory.path().join("static");
+    run(Command::new("cp").arg("-R").arg(made().join("static")).arg(&built));
+    let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    run(Command::new("cp").arg("-R").arg(built.join(own)).arg(built.join("aarch64-apple-darwin")));
+    archives(release.directory.path(), "releases", &["darwin-aarch64"]);
+    let said = release.install(&[], &[("PATH", &path)]);
+    assert!(said.status.success() && release.installed().exists(), "{}", text(&said.stderr));
+}
+
+/// A PATH on which `uname` tells of another machine.
+fn machine(release: &Release, system: &str, architecture: &str) -> String {
+    let programs = release.directory.path().join("programs");
+    fs::create_dir_all(&programs).expect("a folder");
+    let uname = programs.join("uname");
+    let script = format!("#!/bin/sh\n[ \"$1\" = -m ] && echo {architecture} || echo {system}\n");
+    fs::write(&uname, script).expect("a program");
+    run(Command::new("chmod").arg("755").arg(&uname));
+    format!("{}:/usr/bin:/bin", programs.display())
 }
 
 #[test]

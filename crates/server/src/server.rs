@@ -42,7 +42,8 @@
 //! | `fd_limit` | fits the limits to the file descriptors | `options` |
 //! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options`, `runtime_lag` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
-//! | `drain` | signals, and waiting for callers to leave | `connection_limiter` |
+//! | `drain` | waiting for callers to leave | `connection_limiter` |
+//! | [`signals`] | those that ask the process to end | |
 //! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `deadline`, `drain`, `handshake_limiter`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `handshake_limiter`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
@@ -86,6 +87,7 @@ mod fd_limit;
 mod handshake_limiter;
 
 mod drain;
+pub mod signals;
 
 mod connection;
 mod listener;
@@ -132,7 +134,7 @@ use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::ListenerContext;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::dispatch::Dispatcher;
-use crate::server::drain::{Drain, Signals, wait_drained};
+use crate::server::drain::{Drain, wait_drained};
 use crate::server::events::EventWriter;
 use crate::server::handshake_limiter::HandshakeLimiter;
 use crate::server::health::Health;
@@ -144,6 +146,7 @@ use crate::server::review::ReviewHandler;
 use crate::server::review_paths::ReviewPaths;
 use crate::server::router::AppState;
 use crate::server::runtime_lag::LagMonitor;
+use crate::server::signals::Signals;
 use crate::server::store::Store;
 use crate::server::store::discovery::{self, ApiGroups};
 use crate::server::tls::ServingCert;

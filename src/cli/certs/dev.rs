@@ -1,7 +1,8 @@
 //! `memgate certs dev`: a CA and a certificate for development.
 
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
+#[cfg(unix)]
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -60,11 +61,7 @@ pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let names = USUAL_NAMES.into_iter().chain(dev.names.iter().map(String::as_str));
     let names: Vec<_> = names.map(str::to_owned).collect();
     let pair = self_signed::generate_pem(&names, &Clock::default()).context("failed to make certificates")?;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&dev.dir)
-        .with_context(|| format!("failed to create {}", dev.dir.display()))?;
+    directory(&dev.dir).with_context(|| format!("failed to create {}", dev.dir.display()))?;
     let texts = [&pair.ca, &pair.ca_key, &pair.leaf, &pair.leaf_key];
     for ((name, mode), text) in FILES.into_iter().zip(texts) {
         write(&dev.dir.join(name), text, mode)?;
@@ -73,14 +70,27 @@ pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
+/// Makes a directory that only its owner can use; where there are no modes, it has the rights of the one that it is in.
+fn directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(path)
+}
+
 /// Writes a file anew: the mode of one that was there before would stay as it was.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "there are no modes"))]
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let failed = || format!("failed to write {}", path.display());
     if path.symlink_metadata().is_ok() {
         std::fs::remove_file(path).with_context(failed)?;
     }
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(failed)
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    options.mode(mode);
+    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).with_context(failed)
 }
 
 fn advice(dir: &Path) -> String {

@@ -2,7 +2,6 @@
 //! none that looks at the index or the work tree.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,8 +42,15 @@ fn ended(step: &'static str) -> Error {
 }
 
 /// Whether git was ended by the user: Ctrl-C is for it too, and it may hear of it before this process does.
+#[cfg(unix)]
 fn is_interrupted(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
     matches!(status.signal(), Some(INTERRUPT | TERMINATE))
+}
+
+#[cfg(windows)]
+fn is_interrupted(status: ExitStatus) -> bool {
+    status.code() == Some(CONTROL_C)
 }
 
 /// What git said, in one line.
@@ -157,8 +163,14 @@ impl Blob {
 }
 
 /// The numbers of the signals with which users end programs.
+#[cfg(unix)]
 const INTERRUPT: i32 = 2;
+#[cfg(unix)]
 const TERMINATE: i32 = 15;
+
+/// How a program ends by Ctrl-C: STATUS_CONTROL_C_EXIT.
+#[cfg(windows)]
+const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
 
 /// How often to look whether git is to end.
 const POLL: Duration = Duration::from_millis(10);

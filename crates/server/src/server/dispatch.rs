@@ -107,9 +107,17 @@ const fn class(bytes: usize) -> usize {
 }
 
 /// How long this thread has had a processor.
+#[cfg(unix)]
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
+}
+
+/// How long this thread has been looking: what waited for a processor counts as work, so more of it goes to the pool.
+#[cfg(not(unix))]
+fn thread_time() -> Duration {
+    thread_local!(static START: Instant = Instant::now());
+    START.with(Instant::elapsed)
 }
 
 #[cfg(test)]

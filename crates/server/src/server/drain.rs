@@ -6,12 +6,10 @@
 //! another replica next time, and leaves it to them to close idle connections. It ends when no
 //! connection has been open for a moment, or when the grace time is over.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use crate::server::connection_limiter::ConnectionLimiter;
@@ -52,27 +50,5 @@ pub(super) async fn wait_drained(connections: &ConnectionLimiter, quiet: Duratio
             return connections.open() == 0;
         }
         sleep(POLL_INTERVAL.min(end - now)).await;
-    }
-}
-
-/// The signals that ask the process to end.
-pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    /// Listens to them from now on.
-    pub(super) fn listen() -> io::Result<Self> {
-        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
-        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
-    }
-
-    /// Waits for the next one.
-    pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
     }
 }

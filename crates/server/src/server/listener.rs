@@ -57,7 +57,11 @@ pub(super) fn bind(address: SocketAddr, unread: Duration) -> io::Result<std::net
     socket.listen(BACKLOG)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+    // Other systems have no such limit.
+    #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(unread))?;
+    #[cfg(not(target_os = "linux"))]
+    let _unlimited = unread;
     Ok(bound)
 }
 

@@ -39,9 +39,11 @@ pub(super) use crate::server::worker_pool::queue::SMALL_BYTES;
 /// By how much the threads of the pool give way to those of the runtime, which have 0: Linux gives a thread with
 /// 5 a third of the time of one with 0, and with 2 two thirds. Source: sched(7), "The nice value and group
 /// scheduling".
+#[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
 /// The same for the thread that takes small work only.
+#[cfg(target_os = "linux")]
 const NICE_RESERVED: i32 = 2;
 
 /// What a thread runs; it gets the flag that says that nobody waits for it any more.
@@ -291,17 +293,19 @@ impl fmt::Debug for Shared {
 
 /// Lowers the priority of this thread, which needs no right. Linux has a nice value for each thread; elsewhere
 /// it would be that of the process, and stays as it is.
+#[cfg(target_os = "linux")]
 fn give_way(seat: Seat) {
     let nice = match seat {
         Seat::General => NICE,
         Seat::Reserved => NICE_RESERVED,
     };
-    if cfg!(target_os = "linux")
-        && let Err(error) = rustix::process::nice(nice)
-    {
+    if let Err(error) = rustix::process::nice(nice) {
         tracing::debug!(%error, "a thread of the pool keeps its priority");
     }
 }
+
+#[cfg(not(target_os = "linux"))]
+fn give_way(_seat: Seat) {}
 
 /// Does the work; what it panics with, the panic hook has logged, and who waits is told by the sender that is
 /// dropped.

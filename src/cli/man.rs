@@ -1,0 +1,106 @@
+//! `memgate man`: manual pages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap_mangen::Man;
+
+use crate::cli::ExitStatus;
+use crate::cli::file::write_whole;
+use crate::cli::terminal::Terminal;
+
+/// Print the manual page of a command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate man check | man -l -
+  memgate man --dir ~/.local/share/man/man1    a page for each command")]
+pub struct Args {
+    /// The command, such as check or certs rotate; without one the page is that of memgate itself
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    names: Vec<String>,
+
+    /// Write the pages of all commands to this directory, which is made when it does not exist
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no such command, or a page cannot be written.
+pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    // `help` has nothing of its own to tell.
+    let mut memgate = memgate.disable_help_subcommand(true);
+    memgate.build();
+    if let Some(dir) = &args.dir {
+        fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
+        write_pages(&memgate, dir)?;
+        return Ok(ExitStatus::Clean);
+    }
+    let mut command = &memgate;
+    for name in &args.names {
+        let Some(next) = command.find_subcommand(name) else {
+            anyhow::bail!("there is no command \"{}\"", args.names.join(" "));
+        };
+        command = next;
+    }
+    terminal.raw(&page(command)?)?;
+    Ok(ExitStatus::Clean)
+}
+
+/// Writes the page of a command, and of each one below it.
+fn write_pages(command: &clap::Command, dir: &Path) -> anyhow::Result<()> {
+    let file = Man::new(command.clone()).get_filename();
+    write_whole(&dir.join(file), &page(command)?)?;
+    command.get_subcommands().try_for_each(|below| write_pages(below, dir))
+}
+
+fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    // Filled as a paragraph, examples could not be copied.
+    let man = Man::new(command.clone().after_help(None::<&str>));
+    let man = man.manual("memgate").source(concat!("memgate ", env!("CARGO_PKG_VERSION")));
+    man.render(&mut page).context("failed to write the page")?;
+    page.extend(sections(&end).into_bytes());
+    Ok(page)
+}
+
+/// What stands at the end of a help text as sections of a page, line by line.
+fn sections(end: &str) -> String {
+    let mut page = String::new();
+    for line in end.lines() {
+        let headings = [("Examples:", "EXAMPLES"), ("Exit codes:", "EXIT STATUS")];
+        let found = headings.iter().find_map(|(start, heading)| Some((heading, line.strip_prefix(start)?)));
+        let rest = found.map_or(line, |(heading, rest)| {
+            page.extend([".fi\n.SH ", heading, "\n.nf\n"]);
+            rest.trim_start()
+        });
+        if found.is_none() || !rest.is_empty() {
+            page.push_str(&escaped(rest));
+            page.push('\n');
+        }
+    }
+    page
+}
+
+/// A line of text, as roff takes it.
+fn escaped(line: &str) -> String {
+    let text = line.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_help_text_becomes_sections() {
+        let end = "Examples:\n  memgate a \\\n    --b\n.c\n\nExit codes: 0 told, 2 not.";
+        let page = ".fi\n.SH EXAMPLES\n.nf\n  memgate a \\e\n    \\-\\-b\n\\&.c\n\n\
+                    .fi\n.SH EXIT STATUS\n.nf\n0 told, 2 not.\n";
+        assert_eq!(sections(end), page);
+    }
+}

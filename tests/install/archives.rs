@@ -1,0 +1,119 @@
+//! tools/build-archives.sh: what is in an archive.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::release::{Release, VERSION, archives, made, run, text};
+
+/// Unpacks the archive of this machine into a directory.
+fn unpacked(directory: &Path) -> std::path::PathBuf {
+    let archive = made().join("releases").join(format!("v{VERSION}/{}.tar.gz", Release::name()));
+    run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(directory));
+    directory.join(Release::name())
+}
+
+/// The names of the files of a folder.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The commands that a help text lists.
+fn commands(arguments: &[&str]) -> Vec<String> {
+    let help = run(Command::new(env!("CARGO_BIN_EXE_memgate")).args(arguments).arg("--help"));
+    let help = text(&help.stdout);
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    listed
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(Into::into)
+        .collect()
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pages = unpacked(directory.path()).join("man/man1");
+    let mut expected = BTreeSet::from(["memgate.1".to_owned()]);
+    for name in commands(&[]) {
+        expected.insert(format!("memgate-{name}.1"));
+        expected.extend(commands(&[&name]).iter().map(|below| format!("memgate-{name}-{below}.1")));
+    }
+    assert!(expected.contains("memgate-certs-rotate.1"), "{expected:?}");
+    assert_eq!(names(&pages), expected);
+    for name in expected {
+        let page = fs::read_to_string(pages.join(&name)).expect("a page");
+        assert!(page.contains(".SH NAME") && page.contains(&format!("memgate {VERSION}")), "{name}: {page}");
+        assert!(!page.contains(".SH EXTRA"), "{name}: {page}");
+    }
+}
+
+#[test]
+fn shells_take_the_completions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let completions = unpacked(directory.path()).join("completions");
+    let expected = ["_memgate", "_memgate.ps1", "memgate.bash", "memgate.fish"];
+    assert_eq!(names(&completions), expected.map(str::to_owned).into());
+    let asked = "source \"$1\"; COMP_WORDS=(memgate expl); COMP_CWORD=1; _memgate memgate expl memgate; \
+        echo \"${COMPREPLY[@]}\"";
+    let said = run(Command::new("bash").args(["-c", asked, "bash"]).arg(completions.join("memgate.bash")));
+    assert_eq!(text(&said.stdout), "explain explain-pod\n");
+}
+
+#[test]
+fn the_examples_of_an_archive_can_be_checked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let folder = unpacked(directory.path());
+    let check = |path: &str| {
+        let mut command = Command::new(folder.join("memgate"));
+        command.args(["check", path]).current_dir(&folder).output().expect("runs").status.code()
+    };
+    assert_eq!(check("examples/arkonis"), Some(0));
+    assert_eq!(check("docs/tour"), Some(1));
+    for name in ["LICENSE", "CHANGELOG.md", "memgate.cdx.json"] {
+        assert!(folder.join(name).is_file(), "{name}");
+    }
+}
+
+/// What runs nowhere here is packed all the same, and twice the same.
+#[test]
+fn there_are_archives_for_other_systems() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let systems = ["linux-aarch64", "darwin-x86_64", "darwin-aarch64", "windows-x86_64"];
+    let targets = [
+        "aarch64-unknown-linux-musl",
+        "x86_64-apple-darwin",
+        "aarch64-apple-darwin",
+        "x86_64-pc-windows-gnu",
+    ];
+    let built = directory.path().join("static");
+    run(Command::new("cp").arg("-R").arg(made().join("static")).arg(&built));
+    for target in targets {
+        let folder = built.join(target);
+        if folder.exists() {
+            continue;
+        }
+        fs::create_dir(&folder).expect("a folder");
+        let program = if target.contains("windows") { "memgate.exe" } else { "memgate" };
+        fs::write(folder.join(program), target).expect("a program");
+        fs::write(folder.join("memgate.cdx.json"), "{}").expect("a bill of materials");
+    }
+    let sums = ["one", "two"].map(|out| {
+        archives(directory.path(), out, &systems);
+        fs::read_to_string(directory.path().join(out).join(format!("v{VERSION}/SHA256SUMS"))).expect("sums")
+    });
+    assert_eq!(sums[0], sums[1]);
+    let named: BTreeSet<_> = sums[0].lines().filter_map(|line| line.split("  ").nth(1)).collect();
+    let archive = |system: &str| {
+        format!("memgate-{VERSION}-{system}.{}", if system.starts_with("windows") { "zip" } else { "tar.gz" })
+    };
+    let expected: BTreeSet<_> = systems.map(archive).into_iter().chain(["install.sh".to_owned()]).collect();
+    assert_eq!(named.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), expected);
+    let zip = directory.path().join("one").join(format!("v{VERSION}")).join(archive("windows-x86_64"));
+    let listed = run(Command::new("python3").args(["-m", "zipfile", "--list"]).arg(zip));
+    let program = format!("memgate-{VERSION}-windows-x86_64/memgate.exe");
+    assert!(text(&listed.stdout).contains(&program), "{}", text(&listed.stdout));
+}
