@@ -30,10 +30,12 @@ pub mod review;
 pub mod schema;
 pub mod serve;
 pub mod settings;
+pub mod snapshot;
 pub mod terminal;
 pub mod test;
 pub mod view;
 pub mod wait;
+pub mod what_if;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -107,6 +109,8 @@ enum Command {
     Serve(Box<serve::Args>),
     Wait(wait::Args),
     Doctor(doctor::Args),
+    Snapshot(snapshot::Args),
+    WhatIf(Box<what_if::Args>),
     Exempt(exempt::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
@@ -140,6 +144,8 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Serve(args) => serve::run(args, terminal),
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
+        Command::Snapshot(args) => snapshot::run(args, terminal),
+        Command::WhatIf(args) => what_if::run(args, terminal),
         Command::Exempt(args) => exempt::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),

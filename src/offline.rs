@@ -38,6 +38,8 @@ pub mod passed_over;
 
 pub mod check;
 
+pub mod what_if;
+
 pub mod errors;
 pub mod findings;
 

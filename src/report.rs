@@ -42,6 +42,8 @@ pub mod cases;
 
 pub mod diff;
 
+pub mod changes;
+
 pub mod stream;
 
 pub mod patches;
@@ -53,6 +55,7 @@ use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyStatus;
+use crate::report::changes::Change;
 use crate::report::input_error::InputError;
 
 /// What one run has found.
@@ -76,6 +79,8 @@ pub struct Report<'a> {
     pub untold: Vec<(&'a ObjectRef, Untold)>,
     /// Objects that the inputs do not hold, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
+    /// The objects whose verdict other policies would change, where that was asked.
+    pub changes: Option<Vec<Change<'a>>>,
 }
 
 /// A finding and its location.

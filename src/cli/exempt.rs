@@ -72,7 +72,7 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (policy, rules) = named(&args.rules)?;
     let policies = PolicyArgs { policy: args.policy.clone(), no_policies: false };
-    let Some(state) = state_from_files(&[], &policies, Settings::default(), terminal)? else {
+    let Some(state) = state_from_files(&[], None, &policies, Settings::default(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let wanted = Wanted {

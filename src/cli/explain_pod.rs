@@ -1,44 +1,116 @@
 //! `memgate explain-pod`: what memgate added to a pod, and from where.
 
 use std::io;
+use std::path::Path;
+
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
+use crate::cli::cluster::ClusterArgs;
+use crate::cli::input::{StateArgs, note_unread};
 use crate::cli::terminal::Terminal;
+use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
+use crate::cluster::reader::ClusterReader;
+use crate::model::name::is_dns_subdomain;
+use crate::offline::collect::Reading;
 use crate::offline::errors::input_error;
-use crate::offline::injected::describe_all;
+use crate::offline::injected::{DescribedPod, describe, describe_all};
+use crate::offline::load::{Paths, load_as};
 
 /// Tell what memgate added to a pod, and from where
 ///
-/// Reads the annotation memgate.dev/injected of pods, or of the pod templates of workloads.
+/// Reads the annotation memgate.dev/injected of pods, or of the pod templates of workloads. Where each thing comes
+/// from is told with the memory at hand: of a pod in a cluster always, of one in a file when the memory is among the
+/// files, in --with or in --snapshot. A value that has changed since is told too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  memgate explain-pod team-a/scout-0
   kubectl get pod scout-0 -o yaml | memgate explain-pod
-  memgate explain-pod pod.yaml
+  memgate explain-pod pod.yaml --with memory.yaml
+
+NAMESPACE/NAME takes the right to get the pod, and to list memory resources and agents in its namespace; what you may
+not read is told.
 
 Exit codes: 0 told, 2 an input cannot be read or parsed, 3 no pod was found.")]
 pub struct Args {
-    /// Files, directories, globs, or - for standard input
+    /// Files, directories, globs, - for standard input, or NAMESPACE/NAME of a pod in a cluster
     #[arg(value_name = "PATH", default_value = "-")]
     paths: Vec<String>,
+
+    #[command(flatten)]
+    state: StateArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// When the text cannot be written.
+/// When there is no way to a cluster, a pod cannot be read there, or the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let (descriptions, errors) = describe_all(&args.paths, &mut io::stdin().lock());
-    terminal.out(descriptions.concat().as_bytes())?;
-    for error in &errors {
-        terminal.input_error(&input_error(error));
+    let (pods, paths): (Vec<String>, Vec<String>) =
+        args.paths.iter().cloned().partition(|path| pod_in_cluster(path).is_some());
+    let mut described = from_cluster(args, &pods, terminal)?;
+    let mut has_failed = false;
+    if !paths.is_empty() {
+        let snapshot = args.state.snapshot.as_deref();
+        let paths = Paths { checked: &paths, state: &args.state.with, snapshot, ..Paths::default() };
+        let inputs = load_as(paths, &Reading::default(), args.state.settings()?, &mut io::stdin().lock())?;
+        described.extend(describe_all(&inputs));
+        for error in &inputs.errors {
+            terminal.input_error(&input_error(error));
+        }
+        has_failed = !inputs.errors.is_empty();
+        note_unread(&inputs.unread, "manifest", terminal);
     }
-    if !errors.is_empty() {
+    for pod in &described {
+        terminal.out(pod.text.as_bytes())?;
+    }
+    if described.iter().any(|pod| pod.lacks_origins) {
+        terminal.note(
+            "note: what has no ← comes from objects that are not at hand; give NAMESPACE/NAME of a pod in a cluster, \
+             or the memory by --with or --snapshot",
+        );
+    }
+    if has_failed {
         return Ok(ExitStatus::Failed);
     }
-    if descriptions.is_empty() {
+    if described.is_empty() {
         terminal.note("error: no pod was found\n  what counts: pods, and workloads with a pod template");
         return Ok(ExitStatus::Nothing);
     }
     Ok(ExitStatus::Clean)
+}
+
+/// Namespace and name, where an argument is no path and reads as both.
+fn pod_in_cluster(argument: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = argument.split_once('/')?;
+    let is_manifest = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+    let is_pod = is_dns_subdomain(namespace) && is_dns_subdomain(name) && !is_manifest;
+    (is_pod && !Path::new(argument).exists()).then_some((namespace, name))
+}
+
+fn from_cluster(args: &Args, pods: &[String], terminal: Terminal) -> anyhow::Result<Vec<DescribedPod>> {
+    if pods.is_empty() {
+        return Ok(Vec::new());
+    }
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let described = runtime.block_on(async {
+        let reader = ClusterReader { client: args.cluster.client().await?, max_objects: usize::MAX };
+        let mut described = Vec::new();
+        for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
+            let read = explained_pod(&reader, args.state.settings()?, namespace, name).await;
+            let ExplainedPod { pod, snapshot, incomplete } = read.map_err(anyhow::Error::msg)?;
+            for why in &incomplete {
+                terminal.note(&format!("note: {why}"));
+            }
+            described.push(describe(&format!("Pod {namespace}/{name}"), &pod, namespace, &snapshot));
+        }
+        anyhow::Ok(described)
+    })?;
+    runtime.shutdown_background();
+    Ok(described)
 }

@@ -27,9 +27,13 @@ use crate::offline::render::{Rendering, Unrendered};
 use crate::offline::repository::{Tool, normal};
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
+use crate::state::cluster_snapshot::Assumed;
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;
+
+/// How the state of a live cluster is named where files have their paths.
+const CLUSTER: &str = "cluster";
 
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
@@ -89,6 +93,12 @@ pub struct StateArgs {
     /// More objects of the cluster, that are not checked themselves; can be repeated
     #[arg(long = "with", value_name = "PATH", help_heading = "Input")]
     pub with: Vec<String>,
+
+    /// The state of a cluster, as memgate snapshot wrote it
+    ///
+    /// The files are laid over it: their objects take the place of those of the same name.
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub snapshot: Option<PathBuf>,
 
     /// The namespace of objects that name none [default: default]
     #[arg(short, long, value_name = "NAME", help_heading = "Input")]
@@ -190,6 +200,58 @@ impl InputArgs {
         Ok((base, checked))
     }
 
+    /// Reads the files without the policies that flags name. Without files, the objects of a snapshot: that of
+    /// `--snapshot`, or of a live cluster in the same form.
+    ///
+    /// # Errors
+    /// Those of [`InputArgs::check`].
+    pub fn read_subjects(&self, project: &Project, cluster: Option<String>) -> anyhow::Result<Inputs> {
+        let settings = self.settings(project)?;
+        let mut reading = self.reading.reading(project, &project.directory, settings.namespace.clone())?;
+        let live = Path::new(CLUSTER);
+        let snapshot = if cluster.is_some() { Some(live) } else { self.state.snapshot.as_deref() };
+        reading.instead.extend(cluster.map(|text| (CLUSTER.to_owned(), text)));
+        let checks_snapshot = self.paths.is_empty() && snapshot.is_some();
+        let checked = if checks_snapshot { &[] } else { self.paths(project)? };
+        let paths = Paths { checked, state: &self.state.with, policies: &[], snapshot, checks_snapshot };
+        Ok(load_as(paths, &reading, settings, &mut io::stdin().lock())?)
+    }
+
+    /// Whether any file or directory is named.
+    #[must_use]
+    pub const fn has_paths(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// The policies that flags name.
+    #[must_use]
+    pub fn policy_paths(&self) -> &[String] {
+        &self.state.policies.policy
+    }
+
+    /// The namespace of objects that name none, as it was given.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.state.namespace.as_deref()
+    }
+
+    /// The settings, with what the repository says.
+    ///
+    /// # Errors
+    /// When the settings file is no good.
+    pub fn all_settings(&self, project: &Project) -> anyhow::Result<Settings> {
+        self.settings(project)
+    }
+
+    /// Policies and exemptions alone, from files.
+    ///
+    /// # Errors
+    /// When standard input is named twice, or the settings are no good.
+    pub fn read_policies(&self, project: &Project, policies: &[String]) -> anyhow::Result<Inputs> {
+        let paths = Paths { policies, ..Paths::default() };
+        Ok(load_as(paths, &Reading::default(), self.settings(project)?, &mut io::stdin().lock())?)
+    }
+
     fn load(
         &self,
         checked: &[String],
@@ -200,7 +262,9 @@ impl InputArgs {
     ) -> anyhow::Result<Inputs> {
         let PolicyArgs { policy, no_policies } = &self.state.policies;
         let policies = if *no_policies { &[] } else { policy.as_slice() };
-        let mut inputs = load_as(Paths { checked, state, policies }, reading, settings, stdin)?;
+        let snapshot = self.state.snapshot.as_deref();
+        let paths = Paths { checked, state, policies, snapshot, ..Paths::default() };
+        let mut inputs = load_as(paths, reading, settings, stdin)?;
         if *no_policies {
             inputs.snapshot.policies = Arc::default();
         }
@@ -255,14 +319,15 @@ impl StateArgs {
 /// The state in files; `None` after errors were written about files that cannot be read.
 ///
 /// # Errors
-/// When standard input is named twice.
+/// When standard input is named twice, or the snapshot of a cluster cannot be used.
 pub fn state_from_files(
     state: &[String],
+    snapshot: Option<&Path>,
     policies: &PolicyArgs,
     settings: Settings,
     terminal: Terminal,
 ) -> anyhow::Result<Option<Snapshot>> {
-    let paths = Paths { state, policies: &policies.policy, ..Paths::default() };
+    let paths = Paths { state, policies: &policies.policy, snapshot, ..Paths::default() };
     let mut inputs = load_as(paths, &Reading::default(), settings, &mut io::stdin().lock())?;
     if policies.no_policies {
         inputs.snapshot.policies = Arc::default();
@@ -294,6 +359,29 @@ pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     }
     for glob in &unread.unused_excludes {
         terminal.note(&format!("note: exclude {} left nothing out", plain(glob)));
+    }
+    if let Some(assumed) = &unread.assumed {
+        note_assumed(assumed, terminal);
+    }
+}
+
+/// Says how old the state is, and what decisions took as right because it is not in there.
+fn note_assumed(assumed: &Assumed, terminal: Terminal) {
+    let Assumed { path, taken, objects, namespaces, unknown, unnamed } = assumed;
+    let of_what = namespaces.as_ref().map_or_else(
+        || "all namespaces".to_owned(),
+        |names| format!("{} only", and_more(names, MAX_UNREAD_IN_NOTE)),
+    );
+    let objects = counted(*objects, "object");
+    let note = format!("note: {path} holds {objects} of {of_what}, as the cluster was at {taken}");
+    terminal.note(&plain(&note));
+    for kind in unknown {
+        terminal.note(&plain(&format!("note: not in {path}, so taken as right: {kind}")));
+    }
+    if !unnamed.is_empty() {
+        let kinds = counted(unnamed.len(), "kind");
+        let note = format!("note: {path} does not name {kinds}: {}", and_more(unnamed, MAX_UNREAD_IN_NOTE));
+        terminal.note(&plain(&note));
     }
 }
 

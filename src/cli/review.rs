@@ -61,8 +61,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         args.state.with.iter().all(|path| path != "-"),
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
-    let Some(snapshot) =
-        state_from_files(&args.state.with, &args.state.policies, args.state.settings()?, terminal)?
+    let Some(snapshot) = state_from_files(
+        &args.state.with,
+        args.state.snapshot.as_deref(),
+        &args.state.policies,
+        args.state.settings()?,
+        terminal,
+    )?
     else {
         return Ok(ExitStatus::Failed);
     };

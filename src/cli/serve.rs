@@ -158,7 +158,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
         let policies = PolicyArgs { no_policies: args.no_policies, ..PolicyArgs::default() };
-        match state_from_files(&args.state, &policies, settings, terminal)? {
+        match state_from_files(&args.state, None, &policies, settings, terminal)? {
             Some(snapshot) => {
                 if let Some(crds) = &snapshot.crds {
                     crds.read_bundled(&snapshot.settings.families);

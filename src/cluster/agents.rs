@@ -11,6 +11,7 @@ use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
+use crate::model::family::Family;
 use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::object::{Coverage, KindState, Object};
 use crate::model::schema::Schema;
@@ -27,13 +28,14 @@ const MAX_LOOKUP_ROUNDS: usize = 3;
 const MAX_LOOKUPS: usize = 200;
 
 /// core/v1 Pod; all of it is read.
-static POD: Kind =
+pub(super) static POD: Kind =
     Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// Reads all of it, for the families of the settings.
 pub async fn agents(reader: &ClusterReader, found: &Installation, settings: Settings) -> Agents {
     let mut agents = Agents::default();
-    pods(reader, &settings, &mut agents).await;
+    let everywhere = BTreeSet::from([String::new()]);
+    (agents.pods, agents.incomplete) = agent_pods(reader, &settings.families, &everywhere).await;
     state(reader, found, settings, &mut agents).await;
     agents.stand_ins = stand_ins(&agents);
     look_up(reader, &mut agents).await;
@@ -44,36 +46,40 @@ fn truncated(what: &str) -> String {
     format!("there are too many {what} to look at all of them; --limit raises the number")
 }
 
-/// The pods of each sort that a family knows.
-async fn pods(reader: &ClusterReader, settings: &Settings, agents: &mut Agents) {
+/// The pods of each sort that a family knows, in these namespaces, each once; the empty one stands for all. And what
+/// could not be read, or only in part.
+pub(super) async fn agent_pods(
+    reader: &ClusterReader,
+    families: &[&'static Family],
+    namespaces: &BTreeSet<String>,
+) -> (Vec<AgentPod>, Vec<String>) {
+    let (mut found, mut incomplete) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
-    for family in settings.families.clone() {
-        for selector in family.pod_selectors {
-            let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
-            let what = format!("pods of {}", selector.name);
-            let pods = match reader.list_kind(&POD, params).await {
-                Fetched::Found(pods) => pods,
-                Fetched::NotFound => continue,
-                Fetched::Unknown(why) => {
-                    add_once(&mut agents.incomplete, why);
-                    continue;
-                }
-            };
-            if pods.truncated {
-                add_once(&mut agents.incomplete, truncated(&what));
+    let selectors =
+        families.iter().flat_map(|family| family.pod_selectors.iter().map(move |it| (*family, it)));
+    for ((family, selector), namespace) in
+        selectors.flat_map(|sort| namespaces.iter().map(move |namespace| (sort, namespace)))
+    {
+        let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
+        let pods = match reader.list_kind_in(&POD, namespace, params).await {
+            Fetched::Found(pods) => pods,
+            Fetched::NotFound => continue,
+            Fetched::Unknown(why) => {
+                add_once(&mut incomplete, why);
+                continue;
             }
-            let of_sort = |pod: &Value| {
-                let annotations = pod.pointer("/metadata/annotations");
-                selector.annotation.is_none_or(|key| annotations.is_some_and(|all| all.get(key).is_some()))
-            };
-            let pods = pods.items.into_iter().filter(of_sort).map(|json| AgentPod::new(family, json));
-            for pod in pods {
-                if seen.insert((pod.namespace().to_owned(), pod.name().to_owned())) {
-                    agents.pods.push(pod);
-                }
-            }
+        };
+        if pods.truncated {
+            add_once(&mut incomplete, truncated(&format!("pods of {}", selector.name)));
         }
+        let of_sort = |pod: &Value| {
+            let annotations = pod.pointer("/metadata/annotations");
+            selector.annotation.is_none_or(|key| annotations.is_some_and(|all| all.get(key).is_some()))
+        };
+        let pods = pods.items.into_iter().filter(of_sort).map(|json| AgentPod::new(family, json));
+        found.extend(pods.filter(|pod| seen.insert((pod.namespace().to_owned(), pod.name().to_owned()))));
     }
+    (found, incomplete)
 }
 
 /// Adds a sentence that is not there yet.

@@ -12,7 +12,7 @@ use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::deploy::metadata::{NAME, SELF_GUARD, default_name};
 use crate::family;
-use crate::model::kind::Kind;
+use crate::model::kind::{Kind, POLICY_KINDS};
 
 /// Reads it; permissions are read later, once it is known which ones it takes.
 ///
@@ -82,14 +82,15 @@ fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
 }
 
 /// What the apiserver serves of the groups that families name.
-async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
+pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
     let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,
         Fetched::NotFound => return Fetched::NotFound,
         Fetched::Unknown(why) => return Fetched::Unknown(why),
     };
     let is_named = |group: &str| {
-        family::state_kinds(&family::ALL).chain(validated_kinds()).any(|kind| kind.group == group)
+        let kinds = family::state_kinds(&family::ALL).chain(validated_kinds()).chain(POLICY_KINDS);
+        kinds.into_iter().any(|kind| kind.group == group)
     };
     let mut served = ServedResources::new();
     for group in groups.into_iter().filter(|group| is_named(&group.name)) {

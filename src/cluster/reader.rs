@@ -62,47 +62,45 @@ impl ClusterReader {
     where
         K: Clone + DeserializeOwned + Debug,
     {
-        let mut listing = Listing::default();
-        let mut params = params.limit(PAGE_OBJECTS);
-        loop {
-            let page = match fetch("list", resource, api.list(&params)).await {
-                Fetched::Found(page) => page,
-                Fetched::NotFound => return Fetched::NotFound,
-                Fetched::Unknown(why) => return Fetched::Unknown(why),
-            };
-            let next = page.metadata.continue_.filter(|token| !token.is_empty());
-            listing.items.extend(page.items);
-            match next {
-                Some(_) if listing.items.len() >= self.max_objects => {
-                    listing.truncated = true;
-                    return Fetched::Found(listing);
-                }
-                Some(token) => params = params.continue_token(&token),
-                None => return Fetched::Found(listing),
-            }
-        }
+        let mut items = Vec::new();
+        let pages = pages(resource, api, params, |page| {
+            items.extend(page);
+            items.len() < self.max_objects
+        });
+        let truncated = pages.await.map(|is_whole| !is_whole);
+        truncated.map(|truncated| Listing { items, truncated })
     }
 
     /// One object of a kind that a family names, as JSON.
     pub(super) async fn get_kind(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<Value> {
-        let api = self.kind_api(kind, namespace);
+        let api = self.kind_api(kind, kind.version, namespace);
         self.get(api, kind.plural, name).await.map(|object| json(kind, &object))
     }
 
     /// All objects of a kind that a family names, as JSON.
     pub(super) async fn list_kind(&self, kind: &Kind, params: ListParams) -> Fetched<Listing<Value>> {
-        let listing = self.list(self.kind_api(kind, ""), kind.plural, params).await;
+        self.list_kind_in(kind, "", params).await
+    }
+
+    /// The same in one namespace; the empty one stands for all.
+    pub(super) async fn list_kind_in(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        params: ListParams,
+    ) -> Fetched<Listing<Value>> {
+        let listing = self.list(self.kind_api(kind, kind.version, namespace), kind.plural, params).await;
         listing.map(|listing| Listing {
             items: listing.items.iter().map(|object| json(kind, object)).collect(),
             truncated: listing.truncated,
         })
     }
 
-    fn kind_api(&self, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
+    pub(super) fn kind_api(&self, kind: &Kind, version: &str, namespace: &str) -> Api<DynamicObject> {
         let resource = ApiResource {
             group: kind.group.to_owned(),
-            version: kind.version.to_owned(),
-            api_version: kind.api_version(),
+            version: version.to_owned(),
+            api_version: api_version(kind.group, version),
             kind: kind.kind.to_owned(),
             plural: kind.plural.to_owned(),
         };
@@ -127,8 +125,39 @@ impl ClusterReader {
     }
 }
 
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// Reads a list page by page, until `take` wants no more; whether that was all of it.
+pub(super) async fn pages<K>(
+    resource: &str,
+    api: Api<K>,
+    params: ListParams,
+    mut take: impl FnMut(Vec<K>) -> bool,
+) -> Fetched<bool>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let mut params = params.limit(PAGE_OBJECTS);
+    loop {
+        let page = match fetch("list", resource, api.list(&params)).await {
+            Fetched::Found(page) => page,
+            Fetched::NotFound => return Fetched::NotFound,
+            Fetched::Unknown(why) => return Fetched::Unknown(why),
+        };
+        let next = page.metadata.continue_.filter(|token| !token.is_empty());
+        let wants_more = take(page.items);
+        match next {
+            None => return Fetched::Found(true),
+            Some(_) if !wants_more => return Fetched::Found(false),
+            Some(token) => params = params.continue_token(&token),
+        }
+    }
+}
+
 /// An object with its kind, which the items of a list do not hold.
-fn json(kind: &Kind, object: &DynamicObject) -> Value {
+pub(super) fn json(kind: &Kind, object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if let Value::Object(fields) = &mut value {
         fields.insert("apiVersion".to_owned(), kind.api_version().into());

@@ -15,7 +15,7 @@ use crate::offline::classify::{Class, classify};
 use crate::report::ObjectRef;
 
 /// One object to decide about, and what stays of it when that is done.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CheckedObject {
     /// Where it was read.
     pub place: DocumentPlace,
@@ -28,7 +28,7 @@ pub struct CheckedObject {
 }
 
 /// An object with what is needed to decide about it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct UndecidedObject {
     /// The object.
     pub object: CheckedObject,
@@ -40,7 +40,7 @@ pub struct UndecidedObject {
 }
 
 /// The JSON of an object, and what a request says of it. The object itself would take ten times its text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct NamedText {
     group: String,
     version: String,
@@ -144,6 +144,12 @@ impl UndecidedObject {
     /// The name of the workload of which this is the pod.
     pub(super) fn workload_name(&self) -> Option<&str> {
         self.workload.as_ref().map(|workload| workload.name.as_str())
+    }
+
+    /// The JSON of the manifest; that of the workload, if this is its pod.
+    #[must_use]
+    pub fn manifest(&self) -> &str {
+        &self.workload.as_ref().unwrap_or(&self.text).json
     }
 
     /// The request to create the workload of which this is the pod.

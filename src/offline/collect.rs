@@ -13,6 +13,7 @@ use crate::offline::read::{DEFAULT_MAX_BYTES, source};
 use crate::offline::render::{Rendering, Unrendered, render};
 use crate::offline::repository::{Repository, Unit};
 use crate::offline::walk::{Item, Walked};
+use crate::state::cluster_snapshot::Assumed;
 
 /// How inputs are read.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub struct Collected {
     pub rendered: BTreeMap<String, Unit>,
 }
 
-/// What was passed by in directories and globs.
+/// What was passed by in directories and globs, and what a snapshot does not hold.
 #[derive(Debug, Default)]
 pub struct Unread {
     /// The directories and globs in which no manifest was found.
@@ -65,6 +66,8 @@ pub struct Unread {
     pub unrendered: Vec<Unrendered>,
     /// Globs that were to leave something out and did not.
     pub unused_excludes: Vec<String>,
+    /// The snapshot of a cluster, if one was given.
+    pub assumed: Option<Assumed>,
 }
 
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl

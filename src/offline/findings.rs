@@ -43,6 +43,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         policies: checked.policies,
         untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
         unknown,
+        changes: None,
     }
 }
 

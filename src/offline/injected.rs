@@ -1,55 +1,61 @@
-//! What memgate added to pods, read from the annotation that the mutating call leaves.
+//! What memgate added to pods, read from the annotation that the mutating call leaves, and where each of it comes from,
+//! as far as the state says that.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Read;
-use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::decide::origins::{Given, Item, marked_by, origins};
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
-use crate::manifest::document::{Document, parse};
-use crate::manifest::error::Error;
 use crate::manifest::mask;
 use crate::model::pointer::Pointer;
-use crate::offline::classify::{Class, classify, object_ref};
-use crate::offline::collect::collect;
+use crate::model::snapshot::Snapshot;
+use crate::offline::load::Inputs;
+use crate::report::diff::describe_origin;
 use crate::report::plain;
 
-/// What was added to each of the pods, and of the pod templates of workloads, at `paths`, in a few
-/// lines; and what could not be read.
-#[must_use]
-pub fn describe_all(paths: &[String], stdin: &mut dyn Read) -> (Vec<String>, Vec<Error>) {
-    let collected = collect(paths, stdin);
-    let mut errors = collected.errors;
-    let mut descriptions = Vec::new();
-    for source in collected.sources {
-        let parsed = parse(&Arc::new(source));
-        errors.extend(parsed.errors);
-        descriptions.extend(parsed.documents.iter().filter_map(describe));
-    }
-    (descriptions, errors)
+/// What there is to say of a pod.
+#[derive(Debug)]
+pub struct DescribedPod {
+    /// A few lines.
+    pub text: String,
+    /// Whether something was added of which the state does not say where it comes from.
+    pub lacks_origins: bool,
 }
 
-/// What was added to the pod of a document; `None` when it holds no pod.
-fn describe(document: &Document) -> Option<String> {
-    let template = match classify(document.group(), document.kind()) {
-        Class::Object if document.kind() == "Pod" => "",
-        Class::Workload { template } => template,
-        Class::Object | Class::PassedOver => return None,
+/// What was added to each of the pods, and of the pod templates of workloads, of the inputs.
+#[must_use]
+pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
+    let describe_one = |title: String, text: &str, namespace: &str| {
+        let pod = serde_json::from_str(text).ok()?;
+        Some(describe(&title, &pod, namespace, &inputs.snapshot))
     };
-    let shown = mask::shown_value(document.value());
-    let pod = shown.pointer(template)?;
-    let title = object_ref(document, document.namespace().unwrap_or_default()).title();
-    let title = plain(&title);
+    let pods = inputs.objects.iter().filter(|undecided| undecided.request().is_pod());
+    pods.filter_map(|undecided| {
+        let request = undecided.request();
+        describe_one(undecided.object.object_ref.title(), request.object?, &request.namespace)
+    })
+    .collect()
+}
+
+/// What was added to a pod of this namespace.
+#[must_use]
+pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) -> DescribedPod {
+    let title = plain(title);
+    let shown = mask::shown_value(pod);
     let annotation = Pointer::root().key("metadata").key("annotations").key(INJECTED_ANNOTATION);
     let annotation = pod.pointer(annotation.as_str()).and_then(Value::as_str);
     let mut text = String::new();
+    let mut lacks_origins = false;
     match annotation.map(serde_json::from_str::<Value>) {
         None => text = format!("{title}: memgate added nothing\n"),
         Some(Ok(annotation)) => {
+            let given = origins(pod, namespace, snapshot).given;
             for added in marker::objects(&annotation) {
                 let _infallible = write!(text, "{title}: ");
-                write_added(added, pod, &mut text);
+                write_added(added, &shown, &given, &mut text);
+                lacks_origins |= marked_by(added).iter().any(|item| !given.contains_key(item));
             }
         }
         Some(Err(_)) => {
@@ -59,11 +65,11 @@ fn describe(document: &Document) -> Option<String> {
             );
         }
     }
-    Some(text)
+    DescribedPod { text, lacks_origins }
 }
 
-/// What one family added.
-fn write_added(annotation: &Value, pod: &Value, text: &mut String) {
+/// What one family added, in the order of the annotation.
+fn write_added(annotation: &Value, pod: &Value, given: &BTreeMap<Item, Given>, text: &mut String) {
     let known = |key| plain(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _infallible = writeln!(
         text,
@@ -72,13 +78,41 @@ fn write_added(annotation: &Value, pod: &Value, text: &mut String) {
         known("version"),
         known("family")
     );
-    for (container, variables) in annotation.get("env").and_then(Value::as_object).into_iter().flatten() {
-        let _infallible = writeln!(text, "  container {}:", plain(container));
-        for variable in variables.as_array().into_iter().flatten().filter_map(Value::as_str) {
-            let _infallible =
-                writeln!(text, "    {}{}", plain(variable), current_value(pod, container, variable));
-        }
+    let variables = Variables::of(pod);
+    let mut last_container = None;
+    for item in marked_by(annotation) {
+        let line = match &item {
+            Item::Env(container, name) => {
+                if last_container.as_ref() != Some(container) {
+                    let _infallible = writeln!(text, "  container {}:", plain(container));
+                    last_container = Some(container.clone());
+                }
+                let value = variables.current(container, name);
+                format!("    {}{}", plain(name), value.as_deref().unwrap_or(" is no longer there"))
+            }
+            Item::InitContainer(name) => format!("  init container {}", plain(name)),
+            Item::Volume(name) => format!("  volume {}", plain(name)),
+            Item::Mount(container, path) => {
+                format!("  mount {} in container {}", plain(path), plain(container))
+            }
+        };
+        let origin = given.get(&item).map(|given| origin(&item, given, &variables)).unwrap_or_default();
+        let _infallible = writeln!(text, "{line}{origin}");
     }
+}
+
+/// Where an item comes from, and the value that it would have by now, if that is another one.
+fn origin(item: &Item, given: &Given, variables: &Variables) -> String {
+    let origin = plain(&describe_origin(&given.origin)).into_owned();
+    let now = match item {
+        Item::Env(container, name) => {
+            let now = value(&mask::shown_value(&given.value));
+            variables.current(container, name).filter(|current| *current != now).map(|_| now)
+        }
+        _ => None,
+    };
+    let now = now.map(|now| format!(", by now{}", now.replacen('=', " ", 1))).unwrap_or_default();
+    format!("  ← {origin}{now}")
 }
 
 /// The memory resources: one, or a list of them.
@@ -91,19 +125,34 @@ fn memories(annotation: &Value) -> String {
     if names.is_empty() { "unknown".to_owned() } else { plain(&names.join(", ")).into_owned() }
 }
 
-/// What the container sees now: the last entry of the name counts.
-fn current_value(pod: &Value, container: &str, variable: &str) -> String {
-    let is_named = |value: &&Value, name: &str| value.get("name").and_then(Value::as_str) == Some(name);
-    let lists = ["/spec/containers", "/spec/initContainers"];
-    let mut containers = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
-    let container = containers.find(|value| is_named(value, container));
-    let mut env = container.and_then(|container| container.get("env")?.as_array()).into_iter().flatten();
-    let Some(entry) = env.rfind(|value| is_named(value, variable)) else {
-        return " is no longer there".to_owned();
-    };
-    let text = |pointer| entry.pointer(pointer).and_then(Value::as_str);
-    match (text("/valueFrom/secretKeyRef/name"), text("/valueFrom/secretKeyRef/key")) {
-        (Some(name), Some(key)) => format!(" from key {} of Secret {}", plain(key), plain(name)),
-        _ => format!("={}", plain(text("/value").unwrap_or_default())),
+/// The variables of a pod as they are now, by container and name: the last entry of a name counts.
+struct Variables(BTreeMap<(String, String), String>);
+
+impl Variables {
+    fn of(pod: &Value) -> Self {
+        let text = |value: &Value| value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let lists = ["/spec/containers", "/spec/initContainers"];
+        let containers = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
+        let entries = containers.flat_map(|container| {
+            let env = container.get("env").and_then(Value::as_array).into_iter().flatten();
+            env.map(move |entry| ((text(container), text(entry)), value(entry)))
+        });
+        Self(entries.collect())
     }
+
+    fn current(&self, container: &str, name: &str) -> Option<String> {
+        self.0.get(&(container.to_owned(), name.to_owned())).cloned()
+    }
+}
+
+/// The value of a variable, or where it comes from, as it stands behind its name.
+fn value(entry: &Value) -> String {
+    let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str);
+    for (field, kind) in [("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")] {
+        let part = |part| text(&format!("/valueFrom/{field}/{part}"));
+        if let (Some(name), Some(key)) = (part("name"), part("key")) {
+            return format!(" from key {} of {kind} {}", plain(key), plain(name));
+        }
+    }
+    format!("={}", plain(text("/value").unwrap_or_default()))
 }

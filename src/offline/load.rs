@@ -2,7 +2,9 @@
 //!
 //! Every object of the inputs is also state for all others.
 
+use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,6 +26,8 @@ use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
+use crate::offline::read::source;
+use crate::state::cluster_snapshot::{self, ClusterSnapshot};
 use crate::state::{self, AddError, Added};
 
 /// Why nothing was loaded at all.
@@ -32,6 +36,12 @@ pub enum Error {
     /// Two inputs are `-`.
     #[error("standard input (-) can be read only once")]
     StdinTwice,
+    /// The snapshot of a cluster cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] cluster_snapshot::Error),
+    /// Nor can it be read.
+    #[error(transparent)]
+    Unreadable(#[from] manifest::error::Error),
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[source] serde_json::Error),
@@ -73,7 +83,7 @@ pub fn load(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    let paths = Paths { checked: paths, state: state_paths, policies: &[] };
+    let paths = Paths { checked: paths, state: state_paths, ..Paths::default() };
     load_as(paths, &Reading::default(), settings, stdin)
 }
 
@@ -86,6 +96,10 @@ pub struct Paths<'p> {
     pub state: &'p [String],
     /// Policies and exemptions.
     pub policies: &'p [String],
+    /// The state of a cluster, which the others are laid over.
+    pub snapshot: Option<&'p Path>,
+    /// Whether the objects of that state are checked too. No apiserver stands in for them, since one has taken them.
+    pub checks_snapshot: bool,
 }
 
 /// The same, with policies, and with the inputs read as the user wants it.
@@ -98,9 +112,22 @@ pub fn load_as(
     settings: Settings,
     stdin: &mut dyn Read,
 ) -> Result<Inputs, Error> {
-    let Paths { checked: paths, state: state_paths, policies } = paths;
+    let Paths { checked: paths, state: state_paths, policies, snapshot, checks_snapshot } = paths;
     reads_stdin_once(paths.iter().chain(state_paths).chain(policies))?;
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
+    if let Some(path) = snapshot {
+        let name = path.display().to_string();
+        let text = match reading.instead.get(&name) {
+            Some(text) => Source::new(&name, text.as_str()),
+            None => source(&name, File::open(path), reading.max_bytes)?,
+        };
+        let assumed = ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?;
+        inputs.unread.assumed = Some(assumed);
+        if checks_snapshot {
+            inputs.snapshot.crds = None;
+            add_snapshot(&name, text.text(), &mut inputs)?;
+        }
+    }
     let mut notices = Notices::default();
     read_policies(policies, reading, &mut inputs, &mut notices, stdin)?;
     read_state(state_paths, reading, &mut inputs, &mut notices, stdin)?;
@@ -130,6 +157,17 @@ pub fn load_as(
     inputs.unread.unused_excludes = reading.exclude.unused();
     inputs.notices = notices.finish();
     Ok(inputs)
+}
+
+/// Adds the objects of a cluster's state to those that are checked; their places are those in the file.
+fn add_snapshot(name: &str, text: &str, inputs: &mut Inputs) -> Result<(), Error> {
+    let source = Arc::new(Source::new(name, cluster_snapshot::as_list(text)));
+    let mut notices = Notices::default();
+    for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
+        add_document(document, inputs, &mut notices)?;
+    }
+    inputs.sources.push(source);
+    Ok(())
 }
 
 /// Reads state only. An empty file is a state of which nothing is known.
@@ -168,6 +206,11 @@ fn read_state(
         for source in &sources {
             for document in each_value(source) {
                 match document {
+                    Ok(document) if document.kind() == cluster_snapshot::KIND => {
+                        let message = "this is a file of memgate snapshot; give it with --snapshot, \
+                                       which check, mutate, view, review and explain-pod have";
+                        inputs.errors.push(error_at(document.place(), &Pointer::root(), message.to_owned()));
+                    }
                     Ok(document) => {
                         let value = document.value();
                         let mut loading = Loading { origin: PolicyOrigin::State, inputs, notices };
@@ -253,6 +296,9 @@ impl Loading<'_> {
         let errors = &mut inputs.errors;
         if is_policy && inputs.policies.is_repeated(document, within, value, *origin, settings, errors) {
             return Ok(true);
+        }
+        if is_policy && *origin != PolicyOrigin::Checked {
+            notices.policy(document, within, value, &inputs.snapshot.settings);
         }
         inputs.places.add(document, within, value, &inputs.snapshot.settings);
         let is_definition = notices.definition(value);

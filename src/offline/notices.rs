@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::decide::form;
 use crate::family::common;
 use crate::manifest::document::{Document, NonObject};
 use crate::manifest::source::{Source, Span};
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
+use crate::model::settings::Settings;
 use crate::offline::misspelt::misspelt;
 use crate::report::ObjectRef;
+use crate::state;
 
 /// A finding about a place in a file.
 #[derive(Debug)]
@@ -64,6 +67,30 @@ impl Notices {
             .help("leave it out, or give what was meant to --with");
         let (source, span) = (Arc::clone(first), first.span(0, 0));
         self.made.push(Notice { finding, object_ref: ObjectRef::default(), source, span, related: None });
+    }
+
+    /// A policy or exemption that only judges others: one that is checked says so itself.
+    pub(super) fn policy(
+        &mut self,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+        settings: &Settings,
+    ) {
+        let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let Some(reference) = state::reference(settings, value) else { return };
+        let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
+        let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        let object_ref = ObjectRef {
+            api_version: api_version.to_owned(),
+            kind: reference.kind.kind.to_owned(),
+            namespace: reference.namespace,
+            name: reference.name,
+        };
+        let source = Arc::clone(document.source());
+        self.made.push(Notice { finding, object_ref, source, span, related: None });
     }
 
     /// Notes what a definition defines, if the value is one; whether it is.

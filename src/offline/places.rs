@@ -47,6 +47,11 @@ impl Places {
         }
     }
 
+    /// Adds those of other inputs, in the place of its own of the same names.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// Where a place of an object stands.
     pub(super) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
         let ObjectPlace { document, within } = self.0.get(object)?;

@@ -98,7 +98,7 @@ fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
     let first = origins.partition_point(|(line, _)| *line < number);
     let here = origins.iter().skip(first).take_while(|(line, _)| *line == number);
     for (_, origin) in here {
-        let name = describe(origin);
+        let name = describe_origin(origin);
         if !names.contains(&name) {
             names.push(name);
         }
@@ -107,7 +107,8 @@ fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
 }
 
 /// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where the value is of no object.
-fn describe(origin: &Origin) -> String {
+#[must_use]
+pub fn describe_origin(origin: &Origin) -> String {
     let (resource, field) = (&*origin.resource, &*origin.field);
     let parts = match resource {
         "" if origin.rule.is_empty() => [field, ""],

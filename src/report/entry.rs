@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::model::decision::Untold;
 use crate::model::finding::Severity;
 use crate::model::policy_rule::PolicyFinding;
+use crate::report::changes::{Change, Verdict};
 use crate::report::input_error::InputError;
 use crate::report::{FileLocation, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 
@@ -123,6 +124,22 @@ struct ObjectEntry<'r> {
     kind: &'r str,
     namespace: &'r str,
     name: &'r str,
+}
+
+#[derive(Serialize)]
+pub(super) struct ChangeEntry<'r> {
+    object: ObjectEntry<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'r str>,
+    file: &'r str,
+    line: usize,
+    from: Verdict,
+    to: Verdict,
+}
+
+pub(super) fn change<'r>(change: &Change<'r>) -> ChangeEntry<'r> {
+    let Change { object_ref, owner, file, line, from, to } = *change;
+    ChangeEntry { object: object(object_ref), owner, file, line, from, to }
 }
 
 pub(super) fn summary(report: &Report<'_>) -> Summary {

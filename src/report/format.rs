@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::report::{Report, concise, github, gitlab, json, jsonl, junit, sarif, text};
+use crate::report::{Report, changes, concise, github, gitlab, json, jsonl, junit, sarif, text};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,7 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
+        ReportFormat::Text if let Some(changes) = &report.changes => changes::write(report, changes, out),
         ReportFormat::Text => text::write(report, options.width, out),
         ReportFormat::Concise => concise::write(report, out),
         ReportFormat::Json => json::write(report, out),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::report::Report;
 use crate::report::entry::{
-    self, ErrorEntry, FindingEntry, PassedOverEntry, SCHEMA_VERSION, Summary, UntoldEntry,
+    self, ChangeEntry, ErrorEntry, FindingEntry, PassedOverEntry, SCHEMA_VERSION, Summary, UntoldEntry,
 };
 
 #[derive(Serialize)]
@@ -28,6 +28,9 @@ struct JsonReport<'r> {
     passed_over: Vec<PassedOverEntry<'r>>,
     /// Objects that the inputs do not hold, about which nothing was concluded.
     assumed: &'r [String],
+    /// Of what-if: the objects whose verdict would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<ChangeEntry<'r>>>,
 }
 
 /// Writes the whole report as one object.
@@ -45,6 +48,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         input_errors: report.errors.iter().map(entry::error).collect(),
         passed_over: report.passed_over.iter().map(entry::passed_over).collect(),
         assumed: &report.unknown,
+        changes: report.changes.as_ref().map(|changes| changes.iter().map(entry::change).collect()),
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)

@@ -52,6 +52,9 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     for object in &report.unknown {
         line("assumed", Assumed { object }, out)?;
     }
+    for change in report.changes.iter().flatten() {
+        line("change", entry::change(change), out)?;
+    }
     let (version, summary) = (env!("CARGO_PKG_VERSION"), entry::summary(report));
     line("summary", End { schema_version: SCHEMA_VERSION, version, summary }, out)
 }

@@ -17,7 +17,7 @@
 //! cel_rules                                          what policies do where no memgate runs
 //! schema_parity                                      that a check of files judges as a cluster does
 //! certs                                              certificates of memgate's own making
-//! wait, doctor, aggregated                           the commands that look at a cluster
+//! wait, doctor, snapshot, explain_pod, what_if, aggregated   the commands that look at a cluster
 //! faults                                             what happens around memgate and must cost nothing
 //! releases                                           a short set of all this on the oldest Kubernetes
 //! request, scene                                     what they are written with
@@ -49,6 +49,7 @@ mod crds;
 mod deploy;
 mod doctor;
 mod events;
+mod explain_pod;
 mod families;
 mod faults;
 mod fixture;
@@ -66,9 +67,11 @@ mod resources;
 mod samples;
 mod schema_parity;
 mod side_by_side;
+mod snapshot;
 mod stub;
 mod wait;
 mod webhooks;
+mod what_if;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
 
@@ -120,6 +123,9 @@ fn trials() -> Result<Vec<Trial>> {
         wait::trials(),
         aggregated::trials(),
         doctor::trials(),
+        snapshot::trials(),
+        explain_pod::trials(),
+        what_if::trials(),
         resources::trials(),
         kubectl_output::trials(),
         cel_rules::trials(),

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Failed;
+use memgate::family;
 use memgate::manifest::mask::shown;
 use memgate::manifest::source::Source;
+use memgate::state::{self, cluster_snapshot};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -19,7 +21,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -39,6 +41,7 @@ const COMMANDS: [&str; 25] = [
     PATCHES,
     "explain-pod FILE",
     "explain-pod mutated.yaml",
+    "explain-pod mutated.yaml --with FILE",
     "view FILE",
     "view --with FILE FILE",
     "test FILE",
@@ -51,7 +54,7 @@ const COMMANDS: [&str; 25] = [
 const PATCHES: &str = "mutate --patch FILE";
 
 /// Those that judge by a policy, which quotes what it finds wrong.
-const JUDGED: [&str; 9] = [
+const JUDGED: [&str; 12] = [
     "check -o text --policy policy.json FILE",
     "check -o json --policy policy.json FILE",
     "check -o jsonl --policy policy.json FILE",
@@ -61,6 +64,9 @@ const JUDGED: [&str; 9] = [
     "check -o gitlab --policy policy.json FILE",
     "check -o text --point audit --policy policy.json --with FILE FILE",
     "view --with FILE FILE",
+    "what-if --policy policy.json FILE",
+    "what-if -o json --policy policy.json FILE",
+    "what-if --base policy.json --policy policy.json --with FILE FILE",
 ];
 
 /// What `test` prints about a case that fails, with the sign of it.
@@ -103,6 +109,7 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
     judged(style, &directory)?;
     if style.name == "block" {
         expect_masked_apart(field, &directory)?;
+        expect_kept_without(field)?;
     }
     // It is not written where not everything can be checked.
     let baseline = fs::read_to_string(directory.path().join("known.json")).unwrap_or_default();
@@ -140,6 +147,17 @@ fn expect_masked_apart(field: &Field, directory: &TempDir) -> Result<(), Failed>
         let (out, err) = memgate(&line, "", directory, None)?;
         expect_no_marker(&line, &out)?;
         expect_no_marker(&line, &err)?;
+    }
+    Ok(())
+}
+
+/// What `memgate snapshot` keeps of the objects.
+fn expect_kept_without(field: &Field) -> Result<(), Failed> {
+    for object in &objects(&field.text()) {
+        let (group, name) = state::group_and_kind(object);
+        for kind in cluster_snapshot::kinds(&family::ALL).into_iter().filter(|kind| kind.is(group, name)) {
+            expect_no_marker("the snapshot", &cluster_snapshot::kept(kind, object).to_string())?;
+        }
     }
     Ok(())
 }

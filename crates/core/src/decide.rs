@@ -8,6 +8,7 @@ mod contradicted;
 pub mod form;
 mod limits;
 mod namespace;
+pub mod origins;
 mod pod;
 mod policies;
 mod preview;

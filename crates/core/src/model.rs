@@ -44,6 +44,7 @@ pub mod pod;
 pub mod pointer;
 pub mod policy;
 pub mod policy_rule;
+pub mod prune;
 pub mod quantity;
 pub mod reason;
 pub mod request;

@@ -4,6 +4,7 @@
 //! means. Files are read elsewhere.
 
 mod bundled;
+pub mod cluster_snapshot;
 
 use std::borrow::Cow;
 use std::sync::Arc;

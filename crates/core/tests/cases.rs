@@ -1,6 +1,7 @@
 //! Every case of `tests/cases` through the library, with what must be true of every decision.
 //!
-//! A trial is named `library: file: case`.
+//! A trial is named `library: file: case`, and `snapshot: file: case` where the state has gone through a file of
+//! `memgate snapshot`.
 
 #[path = "../../../tests/support/case_trials.rs"]
 mod case_trials;
@@ -16,30 +17,82 @@ use memgate_core::admission;
 use memgate_core::casefile::Case;
 use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
+use memgate_core::family;
 use memgate_core::model::finding::Severity;
+use memgate_core::model::kind::{Kind, SECRET};
 use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::patch::Patch;
+use memgate_core::state;
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kept, kinds};
 use serde_json::Value;
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let trials = case_trials::trials(&[Way { name: "library", answer, takes: |_| true }])?;
+    let trials = case_trials::trials(&[
+        Way { name: "library", answer, takes: |_| true },
+        Way { name: "snapshot", answer: answer_by_file, takes: is_listed },
+    ])?;
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome> {
-    let snapshot = request::state(case)?;
+    answer_with(case, &request::state(case)?)
+}
+
+/// The same with the state as it is after `memgate snapshot` wrote it and `--snapshot` read it.
+fn answer_by_file(case: &Case) -> Result<CaseOutcome> {
+    let settings = request::state(case)?.settings;
+    let mut file = ClusterSnapshot::new("2027-01-01T00:00:00Z".to_owned(), None);
+    for kind in kinds(&settings.families) {
+        let objects: Vec<Value> =
+            case.state.iter().filter(|it| is_of(kind, it)).map(|it| kept(kind, it)).collect();
+        // Of these, a case says nothing by leaving them out.
+        let is_known =
+            !objects.is_empty() || !(kind.group.is_empty() || kind.is("ark.mckinsey.com", "Memory"));
+        file.add_entry(
+            kind.api_version(),
+            kind.kind,
+            if is_known { Known::Known } else { Known::Unknown },
+            None,
+        );
+        file.items.extend(objects);
+    }
+    let mut text = Vec::new();
+    file.write(&mut text)?;
+    let mut snapshot = state::empty(settings);
+    ClusterSnapshot::parse("state.json", std::str::from_utf8(&text)?)?.put("state.json", &mut snapshot)?;
+    answer_with(case, &snapshot)
+}
+
+/// Whether a snapshot can hold the state of a case: no definitions, of which it says when they are known, and no
+/// credentials that pods are given.
+fn is_listed(case: &Case) -> bool {
+    let is_kept = |object: &Value| {
+        let kinds = kinds(&family::ALL);
+        let kind = kinds.into_iter().find(|kind| is_of(kind, object));
+        let is_masked = |text: String| text.contains("**") || text.contains("\"*\"");
+        kind.is_some_and(|kind| *kind == SECRET || !is_masked(kept(kind, object).to_string()))
+    };
+    case.state.iter().all(is_kept) && case.name != "accepts-a-secret-where-only-another-namespace-has-some"
+}
+
+fn is_of(kind: &Kind, object: &Value) -> bool {
+    let (group, name) = state::group_and_kind(object);
+    kind.is(group, name)
+}
+
+fn answer_with(case: &Case, snapshot: &Snapshot) -> Result<CaseOutcome> {
     let body = request::review(case).to_string();
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
     review.request.occasion = Occasion { user, ..case.occasion };
-    let admitted = admission::admit(&review.request, &snapshot)?;
-    let answer = admission::review(&review, &snapshot)?;
-    ensure!(answer == admission::review(&review, &snapshot)?, "the same question has two answers");
+    let admitted = admission::admit(&review.request, snapshot)?;
+    let answer = admission::review(&review, snapshot)?;
+    ensure!(answer == admission::review(&review, snapshot)?, "the same question has two answers");
     let told = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
     another_implementation_agrees(case, &admitted)?;
-    second_pass_changes_nothing(&review.request, &admitted, &snapshot)?;
+    second_pass_changes_nothing(&review.request, &admitted, snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
     Ok(CaseOutcome {

@@ -29,6 +29,10 @@ pub(super) struct Dev {
     /// A further DNS name or IP address of the server; can be repeated
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
+
+    /// Replace keys and certificates that are in the directory already
+    #[arg(long)]
+    force: bool,
 }
 
 /// Names that a server on the same machine, or the Service of `memgate manifests`, is reached by.
@@ -40,8 +44,19 @@ const USUAL_NAMES: [&str; 5] = [
     "memgate.memgate-system.svc.cluster.local",
 ];
 
+/// The files that are written, with their modes.
+const FILES: [(&str, u32); 4] =
+    [("ca.crt", 0o644), ("ca.key", 0o600), ("tls.crt", 0o644), ("tls.key", 0o600)];
+
 /// Runs the command.
 pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let there = FILES.iter().map(|(name, _)| name).find(|name| dev.dir.join(name).symlink_metadata().is_ok());
+    if let Some(name) = there.filter(|_| !dev.force) {
+        anyhow::bail!(
+            "{} is there already, and a cluster may trust it; replace what is there with --force, or give another --dir",
+            dev.dir.join(name).display()
+        );
+    }
     let names = USUAL_NAMES.into_iter().chain(dev.names.iter().map(String::as_str));
     let names: Vec<_> = names.map(str::to_owned).collect();
     let pair = self_signed::generate_pem(&names, &Clock::default()).context("failed to make certificates")?;
@@ -50,12 +65,8 @@ pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         .mode(0o700)
         .create(&dev.dir)
         .with_context(|| format!("failed to create {}", dev.dir.display()))?;
-    for (name, text, mode) in [
-        ("ca.crt", &pair.ca, 0o644),
-        ("ca.key", &pair.ca_key, 0o600),
-        ("tls.crt", &pair.leaf, 0o644),
-        ("tls.key", &pair.leaf_key, 0o600),
-    ] {
+    let texts = [&pair.ca, &pair.ca_key, &pair.leaf, &pair.leaf_key];
+    for ((name, mode), text) in FILES.into_iter().zip(texts) {
         write(&dev.dir.join(name), text, mode)?;
     }
     terminal.out(advice(&dev.dir).as_bytes())?;
@@ -65,7 +76,7 @@ pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 /// Writes a file anew: the mode of one that was there before would stay as it was.
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let failed = || format!("failed to write {}", path.display());
-    if path.exists() {
+    if path.symlink_metadata().is_ok() {
         std::fs::remove_file(path).with_context(failed)?;
     }
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);

@@ -75,13 +75,18 @@ fn message(violation: &Violation) -> String {
 
 /// What is said of a version that is not the one that is served.
 pub(super) fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
-    let name = |version: &str| match &*request.group {
+    unserved_version(&request.group, &request.version, served)
+}
+
+/// The same of an object about which nothing is asked.
+#[must_use]
+pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
+    let name = |version: &str| match group {
         "" => quoted(version),
         group => quoted(&format!("{group}/{version}")),
     };
-    let message = || format!("apiVersion {} is not served; use {}", name(&request.version), name(served));
-    (request.version != served)
-        .then(|| Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message()))
+    let message = || format!("apiVersion {} is not served; use {}", name(version), name(served));
+    (version != served).then(|| Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message()))
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl Reference {
 }
 
 /// What the absence of an object from the snapshot means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Coverage {
     /// All objects of the kind are here: what is not here does not exist.
     Complete,
@@ -143,6 +143,8 @@ pub enum Coverage {
     Watched,
     /// The namespaces of which at least one object is here are complete; others are unknown.
     PerNamespace,
+    /// All objects of these namespaces were listed, or of all of them; others are unknown.
+    Listed(Option<Arc<BTreeSet<String>>>),
     /// Nothing is known yet.
     #[default]
     Unknown,
@@ -195,6 +197,15 @@ impl KindState {
         }
     }
 
+    /// Whether all objects of a namespace are here, or of all of them where none is given.
+    pub(super) fn knows_all(&self, namespace: Option<&str>) -> bool {
+        match &self.coverage {
+            Coverage::Complete | Coverage::Watched | Coverage::PerNamespace | Coverage::Listed(None) => true,
+            Coverage::Listed(Some(namespaces)) => namespace.is_some_and(|it| namespaces.contains(it)),
+            Coverage::Unknown => false,
+        }
+    }
+
     /// Notes that an object was looked up and does not exist.
     pub(super) fn insert_absent(&mut self, namespace: String, name: String) {
         self.absent.entry(namespace).or_default().insert(name);
@@ -234,9 +245,10 @@ impl KindState {
         if let Some(object) = self.object(namespace, name) {
             return Lookup::Found(object);
         }
-        let absent = match self.coverage {
+        let absent = match &self.coverage {
             Coverage::Complete => true,
             Coverage::PerNamespace => self.objects.is_in_use(namespace),
+            Coverage::Listed(_) => self.knows_all(Some(namespace)),
             Coverage::Watched | Coverage::Unknown => {
                 self.absent.get(namespace).is_some_and(|names| names.contains(name))
             }

@@ -33,8 +33,8 @@ pub struct Policies {
 
 impl Policies {
     /// Adds a policy, or replaces the one of its name.
-    pub fn insert(&mut self, policy: Policy) {
-        let policy = Arc::new(policy);
+    pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
+        let policy = policy.into();
         self.groups.insert(&policy);
         if let Some(gone) = self.by_name.insert(policy.name.clone(), policy) {
             self.groups.remove(&gone);
@@ -61,9 +61,9 @@ impl Policies {
     }
 
     /// Adds an exemption, or replaces the one of its name.
-    pub fn insert_exemption(&mut self, exemption: Exemption) {
+    pub fn insert_exemption(&mut self, exemption: impl Into<Arc<Exemption>>) {
+        let exemption = exemption.into();
         self.remove_exemption(&exemption.namespace, &exemption.name);
-        let exemption = Arc::new(exemption);
         self.by_policy.entry(exemption.policy.clone()).or_default().push(Arc::clone(&exemption));
         self.exemptions.insert((exemption.namespace.clone(), exemption.name.clone()), exemption);
     }

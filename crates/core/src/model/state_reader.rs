@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::index::{BY_NAME, Index};
-use crate::model::object::{Coverage, DEFAULT_NAMESPACE, Kinds, Lookup, Object, Reference};
+use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::work::Work;
 
@@ -76,6 +76,9 @@ impl<'s> StateReader<'s> {
             || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.namespace_given);
         match state.object(namespace, name).or_else(without_namespace) {
             Some(object) => Lookup::Found(object),
+            None if matches!(state.coverage, Coverage::Listed(_) | Coverage::Unknown) => {
+                self.get(kind, namespace, name)
+            }
             None if !state.is_empty() => Lookup::Absent,
             None => {
                 self.note_unknown(kind, namespace, name);
@@ -98,10 +101,11 @@ impl<'s> StateReader<'s> {
     }
 
     /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
-    /// at least one.
+    /// at least one, or when they were listed.
     #[must_use]
     pub fn is_known(&self, kind: &Kind) -> bool {
-        self.in_cluster(kind) || self.holds_any(kind)
+        let is_listed = |state: &KindState| matches!(state.coverage, Coverage::Listed(_));
+        self.in_cluster(kind) || self.holds_any(kind) || self.kinds.get(kind).is_some_and(|it| is_listed(it))
     }
 
     /// Whether what is known of a kind comes from a cluster.
@@ -123,7 +127,7 @@ impl<'s> StateReader<'s> {
         namespace: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
-        if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
+        if state.is_none_or(|state| !state.knows_all(Some(namespace))) {
             self.note_unknown(kind, namespace, "");
         }
         state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
@@ -132,7 +136,7 @@ impl<'s> StateReader<'s> {
     /// All objects of a kind, by namespace and name. Empty, and noted, when the kind is unknown.
     pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
-        if state.is_none_or(|state| state.coverage == Coverage::Unknown) {
+        if state.is_none_or(|state| !state.knows_all(None)) {
             self.note_unknown(kind, "", "");
         }
         state.into_iter().flat_map(|state| state.objects.all())
@@ -145,7 +149,7 @@ impl<'s> StateReader<'s> {
         index: &'static Index,
         key: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
-        if self.kinds.get(kind).is_none_or(|state| state.coverage == Coverage::Unknown) {
+        if self.kinds.get(kind).is_none_or(|state| !state.knows_all(None)) {
             self.note_unknown(kind, "", "");
         }
         self.peek_indexed(kind, index, key)

@@ -1,0 +1,273 @@
+//! Where that comes from which memgate added to a pod: the pod without it is decided about anew.
+//!
+//! The annotation `memgate.dev/injected` says what was added. What the state gives for it today may be another value, or
+//! nothing.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::decide::decide;
+use crate::family::inject::{INJECTED_ANNOTATION, marker};
+use crate::model::edit::{Edit, Origin};
+use crate::model::object::Reference;
+use crate::model::pointer::list_index;
+use crate::model::request::{Occasion, Operation, Request};
+use crate::model::snapshot::Snapshot;
+
+/// One thing that memgate adds to a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Item {
+    /// A variable: the container and the name.
+    Env(String, String),
+    /// An init container.
+    InitContainer(String),
+    /// A volume.
+    Volume(String),
+    /// A mount: the container and the path.
+    Mount(String, String),
+}
+
+/// What the state gives for an item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The JSON that would be added today.
+    pub value: Value,
+}
+
+/// What a pod would be given today.
+#[derive(Debug, Default)]
+pub struct Origins {
+    /// Each item with its origin.
+    pub given: BTreeMap<Item, Given>,
+    /// What the decision asked for and the state does not know.
+    pub unknown: Vec<Reference>,
+}
+
+/// What the state gives a pod of this namespace for which memgate added something; empty for any other.
+#[must_use]
+pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
+    let Some(bare) = bare(pod) else { return Origins::default() };
+    let text = bare.to_string();
+    let request = Request {
+        operation: Operation::Create,
+        group: "".into(),
+        version: "v1".into(),
+        kind: "Pod".into(),
+        subresource: "".into(),
+        namespace: namespace.into(),
+        name: "".into(),
+        object: Some(&text),
+        old_object: None,
+        occasion: Occasion::default(),
+        cancelled: None,
+    };
+    let decision = decide(&request, snapshot);
+    let mut names = Names::of(&bare);
+    let mut given = BTreeMap::new();
+    for edit in &decision.edits {
+        add_items(edit, &mut names, &mut given);
+    }
+    Origins { given, unknown: decision.unknown }
+}
+
+/// What the annotation of a pod says that was added to it, in its order; `None` if it has none that can be read.
+#[must_use]
+pub fn marked(pod: &Value) -> Option<Vec<Item>> {
+    let annotation = pod.pointer("/metadata/annotations")?.get(INJECTED_ANNOTATION)?.as_str()?;
+    let annotation: Value = serde_json::from_str(annotation).ok()?;
+    Some(marker::objects(&annotation).iter().flat_map(marked_by).collect())
+}
+
+/// What one family added, by its object in the annotation.
+#[must_use]
+pub fn marked_by(marker: &Value) -> Vec<Item> {
+    let mut items = pairs(marker, "env", Item::Env);
+    items.extend(names(marker.get("initContainers")).map(Item::InitContainer));
+    items.extend(names(marker.get("volumes")).map(Item::Volume));
+    items.extend(pairs(marker, "mounts", Item::Mount));
+    items
+}
+
+fn pairs(marker: &Value, field: &str, item: fn(String, String) -> Item) -> Vec<Item> {
+    let containers = marker.get(field).and_then(Value::as_object).into_iter().flatten();
+    let of_container = |(container, list): (&String, &Value)| {
+        let container = container.clone();
+        names(Some(list)).map(move |name| item(container.clone(), name)).collect::<Vec<_>>()
+    };
+    containers.flat_map(of_container).collect()
+}
+
+fn names(list: Option<&Value>) -> impl Iterator<Item = String> + use<'_> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
+}
+
+/// The pod without what its annotation names, and without the annotation.
+fn bare(pod: &Value) -> Option<Value> {
+    let added: BTreeSet<Item> = marked(pod)?.into_iter().collect();
+    let mut bare = pod.clone();
+    bare.pointer_mut("/metadata/annotations")?.as_object_mut()?.remove(INJECTED_ANNOTATION);
+    let spec = bare.get_mut("spec")?;
+    let named =
+        |item: &Value, field: &str| item.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = named(container, "name");
+            retain(container.get_mut("env"), |env| {
+                !added.contains(&Item::Env(name.clone(), named(env, "name")))
+            });
+            retain(container.get_mut("volumeMounts"), |mount| {
+                !added.contains(&Item::Mount(name.clone(), named(mount, "mountPath")))
+            });
+        }
+    }
+    retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(named(it, "name"))));
+    retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(named(it, "name"))));
+    Some(bare)
+}
+
+fn retain(list: Option<&mut Value>, stays: impl Fn(&Value) -> bool) {
+    if let Some(elements) = list.and_then(Value::as_array_mut) {
+        elements.retain(stays);
+    }
+}
+
+/// The names of a pod's containers by their places, while edits insert some.
+struct Names {
+    containers: Vec<String>,
+    init_containers: Vec<String>,
+}
+
+impl Names {
+    fn of(pod: &Value) -> Self {
+        let names = |list: &str| {
+            let containers = pod.pointer(list).and_then(Value::as_array).into_iter().flatten();
+            containers.map(|container| name_of(container, "name")).collect()
+        };
+        Self { containers: names("/spec/containers"), init_containers: names("/spec/initContainers") }
+    }
+
+    fn container(&self, list: &str, index: &str) -> String {
+        let names = if list == "containers" { &self.containers } else { &self.init_containers };
+        list_index(index).and_then(|index| names.get(index)).cloned().unwrap_or_default()
+    }
+}
+
+fn name_of(value: &Value, field: &str) -> String {
+    value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Adds what one edit adds: an element of a list, or a list where there was none.
+fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) {
+    let Ok(value) = serde_json::to_value(&edit.value) else { return };
+    let tokens: Vec<Cow<'_, str>> = edit.pointer.tokens().collect();
+    let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+    let (list, at, elements) = match (value, tokens.as_slice()) {
+        (Value::Array(elements), list) => (list, None, elements),
+        (element, [list @ .., index]) => (list, list_index(index), vec![element]),
+        (_, []) => return,
+    };
+    for (number, value) in elements.into_iter().enumerate() {
+        let name = name_of(&value, "name");
+        let item = match list {
+            ["spec", "volumes"] => Item::Volume(name),
+            ["spec", "initContainers"] => {
+                let place = at.unwrap_or(number).min(names.init_containers.len());
+                names.init_containers.insert(place, name.clone());
+                Item::InitContainer(name)
+            }
+            ["spec", kind, index, "env"] => Item::Env(names.container(kind, index), name),
+            ["spec", kind, index, "volumeMounts"] => {
+                Item::Mount(names.container(kind, index), name_of(&value, "mountPath"))
+            }
+            _ => return,
+        };
+        // A value of one origin may be a list of several.
+        if let Some(origin) = edit.origins.get(number).or_else(|| edit.origins.first()).cloned() {
+            given.insert(item, Given { origin, value });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::settings::Settings;
+    use crate::state;
+
+    fn with_memory(spec: &Value) -> Snapshot {
+        let mut snapshot = state::empty(Settings::default());
+        let metadata = |name: &str| json!({"name": name, "namespace": "team-a"});
+        let api_version = "arkonis.dev/v1alpha1";
+        let objects = [
+            json!({"apiVersion": api_version, "kind": "ArkMemory", "metadata": metadata("notes"), "spec": spec}),
+            json!({"apiVersion": api_version, "kind": "ArkAgent", "metadata": metadata("scout"),
+                "spec": {"model": "m", "systemPrompt": "p", "memoryRef": {"name": "notes"}}}),
+        ];
+        for object in &objects {
+            state::add(&mut snapshot, object).expect("an object");
+        }
+        snapshot
+    }
+
+    /// The pod of the agent, as it was admitted with this state.
+    fn admitted(snapshot: &Snapshot) -> Value {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "scout-0",
+            "labels": {"arkonis.dev/deployment": "scout"}},
+            "spec": {"initContainers": [{"name": "first", "image": "a"}],
+                "containers": [{"name": "agent", "image": "a", "env": [{"name": "OWN", "value": "x"}]}]}});
+        let mut bare = pod.clone();
+        bare["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: "{}"});
+        let given = origins(&bare, "team-a", snapshot).given;
+        let mut pod = pod;
+        let names: Vec<Value> = given
+            .keys()
+            .map(|item| match item {
+                Item::Env(_, name) => json!(name),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let env = pod["spec"]["containers"][0]["env"].as_array_mut().expect("a list");
+        env.extend(given.into_values().map(|given| given.value));
+        let marker = json!({"version": "0.1.0", "family": "arkonis", "memory": "ArkMemory/notes", "env": {"agent": names}});
+        pod["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: marker.to_string()});
+        pod
+    }
+
+    #[test]
+    fn finds_the_field_of_each_variable() {
+        let redis = |ttl: u32| {
+            json!({"backend": "redis",
+            "redis": {"secretRef": {"name": "notes-redis"}, "ttlSeconds": ttl}})
+        };
+        let (then, now) = (with_memory(&redis(60)), with_memory(&redis(90)));
+        let pod = admitted(&then);
+        let given = origins(&pod, "team-a", &now).given;
+        let ttl = Item::Env("agent".to_owned(), "AGENT_MEMORY_REDIS_TTL".to_owned());
+        let found = given.get(&ttl).expect("it is given");
+        assert_eq!(&*found.origin.resource, "ArkMemory team-a/notes");
+        assert_eq!(found.origin.field, "spec.redis.ttlSeconds");
+        assert_eq!(found.value["value"], "90");
+        assert_eq!(
+            given.keys().cloned().collect::<BTreeSet<_>>(),
+            marked(&pod).expect("items").into_iter().collect()
+        );
+    }
+
+    #[test]
+    fn says_nothing_of_other_pods_and_of_memory_that_is_gone() {
+        let snapshot = with_memory(&json!({"backend": "in-context"}));
+        let pod = admitted(&snapshot);
+        let gone = origins(&pod, "team-a", &state::empty(Settings::default()));
+        assert!(gone.given.is_empty());
+        let mut other = pod;
+        other["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: "{"});
+        assert_eq!(marked(&other), None);
+        assert!(origins(&other, "team-a", &snapshot).given.is_empty());
+    }
+}

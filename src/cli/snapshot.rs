@@ -1,0 +1,107 @@
+//! `memgate snapshot`: the state of a cluster as a file, for decisions without it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use jiff::{Timestamp, Unit};
+use tokio::runtime::Runtime;
+
+use crate::cli::ExitStatus;
+use crate::cli::cluster::ClusterArgs;
+use crate::cli::families::FamilyArgs;
+use crate::cli::file::write_whole;
+use crate::cli::terminal::Terminal;
+use crate::cluster::listed_state::read_state;
+use crate::cluster::reader::ClusterReader;
+use crate::cluster::wait::probe_namespace;
+use crate::model::family::Family;
+use crate::report::{counted, plain};
+use crate::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
+
+/// Write what decisions read of a cluster into a file, for --snapshot
+///
+/// Memory resources, agents, policies, definitions of kinds, Namespaces, and of Services, ConfigMaps and claims
+/// what is looked up; of each only the fields that decisions read, credentials masked. Secrets are left out:
+/// what refers to one is taken as right. What you may not read is named, and unknown in the file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate snapshot --all -o prod.json
+  memgate check deploy/ --snapshot prod.json
+  memgate snapshot -n team-a -n shared --context staging -o staging.json
+
+It takes the right to list each kind in the namespaces, or everywhere with --all, and to get the definitions of
+kinds and the Namespaces.
+
+Exit codes: 0 written, 2 wrong usage or a fault, such as no apiserver.")]
+pub struct Args {
+    /// The file; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = "Output")]
+    output: PathBuf,
+
+    /// A namespace to read, instead of that of the context; can be repeated
+    #[arg(short, long, value_name = "NAME", value_parser = probe_namespace, conflicts_with = "all")]
+    namespace: Vec<String>,
+
+    /// Read all namespaces
+    #[arg(long)]
+    all: bool,
+
+    /// Take the names of Secrets too, and those of their keys
+    ///
+    /// An apiserver sends a Secret whole or not at all, so this takes the right to list Secrets; values are skipped
+    /// while the answer is read, and never written.
+    #[arg(long)]
+    secrets: bool,
+
+    #[command(flatten)]
+    families: FamilyArgs,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no way to a cluster, it does not answer, or the file cannot be written.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let families = args.families.chosen();
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let snapshot = runtime.block_on(read(args, &families))?;
+    runtime.shutdown_background();
+    let known = snapshot.kinds.iter().filter(|kind| kind.state != Known::Unknown).count();
+    for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown) {
+        let why = kind.why.as_deref().unwrap_or_default();
+        terminal.note(&plain(&format!("note: {} is not in the snapshot: {why}", kind.kind)));
+    }
+    anyhow::ensure!(known > 0, "nothing of the cluster can be read; a snapshot would say nothing");
+    let mut bytes = Vec::new();
+    snapshot.write(&mut bytes).context("failed to write the snapshot")?;
+    if args.output == Path::new("-") {
+        terminal.raw(&bytes)?;
+    } else {
+        write_whole(&args.output, &bytes)?;
+    }
+    let objects = counted(snapshot.items.len(), "object");
+    terminal.note(&format!("{objects} of {}", counted(known, "kind")));
+    Ok(ExitStatus::Clean)
+}
+
+async fn read(args: &Args, families: &[&'static Family]) -> anyhow::Result<ClusterSnapshot> {
+    let client = args.cluster.client().await?;
+    let asked: BTreeSet<String> = if args.namespace.is_empty() {
+        [client.default_namespace().to_owned()].into()
+    } else {
+        args.namespace.iter().cloned().collect()
+    };
+    let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
+    let mut snapshot = ClusterSnapshot::new(taken.to_string(), (!args.all).then_some(asked));
+    // Everything that there is, for what is left out would be taken as absent.
+    let reader = ClusterReader { client, max_objects: usize::MAX };
+    read_state(&reader, &kinds(families), families, args.secrets, &mut snapshot)
+        .await
+        .map_err(anyhow::Error::msg)?;
+    Ok(snapshot)
+}
