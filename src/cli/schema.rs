@@ -3,7 +3,7 @@
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::offline::kind_schema::{KindDefinition, definitions};
+use crate::offline::kind_schema::{KindDefinition, combined, definitions};
 
 /// The schemas that are files of the repository, where editors can read them too.
 const FILES: [(&str, &str); 4] = [
@@ -13,22 +13,27 @@ const FILES: [(&str, &str); 4] = [
     ("project", include_str!("../../docs/schema/project.json")),
 ];
 
+/// The name of the schema of all kinds.
+const ALL: &str = "all";
+
 /// Print a JSON Schema: of what memgate writes and reads, or of a kind
 ///
 /// output is what check, mutate and test write as json, and each line of jsonl; cases are the files of
 /// memgate test; settings is the file of --config, and project is .memgate.yaml. A kind is one that
-/// `memgate crds` defines.
+/// `memgate crds` defines, and all is every such kind in one, each object by its apiVersion and kind.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   memgate schema output
   memgate schema ArkMemory > .schemas/arkmemory.json
   memgate schema Agent.orloj.dev
+  memgate schema all > .schemas/memgate.json
 
 Editors with yaml-language-server complete and check a file that begins with:
-  # yaml-language-server: $schema=.schemas/arkmemory.json")]
+  # yaml-language-server: $schema=.schemas/memgate.json
+docs/editors.md has settings for two editors that do it for all files.")]
 pub struct Args {
-    /// output, cases, settings, project, or a kind, with its group where several have it
+    /// output, cases, settings, project, all, or a kind, with its group where several have it
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -43,7 +48,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Clean);
     }
     let definitions = definitions();
-    let schema = find(&args.name, &definitions)?.json_schema();
+    let schema = match args.name.as_str() {
+        ALL => combined(&definitions),
+        name => find(name, &definitions)?.json_schema(),
+    };
     terminal.raw(format!("{schema:#}\n").as_bytes())?;
     Ok(ExitStatus::Clean)
 }
@@ -53,14 +61,14 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
     match found.as_slice() {
         [only] => Ok(only),
         [] => {
-            let names = FILES.iter().map(|(name, _)| *name);
+            let names = FILES.iter().map(|(name, _)| *name).chain([ALL]);
             let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
             let hint = did_you_mean(near);
             anyhow::ensure!(near.is_none(), "there is no schema \"{name}\"{hint}");
             anyhow::bail!(
-                "there is no schema \"{name}\"; there are {}, and those of the kinds {}",
+                "there is no schema \"{name}\"; there are {}, {ALL}, and those of the kinds {}",
                 FILES.map(|(name, _)| name).join(", "),
-                all(definitions)
+                kinds(definitions)
             )
         }
         several => {
@@ -70,7 +78,7 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
     }
 }
 
-fn all(definitions: &[KindDefinition]) -> String {
+fn kinds(definitions: &[KindDefinition]) -> String {
     let mut names: Vec<&str> = definitions.iter().map(|definition| definition.kind.as_str()).collect();
     names.sort_unstable();
     names.dedup();

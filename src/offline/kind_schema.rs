@@ -1,14 +1,29 @@
 //! The JSON Schema of a kind, for editors: from the definition that memgate has of it, and stricter than an apiserver,
 //! which drops unknown fields instead of refusing them.
+//!
+//! ```text
+//! definition ──openapi──▶ JSON Schema ──hints──▶ what an editor shows of a kind ──combined──▶ of all kinds
+//! ```
 
+mod hints;
+mod openapi;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use self::hints::Hints;
+use self::openapi::converted;
 use crate::family;
 use crate::manifest::document::values;
 use crate::manifest::source::Source;
 use crate::model::kind::POLICY_CRDS;
+
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+const API_VERSION: &str = "The group and version of the kind.";
+const KIND: &str = "What the object is.";
+const STATUS: &str = "What the platform says of the object. Users do not write it.";
 
 /// A definition that memgate has.
 #[derive(Debug)]
@@ -21,15 +36,25 @@ pub struct KindDefinition {
     singular: String,
     /// Each version with its schema.
     versions: Vec<(String, Value)>,
+    hints: Hints,
 }
 
 /// All definitions, family by family, and those of memgate's own kinds.
 #[must_use]
 pub fn definitions() -> Vec<KindDefinition> {
-    let files = family::ALL.into_iter().flat_map(|family| family.crds).copied().chain([POLICY_CRDS]);
+    let of_families = family::ALL.into_iter().flat_map(|family| {
+        let mut hints = hints::read(family.hints);
+        let read = family.crds.iter().flat_map(|text| read(text));
+        read.map(move |definition| definition.with(&mut hints))
+    });
+    of_families.chain(read(POLICY_CRDS)).collect()
+}
+
+/// The definitions of a file.
+fn read(text: &str) -> impl Iterator<Item = KindDefinition> + use<> {
     // They are part of the program, and tests hold that each can be read.
-    let documents = files.flat_map(|text| values(&Arc::new(Source::new("<bundled>", text)), &mut Vec::new()));
-    documents.filter_map(|document| definition(document.value())).collect()
+    let documents = values(&Arc::new(Source::new("<bundled>", text)), &mut Vec::new());
+    documents.into_iter().filter_map(|document| definition(document.value()))
 }
 
 fn definition(value: &Value) -> Option<KindDefinition> {
@@ -46,6 +71,43 @@ fn definition(value: &Value) -> Option<KindDefinition> {
         plural: name("plural"),
         singular: name("singular"),
         versions: spec.get("versions")?.as_array()?.iter().filter_map(version).collect(),
+        hints: Hints::new(),
+    })
+}
+
+/// The JSON Schema (draft 7) of files with objects of any kinds: those of these definitions have to be as their own
+/// schemas say, and all others are let pass.
+#[must_use]
+pub fn combined(definitions: &[KindDefinition]) -> Value {
+    let (mut schemas, mut choices) = (Map::new(), Vec::new());
+    let (mut api_versions, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    for definition in definitions {
+        kinds.insert(&definition.kind);
+        for version in &definition.versions {
+            let (api_version, kind) = (definition.api_version(version), &definition.kind);
+            let name = format!("{kind}.{}.{}", version.0, definition.group);
+            choices.push(json!({
+                "if": {
+                    "required": ["apiVersion", "kind"],
+                    "properties": {"apiVersion": {"const": api_version}, "kind": {"const": kind}},
+                },
+                "then": {"$ref": format!("#/definitions/{name}")},
+            }));
+            schemas.insert(name, definition.of_version(version));
+            api_versions.insert(api_version);
+        }
+    }
+    json!({
+        "$schema": DRAFT,
+        "title": "Objects of agent platforms, and others",
+        "type": "object",
+        "properties": {
+            // Suggested, but others are as right.
+            "apiVersion": {"description": API_VERSION, "anyOf": [{"enum": api_versions}, {"type": "string"}]},
+            "kind": {"description": KIND, "anyOf": [{"enum": kinds}, {"type": "string"}]},
+        },
+        "allOf": choices,
+        "definitions": schemas,
     })
 }
 
@@ -68,23 +130,40 @@ impl KindDefinition {
     /// The JSON Schema (draft 7) of its objects; of several versions the object's `apiVersion` says which.
     #[must_use]
     pub fn json_schema(&self) -> Value {
-        let mut schema = match self.versions.as_slice() {
+        let schema = match self.versions.as_slice() {
             [only] => self.of_version(only),
             several => {
-                let versions: Vec<Value> =
-                    several.iter().map(|version| self.of_version(version).into()).collect();
-                Map::from_iter([("oneOf".to_owned(), Value::from(versions))])
+                let versions: Vec<Value> = several.iter().map(|version| self.of_version(version)).collect();
+                json!({"title": self.full_name(), "oneOf": versions})
             }
         };
-        let mut whole = Map::new();
-        whole.insert("$schema".to_owned(), "http://json-schema.org/draft-07/schema#".into());
-        whole.insert("title".to_owned(), self.full_name().into());
-        whole.append(&mut schema);
+        let mut whole = Map::from_iter([("$schema".to_owned(), Value::from(DRAFT))]);
+        if let Value::Object(schema) = schema {
+            whole.extend(schema);
+        }
         Value::Object(whole)
     }
 
-    fn of_version(&self, (version, schema): &(String, Value)) -> Map<String, Value> {
-        let mut schema = match converted(schema) {
+    /// With what its family says of it beyond the definition.
+    fn with(mut self, hints: &mut Map<String, Value>) -> Self {
+        if let Some(Value::Object(hints)) = hints.remove(&self.kind) {
+            self.hints = hints;
+        }
+        self
+    }
+
+    fn api_version(&self, (version, _): &(String, Value)) -> String {
+        format!("{}/{version}", self.group)
+    }
+
+    fn of_version(&self, version: &(String, Value)) -> Value {
+        let mut schema = self.of_definition(version);
+        hints::add(&self.hints, &mut schema);
+        schema
+    }
+
+    fn of_definition(&self, version: &(String, Value)) -> Value {
+        let mut schema = match converted(&version.1) {
             Value::Object(schema) => schema,
             _ => Map::new(),
         };
@@ -92,78 +171,46 @@ impl KindDefinition {
             Some(Value::Object(properties)) => properties,
             _ => Map::new(),
         };
-        let api_version = format!("{}/{version}", self.group);
-        properties.insert("apiVersion".to_owned(), json!({"type": "string", "const": api_version}));
-        properties.insert("kind".to_owned(), json!({"type": "string", "const": self.kind}));
-        properties.insert("metadata".to_owned(), json!({"type": "object"}));
-        // An apiserver takes any, and writes it by itself.
-        properties.entry("status").or_insert_with(|| json!({"type": "object"}));
+        let constant = |about, value| json!({"description": about, "type": "string", "const": value});
+        properties.insert("apiVersion".to_owned(), constant(API_VERSION, self.api_version(version)));
+        properties.insert("kind".to_owned(), constant(KIND, self.kind.clone()));
+        properties.insert("metadata".to_owned(), metadata());
+        // An apiserver passes over what users write there.
+        properties.insert("status".to_owned(), json!({"description": STATUS, "type": "object"}));
         schema.insert("properties".to_owned(), Value::Object(properties));
         let mut required = vec![json!("apiVersion"), json!("kind"), json!("metadata")];
         if let Some(Value::Array(more)) = schema.remove("required") {
             required.extend(more.into_iter().filter(|name| !required.contains(name)).collect::<Vec<_>>());
         }
         schema.insert("required".to_owned(), Value::from(required));
-        schema
+        let mut whole = Map::from_iter([("title".to_owned(), Value::from(self.full_name()))]);
+        whole.extend(schema);
+        Value::Object(whole)
+    }
+
+    #[cfg(test)]
+    fn lost_hints(&self) -> Vec<&str> {
+        let lost = |version| hints::add(&self.hints, &mut self.of_definition(version));
+        self.versions.iter().flat_map(lost).collect()
     }
 }
 
-/// A schema of OpenAPI 3.0, as definitions have it, in JSON Schema.
-fn converted(schema: &Value) -> Value {
-    let Value::Object(schema) = schema else { return schema.clone() };
-    let mut new = Map::new();
-    for (key, value) in schema {
-        match key.as_str() {
-            "properties" => {
-                let fields = value.as_object().into_iter().flatten();
-                let fields: Map<String, Value> =
-                    fields.map(|(name, field)| (name.clone(), converted(field))).collect();
-                new.insert(key.clone(), Value::Object(fields));
-            }
-            "items" | "additionalProperties" | "not" => {
-                new.insert(key.clone(), converted(value));
-            }
-            "allOf" | "anyOf" | "oneOf" => {
-                let schemas: Vec<Value> = value.as_array().into_iter().flatten().map(converted).collect();
-                new.insert(key.clone(), Value::from(schemas));
-            }
-            "nullable" | "example" | "externalDocs" => {}
-            other if other.starts_with("x-kubernetes-") => {}
-            _ => {
-                new.insert(key.clone(), value.clone());
-            }
-        }
-    }
-    let is = |key| schema.get(key) == Some(&Value::Bool(true));
-    for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        // There it is a flag beside the bound, here it is the bound.
-        new.remove(flag);
-        if let Some(value) = is(flag).then(|| new.remove(bound)).flatten() {
-            new.insert(flag.to_owned(), value);
-        }
-    }
-    if is("x-kubernetes-int-or-string") {
-        new.insert("type".to_owned(), json!(["integer", "string"]));
-        new.remove("anyOf");
-    }
-    if is("nullable") {
-        allow_null(&mut new);
-    }
-    let is_closed = new.contains_key("properties") && !new.contains_key("additionalProperties");
-    if is_closed && !is("x-kubernetes-preserve-unknown-fields") {
-        new.insert("additionalProperties".to_owned(), Value::Bool(false));
-    }
-    Value::Object(new)
-}
-
-fn allow_null(schema: &mut Map<String, Value>) {
-    if let Some(Value::String(only)) = schema.get("type") {
-        let types = json!([only, "null"]);
-        schema.insert("type".to_owned(), types);
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum") {
-        values.push(Value::Null);
-    }
+/// Metadata as users write it. An apiserver writes more, and refuses none of it.
+fn metadata() -> Value {
+    let text = |about: &str| json!({"description": about, "type": "string"});
+    // Templates leave them empty.
+    let texts = |about: &str| json!({"description": about, "type": ["object", "null"], "additionalProperties": {"type": "string"}});
+    json!({
+        "description": "Name, namespace, labels and annotations of the object.",
+        "type": "object",
+        "properties": {
+            "name": text("The name of the object, unique for its kind in the namespace."),
+            "generateName": text("What a name that the apiserver makes begins with, in place of name."),
+            "namespace": text("The namespace of the object; left out, the one into which it is applied."),
+            "labels": texts("By which objects are selected."),
+            "annotations": texts("Notes and settings that nothing is selected by."),
+        },
+    })
 }
 
 #[cfg(test)]
@@ -183,29 +230,5 @@ mod tests {
         assert!(named("Agent").len() > 2, "{:?}", named("Agent"));
         assert_eq!(named("agent.orloj.dev"), ["Agent.orloj.dev"]);
         assert!(named("ArkMemry").is_empty());
-    }
-
-    #[test]
-    fn says_in_json_schema_what_openapi_says() {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "a": {"type": "integer", "minimum": 1, "exclusiveMinimum": true, "nullable": true},
-                "b": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
-                "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {}},
-                "nullable": {"type": "string", "enum": ["x"], "nullable": true},
-            },
-        });
-        let expected = json!({
-            "type": "object",
-            "properties": {
-                "a": {"type": ["integer", "null"], "exclusiveMinimum": 1},
-                "b": {"type": ["integer", "string"]},
-                "c": {"type": "object", "properties": {}},
-                "nullable": {"type": ["string", "null"], "enum": ["x", null]},
-            },
-            "additionalProperties": false,
-        });
-        assert_eq!(converted(&schema), expected);
     }
 }

@@ -128,11 +128,11 @@ const REFUSED: &[&str] = &[
 
 static HELM: LazyLock<PathBuf> = LazyLock::new(|| tools::helm().expect("a Helm"));
 
-fn chart() -> PathBuf {
+pub(crate) fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/helm/memgate")
 }
 
-fn helm(args: &[&str]) -> Output {
+pub(crate) fn helm(args: &[&str]) -> Output {
     let home = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(&*HELM);
     command.args(args).env_clear().env("HOME", home.path()).output().expect("Helm starts")
@@ -143,7 +143,7 @@ fn template(values: &[&str]) -> Output {
     template_of(&chart(), &[&["--skip-tests"], &sets[..]].concat())
 }
 
-fn template_of(chart: &Path, args: &[&str]) -> Output {
+pub(crate) fn template_of(chart: &Path, args: &[&str]) -> Output {
     let chart = chart.display().to_string();
     helm(&[&["template", "memgate", &chart, "--namespace=memgate-system"], args].concat())
 }
@@ -158,7 +158,7 @@ fn rendered_with(file: &str) -> BTreeMap<String, Value> {
     by_name(objects(&String::from_utf8(output.stdout).expect("text")))
 }
 
-fn rendered(values: &[&str]) -> Vec<Value> {
+pub(crate) fn rendered(values: &[&str]) -> Vec<Value> {
     let output = template(values);
     assert!(output.status.success(), "{values:?}: {}", String::from_utf8_lossy(&output.stderr));
     objects(&String::from_utf8(output.stdout).expect("text"))
@@ -174,12 +174,22 @@ fn printed(args: &[&str]) -> Vec<Value> {
     objects(&String::from_utf8(output.stdout).expect("text"))
 }
 
-fn objects(text: &str) -> Vec<Value> {
+pub(crate) fn objects(text: &str) -> Vec<Value> {
     let parsed = parse(&Arc::new(Source::new("manifests", text)));
     parsed.documents.iter().map(|document| document.value().clone()).collect()
 }
 
-/// By kind and name; the entries of webhook configurations by name, and flags in any order.
+/// The labels by which a chart says whose an object is; `memgate manifests` knows no release.
+pub(crate) const OF_A_RELEASE: [&str; 6] = [
+    "app.kubernetes.io/component",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/part-of",
+    "app.kubernetes.io/version",
+    "helm.sh/chart",
+];
+
+/// By kind and name, without what only a release has; the entries of webhook configurations by name, and flags in any order.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let named = |mut object: Value| {
         if let Some(entries) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
@@ -188,6 +198,11 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
         let args = object.pointer_mut("/spec/template/spec/containers/0/args").and_then(Value::as_array_mut);
         if let Some(args) = args {
             args.sort_by_key(Value::to_string);
+        }
+        for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
+            if let Some(labels) = object.pointer_mut(labels).and_then(Value::as_object_mut) {
+                labels.retain(|label, _| !OF_A_RELEASE.contains(&label.as_str()));
+            }
         }
         if object["kind"] == "CustomResourceDefinition"
             && let Some(metadata) = object["metadata"].as_object_mut()

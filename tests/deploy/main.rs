@@ -8,6 +8,7 @@
 //! generate_policies  the same of the components about policies
 //! kustomize     base, families and components against the renderer
 //! helm          the chart against the renderer
+//! chart         what only a chart has: labels, notes, values for typical installations, what catalogues read
 //! cert_manager  certs/cert-manager.yaml asks for the certificate that is needed
 //! alerts        each alert fires at the first failure and is silent otherwise: promtool runs them
 //! monitoring    alerts and dashboard ask for metrics that exist
@@ -21,6 +22,7 @@ mod support;
 mod alerts;
 mod arguments;
 mod cert_manager;
+mod chart;
 mod generate;
 mod generate_policies;
 mod helm;

@@ -10,6 +10,9 @@
     reason = "a test stops where something is wrong"
 )]
 
+#[path = "../support/cases.rs"]
+mod cases;
+
 mod ci;
 mod corpus;
 mod files;
@@ -17,6 +20,7 @@ mod fingerprints;
 mod github;
 mod hostile;
 mod junit;
+mod kinds;
 mod policies;
 mod run;
 mod sarif;

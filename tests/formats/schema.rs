@@ -8,16 +8,15 @@ use jsonschema::Validator;
 use memgate::family;
 use memgate::manifest::document::values;
 use memgate::manifest::source::Source;
-use memgate::offline::kind_schema::{KindDefinition, definitions};
 use serde_json::{Value, json};
 
 use crate::run::{BAD, Scratch};
 
-fn printed(name: &str) -> Value {
+pub(crate) fn printed(name: &str) -> Value {
     Scratch::with(&[]).json(&["schema", name])
 }
 
-fn validator(schema: &Value) -> Validator {
+pub(crate) fn validator(schema: &Value) -> Validator {
     jsonschema::validator_for(schema).expect("is a schema")
 }
 
@@ -199,42 +198,7 @@ fn choices_of_a_repository_hold_settings() {
     assert_eq!(project["properties"]["families"], settings["properties"]["families"]);
 }
 
-#[test]
-fn kinds_are_as_described() {
-    let definitions = definitions();
-    assert!(definitions.len() > 15, "{} definitions", definitions.len());
-    let mut judged = 0;
-    // The example of this one is a sketch.
-    for code in family::codes(&family::ALL).filter(|code| code.name != "memgate/over-limit") {
-        let Some((_, section)) = code.page.split_once("## Passing example") else { continue };
-        let Some(text) = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next()) else {
-            continue;
-        };
-        for object in documents(text) {
-            let Some(definition) = of_object(&definitions, &object) else { continue };
-            expect_valid(&validator(&definition.json_schema()), &object, code.name);
-            judged += 1;
-        }
-    }
-    assert!(judged > 50, "{judged} objects");
-}
-
-#[test]
-fn kinds_have_no_other_fields() {
-    let memory = validator(&printed("arkmemory"));
-    let object = |spec: Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a"}, "spec": spec});
-    assert!(memory.is_valid(&object(json!({"backend": "in-context"}))));
-    for spec in [json!({"backend": "in-context", "ttl": 5}), json!({"backend": 5}), json!({})] {
-        assert!(!memory.is_valid(&object(spec.clone())), "{spec}");
-    }
-}
-
-fn of_object<'d>(definitions: &'d [KindDefinition], object: &Value) -> Option<&'d KindDefinition> {
-    let (group, _) = object["apiVersion"].as_str()?.split_once('/')?;
-    definitions.iter().find(|it| it.group == group && object["kind"] == *it.kind)
-}
-
-fn documents(text: &str) -> Vec<Value> {
+pub(crate) fn documents(text: &str) -> Vec<Value> {
     let mut errors = Vec::new();
     let documents = values(&Arc::new(Source::new("example", text)), &mut errors);
     assert!(errors.is_empty(), "{errors:?}");

@@ -37,6 +37,7 @@ pub(crate) static FAMILY: Family = Family {
     about_cel_defaults: "the default of `spec.pages` is in the schema of the definition",
 
     crds: &[include_str!("tiny/notebook.yaml")],
+    hints: "",
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unknown_field: None,

@@ -44,6 +44,7 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
+    hints: include_str!("ark/hints.yaml"),
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unknown_field: Some(&codes::UNKNOWN_FIELD),

@@ -45,6 +45,7 @@ pub static FAMILY: Family = Family {
         include_str!("../../../../deploy/crds/arkonis-older.yaml"),
         include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
     ],
+    hints: include_str!("arkonis/hints.yaml"),
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unknown_field: Some(&codes::UNKNOWN_FIELD),

@@ -53,6 +53,7 @@ pub static FAMILY: Family = Family {
     about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
 
     crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
+    hints: include_str!("orka/hints.yaml"),
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unknown_field: None,

@@ -47,6 +47,7 @@ pub static FAMILY: Family = Family {
         include_str!("../../../../deploy/crds/sympozium.yaml"),
         include_str!("../../../../deploy/crds/sympozium-older.yaml"),
     ],
+    hints: include_str!("sympozium/hints.yaml"),
     stand_in: SchemaStandIn {
         code: &codes::SCHEMA,
         unknown_field: Some(&codes::UNKNOWN_FIELD),

@@ -75,6 +75,9 @@ pub struct Family {
 
     /// The CustomResourceDefinitions of the kinds, in YAML.
     pub crds: &'static [&'static str],
+    /// What editors are told of the kinds beyond those definitions, in YAML: JSON Schema by kind and field. Nothing
+    /// is decided by it.
+    pub hints: &'static str,
     /// How those definitions stand in for an apiserver where there is none.
     pub stand_in: SchemaStandIn,
     /// An API server of the platform's own that can take the place of these definitions.

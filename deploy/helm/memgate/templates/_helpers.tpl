@@ -51,26 +51,46 @@
 app.kubernetes.io/name: {{ include "memgate.name" . }}
 {{- end }}
 
-{{- define "memgate.labels" -}}
-{{ include "memgate.selector" . }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+{{/*
+The labels that are recommended for everything. Those of the object come first, then commonLabels, then the chart's.
+Arguments: the root and a dict with the object's.
+*/}}
+{{- define "memgate.labelsWith" -}}
+{{- $root := index . 0 -}}
+{{- $version := $root.Chart.AppVersion | replace "+" "_" -}}
+{{- $own := dict "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/version" $version "app.kubernetes.io/component" "admission-webhook" "app.kubernetes.io/part-of" "memgate" "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- merge (dict) (index . 1) $root.Values.commonLabels $own | toYaml -}}
 {{- end }}
+
+{{/* The same of an object, with the chart that it comes from. Arguments as there. */}}
+{{- define "memgate.objectLabels" -}}
+{{- $chart := printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- include "memgate.labelsWith" (list (index . 0) (merge (dict) (index . 1) (dict "helm.sh/chart" $chart))) -}}
+{{- end }}
+
+{{- define "memgate.labels" -}}
+{{- include "memgate.objectLabels" (list . (dict "app.kubernetes.io/name" (include "memgate.name" .))) -}}
+{{- end }}
+
+{{/* The labels of memgate's pods: without the chart, whose version need not start them anew. */}}
+{{- define "memgate.podLabels" -}}
+{{- $own := dict "app.kubernetes.io/name" (include "memgate.name" .) -}}
+{{- include "memgate.labelsWith" (list . (merge (dict) $own .Values.podLabels)) -}}
 {{- end }}
 
 {{/* The labels of what `helm test` makes; its pod is none of memgate's. */}}
 {{- define "memgate.testLabels" -}}
-app.kubernetes.io/name: {{ include "memgate.name" . }}-test
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := dict "app.kubernetes.io/name" (printf "%s-test" (include "memgate.name" .)) "app.kubernetes.io/component" "test" -}}
+{{- include "memgate.objectLabels" (list . $own) -}}
 {{- end }}
 
+{{/* Without a repository the name that memgate's own manifests have, too; the notes say that it has to be set. */}}
 {{- define "memgate.image" -}}
+{{- $repository := default "ghcr.io/memgate/memgate" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- printf "%s@%s" $repository .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) -}}
 {{- end -}}
 {{- end }}
 

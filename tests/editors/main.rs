@@ -1,0 +1,22 @@
+//! That editors complete, explain and check manifests by memgate's schemas: npm's yaml-language-server, as they run
+//! it, with the modeline and the settings of docs/editors.md.
+//!
+//! ```text
+//! tools/editors/package-lock.json ──server──▶ a language server in the cache
+//! docs/editors.md, `memgate schema` ──workspace──▶ a folder as an editor would open it
+//! text with a cursor ──client──▶ completion, hover, diagnostics
+//! ```
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    reason = "a test stops where something is wrong"
+)]
+
+mod client;
+mod completion;
+mod diagnostics;
+mod server;
+mod workspace;
