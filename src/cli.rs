@@ -3,6 +3,7 @@
 //! Each command has a module with its arguments and a `run` that calls what does the work and returns
 //! an [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
 
+pub mod audit;
 pub mod certs;
 pub mod check;
 pub mod cluster;
@@ -20,6 +21,7 @@ pub mod input;
 pub mod interrupt;
 pub mod keys;
 pub mod limits;
+pub mod live;
 pub mod man;
 pub mod manifests;
 pub mod mutate;
@@ -111,6 +113,7 @@ enum Command {
     Wait(wait::Args),
     Doctor(doctor::Args),
     Snapshot(snapshot::Args),
+    Audit(Box<audit::Args>),
     WhatIf(Box<what_if::Args>),
     Exempt(exempt::Args),
     Explain(explain::Args),
@@ -147,6 +150,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
         Command::Snapshot(args) => snapshot::run(args, terminal),
+        Command::Audit(args) => audit::run(args, terminal),
         Command::WhatIf(args) => what_if::run(args, terminal),
         Command::Exempt(args) => exempt::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),

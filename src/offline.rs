@@ -30,6 +30,8 @@ pub mod classify;
 
 pub mod checked_object;
 
+pub mod transient;
+
 pub mod load;
 
 mod misspelt;

@@ -17,6 +17,12 @@ pub struct ClusterArgs {
 }
 
 impl ClusterArgs {
+    /// Whether a cluster was named.
+    #[must_use]
+    pub const fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// A client of the cluster; nothing is called yet.
     ///
     /// # Errors

@@ -173,6 +173,18 @@ impl InputArgs {
         self.occasion.occasion(Point::Ci)
     }
 
+    /// The same at another point, where no flag says which.
+    #[must_use]
+    pub fn occasion_at(&self, point: Point) -> Occasion<'static> {
+        self.occasion.occasion(point)
+    }
+
+    /// Whether no policy is to count.
+    #[must_use]
+    pub const fn leaves_policies_out(&self) -> bool {
+        self.state.policies.no_policies
+    }
+
     /// The same for the files as they were in another commit.
     ///
     /// # Errors

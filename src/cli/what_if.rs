@@ -1,24 +1,15 @@
 //! `memgate what-if`: whom other policies would hit.
 
-use std::collections::BTreeSet;
-
-use anyhow::Context as _;
-use jiff::{Timestamp, Unit};
-use tokio::runtime::Runtime;
-
 use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, note_unread};
+use crate::cli::live;
 use crate::cli::output::{OutputArg, write_outputs};
-use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::cluster::listed_state::{add_agent_pods, read_state};
-use crate::cluster::reader::ClusterReader;
 use crate::offline::errors::input_error;
 use crate::offline::load::Inputs;
 use crate::offline::what_if::{PolicySets, policy_sets, what_if};
-use crate::report::{changes, plain};
-use crate::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
+use crate::report::changes;
 
 /// Tell which objects other policies would deny, warn about, or let pass
 ///
@@ -71,14 +62,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if has_errors(&[&new, &base], terminal) {
         return Ok(ExitStatus::Failed);
     }
-    let asks_cluster = args.cluster.kubeconfig.is_some() || args.cluster.context.is_some();
-    anyhow::ensure!(
-        !(asks_cluster && args.input.has_paths()),
-        "files and a cluster were given; leave out PATH, or --kubeconfig and --context"
-    );
     let judges_pods =
         [&new, &base].iter().any(|inputs| inputs.snapshot.policies.iter().any(|it| it.judges_pods()));
-    let cluster = asks_cluster.then(|| live(args, &project, judges_pods, terminal)).transpose()?;
+    let cluster = live::state(&args.input, &args.cluster, &project, judges_pods, terminal)?;
     let mut inputs = args.input.read_subjects(&project, cluster)?;
     let policies = &inputs.snapshot.policies;
     let sets: PolicySets = policy_sets(policies, &base.snapshot.policies, &new.snapshot.policies);
@@ -112,30 +98,4 @@ fn has_errors(all: &[&Inputs], terminal: Terminal) -> bool {
         terminal.input_error(&input_error(error));
         true
     })
-}
-
-/// The state of a live cluster, as `memgate snapshot` would write it; with agent pods where a policy judges them.
-fn live(args: &Args, project: &Project, judges_pods: bool, terminal: Terminal) -> anyhow::Result<String> {
-    let families = args.input.all_settings(project)?.families;
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let snapshot = runtime.block_on(async {
-        let reader = ClusterReader { client: args.cluster.client().await?, max_objects: usize::MAX };
-        let namespaces = args.input.namespace().map(|name| BTreeSet::from([name.to_owned()]));
-        let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
-        let mut snapshot = ClusterSnapshot::new(taken.to_string(), namespaces);
-        let read = read_state(&reader, &kinds(&families), &families, false, &mut snapshot).await;
-        read.map_err(anyhow::Error::msg)?;
-        if judges_pods {
-            add_agent_pods(&reader, &families, &mut snapshot).await;
-        }
-        anyhow::Ok(snapshot)
-    })?;
-    runtime.shutdown_background();
-    for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown && kind.kind == "Pod") {
-        let why = kind.why.as_deref().unwrap_or_default();
-        terminal.note(&plain(&format!("note: agent pods are not judged: {why}")));
-    }
-    let mut bytes = Vec::new();
-    snapshot.write(&mut bytes).context("failed to keep what was read")?;
-    String::from_utf8(bytes).context("failed to keep what was read")
 }

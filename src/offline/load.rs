@@ -27,6 +27,7 @@ use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
+use crate::offline::transient;
 use crate::state::cluster_snapshot::{self, ClusterSnapshot};
 use crate::state::{self, AddError, Added};
 
@@ -126,6 +127,8 @@ pub fn load_as(
         if checks_snapshot {
             inputs.snapshot.crds = None;
             add_snapshot(&name, text.text(), &mut inputs)?;
+            let families = inputs.snapshot.settings.families.clone();
+            transient::pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, false);
         }
     }
     let mut notices = Notices::default();

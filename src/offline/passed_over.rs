@@ -39,6 +39,8 @@ pub enum Why {
     OptedOut,
     /// It is a pod of a namespace that the cluster itself needs.
     SystemNamespace,
+    /// It is judged when it is made, and no audit judges it later.
+    AdmissionOnly,
     /// Another reason not to look at it.
     Other(Reason),
 }
@@ -55,6 +57,7 @@ impl Why {
             Self::NotRecognised => "runs no agent of an enabled family",
             Self::OptedOut => "opted out of injection",
             Self::SystemNamespace => "is in a namespace about whose pods memgate is never asked",
+            Self::AdmissionOnly => "is judged when it is made, and not in an audit",
             Self::Other(Reason::Malformed | Reason::Unreadable) => "cannot be read",
             Self::Other(Reason::OverLimit) => "is larger than what memgate reads",
             Self::Other(_) => "was not judged",
@@ -72,6 +75,7 @@ impl Why {
             Self::NotRecognised => "not-recognised",
             Self::OptedOut => "opted-out",
             Self::SystemNamespace => "system-namespace",
+            Self::AdmissionOnly => "admission-only",
             Self::Other(reason) => reason.name(),
         }
     }

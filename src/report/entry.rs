@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::model::decision::Untold;
 use crate::model::finding::Severity;
-use crate::model::policy_rule::PolicyFinding;
+use crate::model::policy_rule::{AtAdmission, PolicyFinding};
 use crate::report::changes::{Change, Verdict};
 use crate::report::input_error::InputError;
 use crate::report::{FileLocation, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
@@ -62,11 +62,18 @@ pub(super) struct FindingEntry<'r> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct PolicyEntry<'r> {
     name: &'r str,
     rule: &'r str,
     status: &'static str,
     severity: &'static str,
+    /// Of an audit: what admission would make of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_admission: Option<&'static str>,
+    /// Of an audit: from when on admission denies, where it only warns now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied_from: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -209,8 +216,19 @@ pub(super) fn untold<'r>((object_ref, untold): &(&'r ObjectRef, Untold)) -> Unto
 }
 
 fn policy(finding: &PolicyFinding) -> PolicyEntry<'_> {
-    let PolicyFinding { rule, status } = finding;
-    PolicyEntry { name: &rule.policy, rule: &rule.id, status: status.name(), severity: rule.severity }
+    let PolicyFinding { rule, status, at_admission } = finding;
+    let denied_from = at_admission.and_then(|it| match it {
+        AtAdmission::DeniesFrom(time) => Some(time.to_string()),
+        AtAdmission::Denies | AtAdmission::Warns | AtAdmission::Allows => None,
+    });
+    PolicyEntry {
+        name: &rule.policy,
+        rule: &rule.id,
+        status: status.name(),
+        severity: rule.severity,
+        at_admission: at_admission.map(AtAdmission::name),
+        denied_from,
+    }
 }
 
 fn related<'r>(related: &'r Related<'_>) -> RelatedEntry<'r> {

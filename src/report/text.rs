@@ -80,6 +80,9 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
     if let Some(file) = located.source_file {
         group = group.element(Level::NOTE.with_name("from").message(normalize_untrusted_str(file)));
     }
+    if let Some(at_admission) = finding.policy.as_ref().and_then(|policy| policy.at_admission) {
+        group = group.element(Level::NOTE.with_name("at admission").message(at_admission.words()));
+    }
     if let Some(help) = &finding.help {
         group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
     }

@@ -1,6 +1,11 @@
-//! That `memgate what-if` tells of a live cluster whom new policies would hit, pods included, and changes nothing.
+//! That `memgate what-if` tells of a live cluster whom new policies would hit, pods included, and changes nothing; and
+//! that `memgate audit` says what they make of what is stored.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -9,10 +14,14 @@ use crate::{
     fixture::{Fixture, Trial},
     installed::MEMGATE,
     samples::{agent, memory_of, pod},
+    support::control_plane::ControlPlane,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![Trial::new("what_if::tells_whom_policies_would_hit", tells)]
+    vec![
+        Trial::new("what_if::tells_whom_policies_would_hit", tells),
+        Trial::new("what_if::audits_what_is_stored", audits),
+    ]
 }
 
 fn tells(fixture: &Fixture) -> Result<()> {
@@ -30,14 +39,7 @@ fn tells(fixture: &Fixture) -> Result<()> {
     ]}});
     let file = cluster.scratch().path().join(format!("{namespace}-policy.json"));
     fs::write(&file, policy.to_string())?;
-    let output = Command::new(MEMGATE)
-        .args(["what-if", "-o", "json", "-n", &namespace, "--policy"])
-        .arg(&file)
-        .arg("--kubeconfig")
-        .arg(cluster.admin_kubeconfig())
-        .env_clear()
-        .output()
-        .context("memgate does not start")?;
+    let output = run(cluster, &["what-if", "-n", &namespace], &file)?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(1), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout)?;
@@ -48,5 +50,52 @@ fn tells(fixture: &Fixture) -> Result<()> {
     ensure!(said.contains("2 newly denied"), "{said}");
     let stored = cluster.kubectl(&["get", "memorypolicies", "house"])?;
     ensure!(stored.ok().is_err(), "the policy was stored");
+    Ok(())
+}
+
+fn run(cluster: &ControlPlane, command: &[&str], policy: &Path) -> Result<Output> {
+    Command::new(MEMGATE)
+        .args(command)
+        .args(["-o", "json", "--policy"])
+        .arg(policy)
+        .arg("--kubeconfig")
+        .arg(cluster.admin_kubeconfig())
+        .env_clear()
+        .output()
+        .context("memgate does not start")
+}
+
+/// Labels and definitions of the cluster count; pods, and what runs once, do not.
+fn audits(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("audit", &[])?;
+    let mut labelled = memory_of("labelled", &json!({"backend": "in-context"}));
+    labelled["metadata"]["labels"] = json!({"team": "a"});
+    let plain = memory_of("plain", &json!({"backend": "in-context"}));
+    let query = json!({"apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Query", "metadata": {"name": "once"},
+        "spec": {"input": "hello", "target": {"type": "agent", "name": "a"}}});
+    for mut object in [labelled, plain, agent("scout", "plain"), query, pod("scout-0", "scout", &[])] {
+        object["metadata"]["namespace"] = json!(namespace);
+        cluster.admin().apply(&object.to_string())?;
+    }
+    let rule = json!({"id": "owned", "labels": {"required": ["team"]}});
+    let policy = json!({"apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
+        "metadata": {"name": "house"}, "spec": {"actions": {"admission": "deny"}, "rules": [rule]}});
+    let file = cluster.scratch().path().join(format!("{namespace}-policy.json"));
+    fs::write(&file, policy.to_string())?;
+    let output = run(cluster, &["audit", "-n", &namespace], &file)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(0), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let findings = report["findings"].as_array().context("no findings")?;
+    let mut found: Vec<String> = findings
+        .iter()
+        .map(|it| {
+            format!("{} {} {}", it["object"]["kind"], it["object"]["name"], it["policy"]["atAdmission"])
+        })
+        .map(|line| line.replace('"', ""))
+        .collect();
+    found.sort();
+    ensure!(found == ["ArkAgent scout deny", "ArkMemory plain deny"], "{found:?} {said}");
     Ok(())
 }

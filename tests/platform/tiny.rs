@@ -50,6 +50,7 @@ pub(crate) static FAMILY: Family = Family {
     wait_probes: &[(&api::NOTEBOOK, "{}")],
 
     viewed: &[],
+    transient: &[],
     view: |_, _| None,
     view_pod: |_, _, _| None,
 

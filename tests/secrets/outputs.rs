@@ -54,7 +54,7 @@ const COMMANDS: [&str; 26] = [
 const PATCHES: &str = "mutate --patch FILE";
 
 /// Those that judge by a policy, which quotes what it finds wrong.
-const JUDGED: [&str; 12] = [
+const JUDGED: [&str; 13] = [
     "check -o text --policy policy.json FILE",
     "check -o json --policy policy.json FILE",
     "check -o jsonl --policy policy.json FILE",
@@ -65,6 +65,7 @@ const JUDGED: [&str; 12] = [
     "check -o text --point audit --policy policy.json --with FILE FILE",
     "view --with FILE FILE",
     "what-if --policy policy.json FILE",
+    "audit -o json --policy policy.json FILE",
     "what-if -o json --policy policy.json FILE",
     "what-if --base policy.json --policy policy.json --with FILE FILE",
 ];

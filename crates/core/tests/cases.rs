@@ -61,8 +61,40 @@ fn answer_by_file(case: &Case) -> Result<CaseOutcome> {
     let mut text = Vec::new();
     file.write(&mut text)?;
     let mut snapshot = state::empty(settings);
+    what_is_kept_is_judged_alike(case, &snapshot)?;
     ClusterSnapshot::parse("state.json", std::str::from_utf8(&text)?)?.put("state.json", &mut snapshot)?;
     answer_with(case, &snapshot)
+}
+
+/// Policies say the same of an object as it is kept in a file, where it lasts and has no credential.
+fn what_is_kept_is_judged_alike(case: &Case, empty: &Snapshot) -> Result<()> {
+    let Some(object) = case.object.as_ref().filter(|_| case.operation == Operation::Create) else {
+        return Ok(());
+    };
+    let families = &empty.settings.families;
+    let lasting = families.iter().flat_map(|family| {
+        family.viewed.iter().map(|(kind, _)| *kind).filter(|kind| !family.transient.contains(kind))
+    });
+    let Some(kind) = lasting.into_iter().find(|kind| is_of(kind, object)) else { return Ok(()) };
+    let kept = kept(kind, object);
+    if kept.to_string().contains("**") {
+        return Ok(());
+    }
+    let mut snapshot = request::state(case)?;
+    snapshot.crds = None;
+    let said = |object: &Value| -> Result<Vec<String>> {
+        let case = Case { object: Some(object.clone()), ..case.clone() };
+        let body = request::review(&case).to_string();
+        let mut review = admission::parse(&body)?;
+        let user = review.request.occasion.user;
+        review.request.occasion = Occasion { user, ..case.occasion };
+        let findings = admission::admit(&review.request, &snapshot)?.decision.findings;
+        let of_policies = findings.into_iter().filter(|finding| finding.policy.is_some());
+        Ok(of_policies.map(|it| format!("{:?} {} {}", it.severity, it.pointer, it.message)).collect())
+    };
+    let (whole, kept) = (said(object)?, said(&kept)?);
+    ensure!(whole == kept, "of the object policies say {whole:?}, of what is kept of it {kept:?}");
+    Ok(())
 }
 
 /// Whether a snapshot can hold the state of a case: no definitions, of which it says when they are known, and no

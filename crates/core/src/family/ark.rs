@@ -57,6 +57,7 @@ pub static FAMILY: Family = Family {
     wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
 
     viewed: &view::VIEWED,
+    transient: &[&api::QUERY],
     view: view::view,
     view_pod: view::view_pod,
 

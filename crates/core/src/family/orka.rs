@@ -69,6 +69,7 @@ pub static FAMILY: Family = Family {
     )],
 
     viewed: &view::VIEWED,
+    transient: &[&api::TASK],
     view: view::view,
     view_pod: view::view_pod,
 

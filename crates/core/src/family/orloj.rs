@@ -60,6 +60,7 @@ pub static FAMILY: Family = Family {
     wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
 
     viewed: &view::VIEWED,
+    transient: &[],
     view: view::view,
     view_pod: view::view_pod,
 

@@ -63,6 +63,7 @@ pub static FAMILY: Family = Family {
     )],
 
     viewed: &view::VIEWED,
+    transient: &[&api::AGENT_RUN],
     view: view::view,
     view_pod: view::view_pod,
 

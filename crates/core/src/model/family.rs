@@ -88,6 +88,8 @@ pub struct Family {
 
     /// The kinds of which there is a view, with what their objects are to memory.
     pub viewed: &'static [(&'static Kind, Role)],
+    /// Of these, the kinds whose objects run once and end: policies judge them when they are made, and no audit does.
+    pub transient: &'static [&'static Kind],
     /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. Labels and
     /// name of the object itself are set by who asks; those of the memory that it uses by the family.
     pub view: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::model::pointer::Pointer;
 
 /// What findings and reports say of a rule.
@@ -34,6 +36,44 @@ pub struct PolicyFinding {
     pub rule: Arc<PolicyRule>,
     /// How it came out.
     pub status: PolicyStatus,
+    /// Of an audit: what admission would make of it, if the object were made anew.
+    pub at_admission: Option<AtAdmission>,
+}
+
+/// What admission makes of a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtAdmission {
+    /// It refuses.
+    Denies,
+    /// It warns, and refuses from this time on.
+    DeniesFrom(Timestamp),
+    /// It warns.
+    Warns,
+    /// It lets the object pass.
+    Allows,
+}
+
+impl AtAdmission {
+    /// In words, behind "at admission: ".
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Denies => "denied".to_owned(),
+            Self::DeniesFrom(time) => format!("warned about, denied from {}", time.strftime("%Y-%m-%d")),
+            Self::Warns => "warned about".to_owned(),
+            Self::Allows => "allowed".to_owned(),
+        }
+    }
+
+    /// The word of reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Denies => "deny",
+            Self::DeniesFrom(_) | Self::Warns => "warn",
+            Self::Allows => "allow",
+        }
+    }
 }
 
 /// How a rule came out.

@@ -200,7 +200,7 @@ impl ClusterSnapshot {
                 Some(entry) if state == Known::Unknown => unknown.push(unknown_kind(entry)),
                 Some(_) => {}
             }
-            if !POLICY_KINDS.contains(&kind) {
+            if family::state_kind(&snapshot.settings.families, kind.group, kind.kind).is_some() {
                 snapshot.set(kind, KindState::new(self.coverage(kind, state)));
             }
         }
@@ -242,10 +242,11 @@ impl ClusterSnapshot {
     }
 }
 
-/// The kinds that decisions read, each once.
+/// The kinds that decisions read, and those that policies judge as long as they last, each once.
 #[must_use]
 pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
-    family::state_kinds(families).chain(POLICY_KINDS).collect()
+    let viewed = families.iter().flat_map(|family| family.viewed.iter().map(|(kind, _)| *kind));
+    family::state_kinds(families).chain(POLICY_KINDS).chain(viewed).collect()
 }
 
 /// The text of a file as a List of its objects, each in the line where it stands.

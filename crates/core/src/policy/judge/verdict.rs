@@ -11,7 +11,7 @@ use crate::model::kind::MEMORY_POLICY;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Action, Exemption, Policies, Policy, Rule};
-use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
+use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
 use crate::model::request::{Occasion, Operation, Point};
 use crate::model::typed_rule::{Unknown, Violation};
 
@@ -115,7 +115,8 @@ impl<'v> Verdict<'v> {
         let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
         let exempt = exemption.map(exempt::suffix).unwrap_or_default();
         let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
-        let policy = Some(PolicyFinding { rule: about.clone(), status });
+        let at_admission = self.at_admission(status);
+        let policy = Some(PolicyFinding { rule: about.clone(), status, at_admission });
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
         let finding = Finding { policy, severity, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));
@@ -131,6 +132,19 @@ impl<'v> Verdict<'v> {
             || self.rule.action.admission.is_some()
             || status == PolicyStatus::Unknown && self.rule.on_unknown != Action::Deny;
         (!stays_weaker).then_some(promotion.at)
+    }
+
+    /// Of an audit: what admission would make of it today.
+    fn at_admission(&self, status: PolicyStatus) -> Option<AtAdmission> {
+        let occasion = Occasion { point: Point::Admission, ..self.occasion };
+        let action = action(self.policy, self.rule, occasion);
+        let action = if self.is_assumed { action.min(Action::Warn) } else { action };
+        let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
+        (self.occasion.point == Point::Audit).then(|| match (status, action) {
+            (PolicyStatus::Exempt, _) | (_, Action::None | Action::Report) => AtAdmission::Allows,
+            (_, Action::Deny) => AtAdmission::Denies,
+            (_, Action::Warn) => self.promised(status).map_or(AtAdmission::Warns, AtAdmission::DeniesFrom),
+        })
     }
 
     /// Where the rule stands in the policy.

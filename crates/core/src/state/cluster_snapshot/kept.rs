@@ -1,4 +1,4 @@
-//! Of an object what a snapshot holds: the fields that decisions read, and no credential.
+//! Of an object what a snapshot holds: the fields that decisions read, of others and about it, and no credential.
 //!
 //! A credential is masked so that decisions about it stay the same: a URL keeps the colon before a password, and a
 //! `$(NAME)` is no literal.
@@ -7,15 +7,24 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::family;
 use crate::manifest::mask::shown_value;
 use crate::model::credential::{masked_value, value_spans};
 use crate::model::kind::{Kind, POLICY_KINDS};
 use crate::model::prune::pruned;
+use crate::model::schema::Schema;
 
 /// Of an object what decisions read, credentials masked.
 #[must_use]
 pub fn kept(kind: &Kind, object: &Value) -> Value {
     let mut read = pruned(object, &kind.schema);
+    if let Some(subject) = subject(kind) {
+        merge(&mut read, pruned(object, &subject.schema));
+        let labels = object.pointer("/metadata/labels").filter(|labels| labels.is_object());
+        if let (Some(labels), Some(Value::Object(metadata))) = (labels, read.get_mut("metadata")) {
+            metadata.insert("labels".to_owned(), pruned(labels, &Schema::Texts));
+        }
+    }
     if let Value::Object(fields) = &mut read {
         fields.insert("apiVersion".to_owned(), kind.api_version().into());
         fields.insert("kind".to_owned(), kind.kind.into());
@@ -29,6 +38,36 @@ pub fn kept(kind: &Kind, object: &Value) -> Value {
         metadata.insert("ownerReferences".to_owned(), owner);
     }
     kept
+}
+
+/// The kind as it is read when its objects are judged themselves; `None` where only others are judged by them. What
+/// runs once and ends is judged when it is made.
+fn subject(kind: &Kind) -> Option<&'static Kind> {
+    let (family, subject) = family::validated(&family::ALL, kind.group, kind.kind)?;
+    let is_judged =
+        family.viewed.iter().any(|(viewed, _)| *viewed == kind) && !family.transient.contains(&kind);
+    is_judged.then_some(subject)
+}
+
+/// Adds what another reading of the same object has. The recursion goes no deeper than the schemas.
+fn merge(one: &mut Value, other: Value) {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            for (name, value) in other {
+                match one.get_mut(&name) {
+                    Some(known) => merge(known, value),
+                    None => {
+                        one.insert(name, value);
+                    }
+                }
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            one.iter_mut().zip(other).for_each(|(one, other)| merge(one, other));
+        }
+        (one, other @ (Value::Array(_) | Value::Object(_))) => *one = other,
+        _ => {}
+    }
 }
 
 /// The owner that controls an object: `what-if` groups by it.
@@ -79,7 +118,7 @@ fn with_form(read: &str, masked: &str) -> String {
 mod tests {
     use super::*;
     use crate::model::kind::{MEMORY_POLICY, NAMESPACE};
-    use crate::model::schema::{Field, Schema};
+    use crate::model::schema::Field;
 
     /// Any kind of which the spec is read whole.
     static KIND: Kind = Kind { schema: Schema::Open(&[Field::new("spec", Schema::Whole(&[]))]), ..NAMESPACE };
