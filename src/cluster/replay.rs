@@ -10,7 +10,7 @@ use crate::model::decision::Decision;
 use crate::model::family::Family;
 use crate::model::kind::SECRET;
 use crate::model::object::Reference;
-use crate::model::request::{Occasion, Operation, Request};
+use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
 
 /// Metadata that the apiserver writes.
@@ -39,19 +39,7 @@ pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>
 
 fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
     let text = pod.creation().to_string();
-    let request = Request {
-        operation: Operation::Create,
-        group: "".into(),
-        version: "v1".into(),
-        kind: "Pod".into(),
-        subresource: "".into(),
-        namespace: pod.namespace().into(),
-        name: pod.name().into(),
-        object: Some(&text),
-        old_object: None,
-        occasion: Occasion::default(),
-        cancelled: None,
-    };
+    let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
     let admitted = admit(&request, snapshot).ok()?;
     let lacks_memory = !admitted.edits.is_empty() && admitted.allowed();
     let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();

@@ -67,13 +67,7 @@ fn names_fields(fixture: &Fixture) -> Result<()> {
 fn rights(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = scout(fixture)?;
-    let role = ["create", "role", "reader", "--verb=get", "--resource=pods", "-n", &namespace];
-    cluster.kubectl(&role)?.ok()?;
-    cluster.kubectl(&["create", "serviceaccount", "reader", "-n", &namespace])?.ok()?;
-    let account = format!("--serviceaccount={namespace}:reader");
-    let binding = ["create", "rolebinding", "reader", "--role=reader", &account, "-n", &namespace];
-    cluster.kubectl(&binding)?.ok()?;
-    let kubeconfig = cluster.service_account_kubeconfig(&namespace, "reader")?;
+    let kubeconfig = cluster.account_that_may("get", "pods", &namespace)?;
     let (text, output) = explain(&kubeconfig, &format!("{namespace}/scout-0"))?;
     ensure!(output.status.success(), "{text}");
     ensure!(text.contains("AGENT_MEMORY_BACKEND=redis\n"), "{text}");

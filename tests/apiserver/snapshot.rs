@@ -173,14 +173,7 @@ fn rights(fixture: &Fixture) -> Result<()> {
     fixture.memgate()?;
     let namespace = cluster.fresh_namespace("taken")?;
     create(cluster, &namespace, &[memory("notes")])?;
-    let role =
-        ["create", "role", "reader", "--verb=list", "--resource=arkmemories.arkonis.dev", "-n", &namespace];
-    cluster.kubectl(&role)?.ok()?;
-    cluster.kubectl(&["create", "serviceaccount", "reader", "-n", &namespace])?.ok()?;
-    let account = format!("--serviceaccount={namespace}:reader");
-    let binding = ["create", "rolebinding", "reader", "--role=reader", &account, "-n", &namespace];
-    cluster.kubectl(&binding)?.ok()?;
-    let kubeconfig = cluster.service_account_kubeconfig(&namespace, "reader")?;
+    let kubeconfig = cluster.account_that_may("list", "arkmemories.arkonis.dev", &namespace)?;
     let home = Home::new(cluster, &namespace)?;
     let said = home.take(&kubeconfig, &["-n", &namespace])?;
     ensure!(said.contains("note: ArkAgent is not in the snapshot: you may not list arkagents"), "{said}");

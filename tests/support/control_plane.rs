@@ -140,6 +140,17 @@ impl ControlPlane {
         self.write_kubeconfig(&format!("{namespace}-{name}"), Credential::Token(token.trim()))
     }
 
+    /// A kubeconfig file for a new service account that may do this to such resources in the namespace.
+    pub(crate) fn account_that_may(&self, verb: &str, resource: &str, namespace: &str) -> Result<PathBuf> {
+        let (verb, resource) = (format!("--verb={verb}"), format!("--resource={resource}"));
+        self.kubectl(&["create", "role", "reader", &verb, &resource, "-n", namespace])?.ok()?;
+        self.kubectl(&["create", "serviceaccount", "reader", "-n", namespace])?.ok()?;
+        let account = format!("--serviceaccount={namespace}:reader");
+        let binding = ["create", "rolebinding", "reader", "--role=reader", &account, "-n", namespace];
+        self.kubectl(&binding)?.ok()?;
+        self.service_account_kubeconfig(namespace, "reader")
+    }
+
     fn write_kubeconfig(&self, user: &str, credential: Credential<'_>) -> Result<PathBuf> {
         let name = user.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let ca = self.authority.pem();

@@ -13,7 +13,7 @@ use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use crate::model::edit::{Edit, Origin};
 use crate::model::object::Reference;
 use crate::model::pointer::list_index;
-use crate::model::request::{Occasion, Operation, Request};
+use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
 
 /// One thing that memgate adds to a pod.
@@ -52,19 +52,7 @@ pub struct Origins {
 pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
     let Some(bare) = bare(pod) else { return Origins::default() };
     let text = bare.to_string();
-    let request = Request {
-        operation: Operation::Create,
-        group: "".into(),
-        version: "v1".into(),
-        kind: "Pod".into(),
-        subresource: "".into(),
-        namespace: namespace.into(),
-        name: "".into(),
-        object: Some(&text),
-        old_object: None,
-        occasion: Occasion::default(),
-        cancelled: None,
-    };
+    let request = Request::to_create_pod(namespace, "", &text);
     let decision = decide(&request, snapshot);
     let mut names = Names::of(&bare);
     let mut given = BTreeMap::new();

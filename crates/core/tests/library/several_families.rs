@@ -7,7 +7,7 @@ use memgate_core::family::{ark, arkonis};
 use memgate_core::model::decision::Decision;
 use memgate_core::model::edit::Op;
 use memgate_core::model::family::Family;
-use memgate_core::model::request::{Occasion, Operation, Request};
+use memgate_core::model::request::Request;
 use memgate_core::model::settings::Settings;
 use memgate_core::patch::{apply::apply, verify::check};
 use memgate_core::state;
@@ -46,19 +46,7 @@ fn decided(text: &str, families: Vec<&'static Family>) -> Decision {
     ] {
         state::add(&mut snapshot, &object).expect("an object");
     }
-    let request = Request {
-        operation: Operation::Create,
-        group: "".into(),
-        version: "v1".into(),
-        kind: "Pod".into(),
-        subresource: "".into(),
-        namespace: "team-a".into(),
-        name: "".into(),
-        object: Some(text),
-        old_object: None,
-        occasion: Occasion::default(),
-        cancelled: None,
-    };
+    let request = Request::to_create_pod("team-a", "", text);
     decide(&request, &snapshot)
 }
 
