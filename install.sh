@@ -46,6 +46,13 @@ sum() {
 }
 
 main() {
+    case ${1:-} in
+        -h | --help)
+            echo 'MEMGATE_RELEASES=URL [MEMGATE_INSTALL_DIR=DIRECTORY] sh install.sh [VERSION]'
+            return
+            ;;
+        -*) fail "there is no option $1; see --help" ;;
+    esac
     version="${1:-0.1.0}"
     version="${version#v}"
     [ -n "${MEMGATE_RELEASES:-}" ] || fail "set MEMGATE_RELEASES to where releases are, such as

@@ -53,6 +53,11 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (pods, paths): (Vec<String>, Vec<String>) =
         args.paths.iter().cloned().partition(|path| pod_in_cluster(path).is_some());
+    anyhow::ensure!(
+        pods.is_empty() || (args.state.with.is_empty() && args.state.snapshot.is_none()),
+        "--with and --snapshot are for files; the state around {} is read in the cluster",
+        pods.join(", ")
+    );
     let mut described = from_cluster(args, &pods, terminal)?;
     let mut has_failed = false;
     if !paths.is_empty() {
@@ -70,10 +75,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.out(pod.text.as_bytes())?;
     }
     if described.iter().any(|pod| pod.lacks_origins) {
-        terminal.note(
-            "note: what has no ← comes from objects that are not at hand; give NAMESPACE/NAME of a pod in a cluster, \
-             or the memory by --with or --snapshot",
-        );
+        let advice = if paths.is_empty() {
+            "comes from objects that are gone, have changed, or cannot be read"
+        } else {
+            "comes from objects that are not at hand; give NAMESPACE/NAME of a pod in a cluster, or the memory by \
+             --with or --snapshot"
+        };
+        terminal.note(&format!("note: what has no ← {advice}"));
     }
     if has_failed {
         return Ok(ExitStatus::Failed);
@@ -93,13 +101,19 @@ fn pod_in_cluster(argument: &str) -> Option<(&str, &str)> {
     (is_pod && !Path::new(argument).exists()).then_some((namespace, name))
 }
 
+/// The client; the error says why a cluster is asked, for what was meant may be a file.
+async fn client(args: &Args, pods: &[String]) -> anyhow::Result<kube::Client> {
+    let taken_as = || format!("{} is no file, so it was taken as a pod in a cluster", pods.join(", "));
+    args.cluster.client().await.with_context(taken_as)
+}
+
 fn from_cluster(args: &Args, pods: &[String], terminal: Terminal) -> anyhow::Result<Vec<DescribedPod>> {
     if pods.is_empty() {
         return Ok(Vec::new());
     }
     let runtime = Runtime::new().context("failed to start the runtime")?;
     let described = runtime.block_on(async {
-        let reader = ClusterReader { client: args.cluster.client().await?, max_objects: usize::MAX };
+        let reader = ClusterReader { client: client(args, pods).await?, max_objects: usize::MAX };
         let mut described = Vec::new();
         for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
             let read = explained_pod(&reader, args.state.settings()?, namespace, name).await;

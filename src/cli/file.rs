@@ -13,8 +13,10 @@ use anyhow::Context as _;
 use crate::model::causes::in_words;
 
 /// What a new file may be used for, before the umask: reports are for others to read.
-#[cfg(unix)]
 const NEW_FILE: u32 = 0o666;
+
+/// The same for what is for the user alone.
+const NEW_PRIVATE_FILE: u32 = 0o600;
 
 /// Writes a file beside the path, and gives it its name when it is whole. A link keeps its place, and a file its
 /// permissions. What is no file (a pipe, a device) is written as it is.
@@ -22,7 +24,19 @@ const NEW_FILE: u32 = 0o666;
 /// # Errors
 /// When it cannot be written.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    write(path, bytes)
+    write_with(path, bytes, NEW_FILE)
+}
+
+/// The same; a new file is for the user alone, where there are permissions.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    write_with(path, bytes, NEW_PRIVATE_FILE)
+}
+
+fn write_with(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
+    write(path, bytes, mode)
         .map_err(|error| anyhow::Error::msg(in_words(&error)))
         .with_context(|| format!("failed to write {}", path.display()))
 }
@@ -47,7 +61,8 @@ pub fn rewrite_whole(path: &Path, before: &str, after: &str) -> anyhow::Result<(
     write_whole(path, after.as_bytes())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+#[cfg_attr(not(unix), expect(unused_variables, reason = "there are no permissions"))]
+fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let target = target(path)?;
     let old = match fs::metadata(&target) {
         Ok(old) if !old.is_file() => {
@@ -62,7 +77,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".memgate-");
     #[cfg(unix)]
-    builder.permissions(Permissions::from_mode(NEW_FILE));
+    builder.permissions(Permissions::from_mode(mode));
     let mut file = builder.tempfile_in(folder)?;
     file.write_all(bytes)?;
     if let Some(old) = old {

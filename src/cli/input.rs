@@ -224,6 +224,11 @@ impl InputArgs {
         let snapshot = if cluster.is_some() { Some(live) } else { self.state.snapshot.as_deref() };
         reading.instead.extend(cluster.map(|text| (CLUSTER.to_owned(), text)));
         let checks_snapshot = self.paths.is_empty() && snapshot.is_some();
+        anyhow::ensure!(
+            checks_snapshot || !self.paths.is_empty() || !project.paths.is_empty(),
+            "nothing was given to judge; give files or directories, --snapshot FILE, or a cluster by --context or \
+             --kubeconfig"
+        );
         let checked = if checks_snapshot { &[] } else { self.paths(project)? };
         let paths = Paths { checked, state: &self.state.with, policies: &[], snapshot, checks_snapshot };
         Ok(load_as(paths, &reading, settings, &mut io::stdin().lock())?)
@@ -233,6 +238,12 @@ impl InputArgs {
     #[must_use]
     pub const fn has_paths(&self) -> bool {
         !self.paths.is_empty()
+    }
+
+    /// Whether the state of a cluster is given by a file.
+    #[must_use]
+    pub const fn has_snapshot(&self) -> bool {
+        self.state.snapshot.is_some()
     }
 
     /// The policies that flags name.

@@ -34,6 +34,10 @@ pub fn state(
         !input.has_paths(),
         "files and a cluster were given; leave out PATH, or --kubeconfig and --context"
     );
+    anyhow::ensure!(
+        !input.has_snapshot(),
+        "a snapshot and a cluster were given; leave out --snapshot, or --kubeconfig and --context"
+    );
     let families = input.all_settings(project)?.families;
     let runtime = Runtime::new().context("failed to start the runtime")?;
     let snapshot = runtime.block_on(async {

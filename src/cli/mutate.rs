@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
+use serde_json::Value;
 
 use crate::cli::ExitStatus;
 use crate::cli::check::{FailOnArgs, exit_status, write_notes};
@@ -13,9 +14,12 @@ use crate::cli::output::{OutputArg, write_files};
 use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::Rewritten;
 use crate::manifest::source::Source;
+use crate::model::edit::Edit;
+use crate::offline::check::Checked;
 use crate::offline::findings::report;
 use crate::offline::rewrite::{self, rewrite_all};
-use crate::report::{counted, diff, patches, stream, text};
+use crate::report::{counted, diff, patches, plain, stream, text};
+use crate::state::cluster_snapshot::is_masked;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -90,6 +94,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     );
     let fail_on = args.fail_on.or(&project);
     let checked = args.input.check(&project)?;
+    if let Some(title) = args.input.has_snapshot().then(|| given_a_mask(&checked)).flatten() {
+        let advice = format!("{title} is given a credential that the snapshot masks");
+        anyhow::ensure!(
+            !args.result.write && !args.result.patch,
+            "{advice}; give the memory resource by --with, and it takes the place of the one in the snapshot"
+        );
+        terminal.note(&plain(&format!("note: {advice}, so what is shown is not what a cluster would add")));
+    }
     let report = report(&checked);
     write_files(&report, &args.output, args.fail_on.on_warnings())?;
     let mut is_written = true;
@@ -113,6 +125,24 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     terminal.err(&findings);
     write_notes(&checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
+}
+
+/// The first object of which an added value was masked when the snapshot was taken.
+fn given_a_mask(checked: &Checked) -> Option<String> {
+    let is_masked = |edit: &Edit| holds_mask(&serde_json::to_value(&edit.value).unwrap_or_default());
+    let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
+    let given = allowed.find(|decided| decided.admitted.edits.iter().any(is_masked));
+    given.map(|decided| decided.object.object_ref.title())
+}
+
+/// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
+fn holds_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_masked(text),
+        Value::Array(elements) => elements.iter().any(holds_mask),
+        Value::Object(fields) => fields.values().any(holds_mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Writes what changes into the files themselves; whether all of it could be written.

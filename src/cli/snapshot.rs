@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::families::FamilyArgs;
-use crate::cli::file::write_whole;
+use crate::cli::file::write_private;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
@@ -22,7 +22,8 @@ use crate::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 /// Write what decisions read of a cluster into a file, for --snapshot
 ///
 /// Memory resources, agents, policies, definitions of kinds, Namespaces, and of Services, ConfigMaps and claims
-/// what is looked up; of each only the fields that decisions read, credentials masked. Secrets are left out:
+/// what is looked up; of each only the fields that decisions read, and what reads as a credential masked. Secrets are
+/// left out:
 /// what refers to one is taken as right. What you may not read is named, and unknown in the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -74,7 +75,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let known = snapshot.kinds.iter().filter(|kind| kind.state != Known::Unknown).count();
     for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown) {
         let why = kind.why.as_deref().unwrap_or_default();
-        terminal.note(&plain(&format!("note: {} is not in the snapshot: {why}", kind.kind)));
+        terminal.note(&plain(&format!("note: {} is not in the snapshot: {why}", kind.full_name())));
     }
     anyhow::ensure!(known > 0, "nothing of the cluster can be read; a snapshot would say nothing");
     let mut bytes = Vec::new();
@@ -82,7 +83,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if args.output == Path::new("-") {
         terminal.raw(&bytes)?;
     } else {
-        write_whole(&args.output, &bytes)?;
+        write_private(&args.output, &bytes)?;
     }
     let objects = counted(snapshot.items.len(), "object");
     terminal.note(&format!("{objects} of {}", counted(known, "kind")));

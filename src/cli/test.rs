@@ -79,7 +79,11 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options =
         CaseOptions { filter: args.filter.as_deref(), policies: &args.policy, mutants: args.mutants };
-    let run = run_cases(&args.files, options, &mut io::stdin().lock());
+    anyhow::ensure!(
+        args.policy.iter().all(|path| path != "-"),
+        "policies are read from files, and standard input (-) is none"
+    );
+    let run = run_cases(&args.files, options, &mut io::stdin().lock())?;
     let report = report(&run);
     for error in &report.errors {
         terminal.input_error(error);

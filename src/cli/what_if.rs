@@ -56,6 +56,14 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let new_paths = args.input.policy_paths();
     anyhow::ensure!(!new_paths.is_empty(), "no policy was given to try; name it with --policy FILE");
+    anyhow::ensure!(
+        !args.input.leaves_policies_out(),
+        "--no-policies would leave nothing to try; leave it out"
+    );
+    anyhow::ensure!(
+        new_paths.iter().chain(&args.base).all(|path| path != "-"),
+        "policies are read from files, and standard input (-) is none"
+    );
     let project = args.input.project(terminal)?;
     let new = args.input.read_policies(&project, new_paths)?;
     let base = args.input.read_policies(&project, &args.base)?;
@@ -66,6 +74,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         [&new, &base].iter().any(|inputs| inputs.snapshot.policies.iter().any(|it| it.judges_pods()));
     let cluster = live::state(&args.input, &args.cluster, &project, judges_pods, terminal)?;
     let mut inputs = args.input.read_subjects(&project, cluster)?;
+    if let Some(why) = inputs.unread.assumed.as_ref().and_then(|it| it.policies_unknown()) {
+        anyhow::ensure!(
+            !args.base.is_empty(),
+            "the policies of today are not known: {why}; give them by --base"
+        );
+    }
     let policies = &inputs.snapshot.policies;
     let sets: PolicySets = policy_sets(policies, &base.snapshot.policies, &new.snapshot.policies);
     inputs.places.extend(base.places);
@@ -81,7 +95,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.note("error: nothing to judge was found");
         return Ok(ExitStatus::Nothing);
     }
-    terminal.note(&changes::summary(&report, report.changes.as_deref().unwrap_or_default()));
+    let changes = report.changes.as_deref().unwrap_or_default();
+    terminal.note(&changes::summary(&report, changes));
     Ok(if !report.errors.is_empty() {
         ExitStatus::Failed
     } else if result.newly_denied() > 0 {

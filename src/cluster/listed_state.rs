@@ -142,6 +142,7 @@ async fn list(
     all: &mut Vec<Value>,
 ) -> Fetched<()> {
     let params = ListParams::default();
+    let resource = resource(kind);
     let read = if *kind == SECRET {
         let api: Api<SecretKeys> = if namespace.is_empty() {
             Api::all(reader.client.clone())
@@ -152,15 +153,20 @@ async fn list(
             all.extend(page.iter().map(|secret| kept(kind, &secret.json())));
             true
         };
-        pages(kind.plural, api, params, take).await
+        pages(&resource, api, params, take).await
     } else {
         let take = |page: Vec<_>| {
             all.extend(page.iter().map(|object| kept(kind, &reader::json(kind, object))));
             true
         };
-        pages(kind.plural, reader.kind_api(kind, version, namespace), params, take).await
+        pages(&resource, reader.kind_api(kind, version, namespace), params, take).await
     };
     read.map(|_| ())
+}
+
+/// The plural name with its group: several platforms have agents.
+fn resource(kind: &Kind) -> String {
+    if kind.group.is_empty() { kind.plural.to_owned() } else { format!("{}.{}", kind.plural, kind.group) }
 }
 
 /// The definitions of the families' kinds, as the cluster has them.

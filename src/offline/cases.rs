@@ -16,14 +16,16 @@ use crate::manifest;
 use crate::manifest::document::{Document, parse, values};
 use crate::model::decision::Decision;
 use crate::model::pointer::Pointer;
-use crate::model::policy::{Policies, Policy};
+use crate::model::policy::Policy;
 use crate::model::request::Occasion;
+use crate::model::settings::Settings;
+use crate::model::snapshot::Snapshot;
 use crate::offline::classify::{Class, classify};
-use crate::offline::collect::{Unread, collect};
+use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
+use crate::offline::load::{self, Paths, load_as};
 use crate::offline::policies::is_policy;
-use crate::policy;
-use crate::state::{self, AddError};
+use crate::state::AddError;
 
 use self::coverage::Coverage;
 pub use self::coverage::{RuleCoverage, Survivor};
@@ -95,16 +97,21 @@ enum CaseError {
     Answer(String),
 }
 
-/// Runs the cases. A case that memgate cannot answer is among the errors.
-#[must_use]
-pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> CaseRun {
+/// Runs the cases. A case that memgate cannot answer is among the errors. Where a policy that is given is not in force,
+/// none is run.
+///
+/// # Errors
+/// When a number of a policy is out of bounds.
+pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
     let collected = collect(paths, stdin);
     let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
-    let given = given_policies(options.policies, &mut run.errors);
-    if !run.errors.is_empty() && !options.policies.is_empty() {
-        return run;
+    let read = Paths { policies: options.policies, ..Paths::default() };
+    let given = load_as(read, &Reading::default(), Settings::default(), &mut std::io::empty())?;
+    if !given.errors.is_empty() {
+        run.errors.extend(given.errors);
+        return Ok(run);
     }
-    let mut coverage = Coverage::new(given);
+    let mut coverage = Coverage::new(manifests(options.policies), given.snapshot);
     for source in collected.sources {
         for document in values(&Arc::new(source), &mut run.errors) {
             run_document(&document, options.filter, &mut coverage, &mut run);
@@ -112,26 +119,14 @@ pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> 
     }
     run.survivors = options.mutants.then(|| coverage.survivors());
     run.coverage = coverage.into_rules();
-    run
+    Ok(run)
 }
 
-/// The policies and exemptions in files; what keeps one from being in force is an error.
-fn given_policies(paths: &[String], errors: &mut Vec<manifest::error::Error>) -> Vec<Value> {
-    let collected = collect(paths, &mut std::io::empty());
-    errors.extend(collected.errors);
-    let mut given = Vec::new();
-    for source in collected.sources {
-        for document in parse(&Arc::new(source)).documents.iter().filter(|it| is_policy(it.value())) {
-            let mut alone = Policies::default();
-            let (group, kind) = state::group_and_kind(document.value());
-            let Some(kind) = policy::resource::kind(group, kind) else { continue };
-            let faults = policy::put(&mut alone, kind, document.value());
-            let faults = faults.into_iter().map(|it| error_at(document.place(), &it.pointer, it.message));
-            errors.extend(faults);
-            given.push(document.value().clone());
-        }
-    }
-    given
+/// The policies and exemptions in files that were read once, as they are written.
+fn manifests(paths: &[String]) -> Vec<Value> {
+    let sources = collect(paths, &mut std::io::empty()).sources.into_iter();
+    let documents = sources.flat_map(|source| parse(&Arc::new(source)).documents);
+    documents.map(|document| document.value().clone()).filter(is_policy).collect()
 }
 
 fn run_document(document: &Document, filter: Option<&str>, coverage: &mut Coverage, run: &mut CaseRun) {
@@ -154,7 +149,7 @@ fn run_document(document: &Document, filter: Option<&str>, coverage: &mut Covera
             run.filtered += 1;
             continue;
         }
-        let CaseAnswer { outcome, decision } = match answer(&case, coverage.given(), None) {
+        let CaseAnswer { outcome, decision } = match answer(&case, coverage.base(), None) {
             Ok(answer) => answer,
             Err(error) => {
                 let message = format!("failed to run the case {}: {error}", case.name);
@@ -196,9 +191,9 @@ struct CaseAnswer {
     decision: Option<Decision>,
 }
 
-/// Asks about a case. `given` are policies besides its own, and `mutant` takes the place of the policy of its name.
-fn answer(case: &Case, given: &[Value], mutant: Option<Policy>) -> Result<CaseAnswer, CaseError> {
-    let mut snapshot = request::state_with(case, given)?;
+/// Asks about a case. `base` has policies besides its own, and `mutant` takes the place of the policy of its name.
+fn answer(case: &Case, base: &Snapshot, mutant: Option<Policy>) -> Result<CaseAnswer, CaseError> {
+    let mut snapshot = request::state_over(base, case)?;
     if let Some(mutant) = mutant {
         Arc::make_mut(&mut snapshot.policies).insert(mutant);
     }

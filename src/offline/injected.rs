@@ -52,9 +52,10 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
         None => text = format!("{title}: memgate added nothing\n"),
         Some(Ok(annotation)) => {
             let given = origins(pod, namespace, snapshot).given;
+            let variables = Variables::of(&shown);
             for added in marker::objects(&annotation) {
                 let _infallible = write!(text, "{title}: ");
-                write_added(added, &shown, &given, &mut text);
+                write_added(added, &variables, &given, &mut text);
                 lacks_origins |= marked_by(added).iter().any(|item| !given.contains_key(item));
             }
         }
@@ -69,7 +70,7 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
 }
 
 /// What one family added, in the order of the annotation.
-fn write_added(annotation: &Value, pod: &Value, given: &BTreeMap<Item, Given>, text: &mut String) {
+fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item, Given>, text: &mut String) {
     let known = |key| plain(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _infallible = writeln!(
         text,
@@ -78,7 +79,6 @@ fn write_added(annotation: &Value, pod: &Value, given: &BTreeMap<Item, Given>, t
         known("version"),
         known("family")
     );
-    let variables = Variables::of(pod);
     let mut last_container = None;
     for item in marked_by(annotation) {
         let line = match &item {
@@ -96,7 +96,7 @@ fn write_added(annotation: &Value, pod: &Value, given: &BTreeMap<Item, Given>, t
                 format!("  mount {} in container {}", plain(path), plain(container))
             }
         };
-        let origin = given.get(&item).map(|given| origin(&item, given, &variables)).unwrap_or_default();
+        let origin = given.get(&item).map(|given| origin(&item, given, variables)).unwrap_or_default();
         let _infallible = writeln!(text, "{line}{origin}");
     }
 }

@@ -37,6 +37,11 @@ pub enum Error {
     /// Two inputs are `-`.
     #[error("standard input (-) can be read only once")]
     StdinTwice,
+    /// The snapshot of a cluster is `-`.
+    #[error(
+        "--snapshot reads a file, and standard input (-) is none; write the snapshot with memgate snapshot -o FILE"
+    )]
+    SnapshotFromStdin,
     /// The snapshot of a cluster cannot be used.
     #[error(transparent)]
     Snapshot(#[from] cluster_snapshot::Error),
@@ -118,6 +123,9 @@ pub fn load_as(
     let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
     if let Some(path) = snapshot {
         let name = path.display().to_string();
+        if name == "-" {
+            return Err(Error::SnapshotFromStdin);
+        }
         let text = match reading.instead.get(&name) {
             Some(text) => Source::new(&name, text.as_str()),
             None => source(&name, File::open(path), reading.max_bytes)?,
@@ -211,7 +219,7 @@ fn read_state(
                 match document {
                     Ok(document) if document.kind() == cluster_snapshot::KIND => {
                         let message = "this is a file of memgate snapshot; give it with --snapshot, \
-                                       which check, mutate, view, review and explain-pod have";
+                                       which check, mutate, view, review, explain-pod, what-if and audit have";
                         inputs.errors.push(error_at(document.place(), &Pointer::root(), message.to_owned()));
                     }
                     Ok(document) => {

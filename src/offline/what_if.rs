@@ -110,8 +110,9 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         after.of_form.clear();
         after.admitted.decision.untold = Untold::default();
         if from != to {
+            let stays = to > from || to == Verdict::Warned;
             after.admitted.decision.findings =
-                if to > from { only_in(findings, &base) } else { lifted(base, &findings) };
+                if stays { only_in(findings, &base) } else { lifted(base, &findings) };
             changes.push(Changed { index: all.len(), owner: owners.get(&key).cloned(), from, to });
         }
         all.push(after);

@@ -117,8 +117,12 @@ pub fn summary(report: &Report<'_>, changes: &[Change<'_>]) -> String {
         };
         changes.iter().filter(is_it).count()
     };
+    let passed_over = match report.passed_over.len() {
+        0 => String::new(),
+        count => format!("; {count} passed over"),
+    };
     format!(
-        "{} judged: {} newly denied, {} newly warned about; {} no longer denied, {} no longer warned about",
+        "{} judged: {} newly denied, {} newly warned about; {} no longer denied, {} no longer warned about{passed_over}",
         counted(report.objects.len(), "object"),
         count(None, Some(Verdict::Denied)),
         count(None, Some(Verdict::Warned)),

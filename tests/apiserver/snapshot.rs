@@ -176,7 +176,12 @@ fn rights(fixture: &Fixture) -> Result<()> {
     let kubeconfig = cluster.account_that_may("list", "arkmemories.arkonis.dev", &namespace)?;
     let home = Home::new(cluster, &namespace)?;
     let said = home.take(&kubeconfig, &["-n", &namespace])?;
-    ensure!(said.contains("note: ArkAgent is not in the snapshot: you may not list arkagents"), "{said}");
+    ensure!(
+        said.contains(
+            "note: ArkAgent.arkonis.dev is not in the snapshot: you may not list arkagents.arkonis.dev"
+        ),
+        "{said}"
+    );
     ensure!(home.entry("ArkMemory")?["state"] == "known", "{said}");
     for kind in ["ArkAgent", "Service", "Namespace", "MemoryPolicy", "CustomResourceDefinition"] {
         // Where the cluster has no such kind there is nothing to be read.
@@ -184,7 +189,7 @@ fn rights(fixture: &Fixture) -> Result<()> {
         ensure!(entry["state"] == "unknown" || kind == "MemoryPolicy", "{kind}: {entry}");
     }
     let (text, _) = home.memgate(&["check"], &namespace, &pod("scout-0", "scout", &[]))?;
-    ensure!(text.contains("so taken as right: ArkAgent (you may not list arkagents"), "{text}");
+    ensure!(text.contains("so taken as right: ArkAgent.arkonis.dev (you may not list arkagents"), "{text}");
     ensure!(text.contains("those that come with memgate count"), "{text}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
 
 use crate::release::{ROOT, Release, VERSION, archives, made, run, text};
@@ -158,4 +159,57 @@ fn the_version_is_that_of_the_program() {
     assert!(script.contains(&format!("version=\"${{1:-{VERSION}}}\"")));
     let template = include_str!("../../ci/memgate.gitlab-ci.yml");
     assert!(template.contains(&format!("MEMGATE_VERSION: \"{VERSION}\"")));
+}
+
+/// What `cargo binstall` asks for is what `tools/build-archives.sh` makes.
+#[test]
+fn binstall_asks_for_the_archive_of_each_system() {
+    let read = |file: &str| fs::read_to_string(Path::new(ROOT).join(file)).expect("a text");
+    let (manifest, script) = (read("Cargo.toml"), read("tools/build-archives.sh"));
+    for (section, system, url, program) in [
+        ("", "linux", "linux-{ target-arch }.tar.gz", "linux-{ target-arch }/memgate\""),
+        (
+            ".overrides.x86_64-apple-darwin",
+            "darwin-x86_64",
+            "darwin-x86_64.tar.gz",
+            "darwin-x86_64/memgate\"",
+        ),
+        (
+            ".overrides.aarch64-apple-darwin",
+            "darwin-aarch64",
+            "darwin-aarch64.tar.gz",
+            "darwin-aarch64/memgate\"",
+        ),
+        (
+            ".overrides.x86_64-pc-windows-gnu",
+            "windows-x86_64",
+            "windows-x86_64.zip",
+            "windows-x86_64/memgate.exe\"",
+        ),
+        (
+            ".overrides.x86_64-pc-windows-msvc",
+            "windows-x86_64",
+            "windows-x86_64.zip",
+            "windows-x86_64/memgate.exe\"",
+        ),
+    ] {
+        let start = format!("[package.metadata.binstall{section}]\n");
+        let (_, text) = manifest.split_once(&start).unwrap_or_else(|| panic!("there is no {start}"));
+        let text = text.split("\n[").next().unwrap_or_default();
+        assert!(
+            text.contains(&format!("/v{{ version }}/memgate-{{ version }}-{url}\"")),
+            "{section}: {text}"
+        );
+        assert!(text.contains(&format!("bin-dir = \"memgate-{{ version }}-{program}")), "{section}: {text}");
+        assert!(script.contains(system), "{system}");
+    }
+}
+
+#[test]
+fn says_how_it_is_called() {
+    let release = Release::new();
+    let help = release.install(&["--help"], &[]);
+    assert!(help.status.success(), "{help:?}");
+    assert!(String::from_utf8_lossy(&help.stdout).starts_with("MEMGATE_RELEASES=URL"), "{help:?}");
+    assert!(refused(&release, &["--verbose"], &[]).contains("there is no option --verbose"));
 }

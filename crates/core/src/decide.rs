@@ -185,7 +185,7 @@ fn decide_subject<'s>(
     if let Some(judged) = policies::judged(family, subject, request, snapshot) {
         policy::defaults::add(&mut edits, subject.kind, &judged, snapshot, &mut state);
     }
-    let Judgement { findings: judged, untold: of_policies, policies, exemptions, .. } =
+    let Judgement { findings: judged, untold: of_policies, policies, exemptions, fired, .. } =
         policies::of_resource(family, subject, request, snapshot, &mut state);
     findings.extend(judged);
     let denied = limits::denies(&findings);
@@ -218,6 +218,7 @@ fn decide_subject<'s>(
         families,
         policies,
         exemptions,
+        fired,
         phase: Phase::Validate,
         ..Decision::pass(reason)
     }

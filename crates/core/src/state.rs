@@ -73,6 +73,11 @@ impl Added {
 /// # Errors
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
 pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<Added, AddError> {
+    add_from(snapshot, value, false)
+}
+
+/// The same; `stored` says whether a cluster has the object.
+fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Added, AddError> {
     let (group, kind) = group_and_kind(value);
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
@@ -86,6 +91,7 @@ pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<Added, AddError> {
         return Ok(Added::used(false));
     };
     let Some(mut object) = Object::read(kind, value)? else { return Ok(Added::used(false)) };
+    object.stored = stored;
     if !kind.namespaced {
         object.namespace = "".into();
     } else if object.namespace.is_empty() {

@@ -8,7 +8,7 @@ use crate::casefile::Case;
 use crate::casefile::compare::failures;
 use crate::model::decision::Decision;
 use crate::model::kind::MEMORY_POLICY;
-use crate::model::policy_rule::PolicyStatus;
+use crate::model::snapshot::Snapshot;
 use crate::policy::mutant::{self, Mutation};
 use crate::state;
 
@@ -40,8 +40,10 @@ pub struct Survivor {
 
 /// Counts while cases run.
 pub(super) struct Coverage {
-    /// The policies that are in the state of every case.
-    given: Vec<Value>,
+    /// The policies that are in the state of every case, by name.
+    given: BTreeMap<String, Value>,
+    /// The state with them.
+    base: Snapshot,
     rules: BTreeMap<(String, String), Counts>,
     /// The cases that passed and that a policy judged.
     cases: Vec<Case>,
@@ -56,39 +58,37 @@ struct Counts {
 }
 
 impl Coverage {
-    pub(super) fn new(given: Vec<Value>) -> Self {
-        let mut coverage = Self { given, rules: BTreeMap::new(), cases: Vec::new() };
-        for manifest in &coverage.given {
-            for rule in rules(manifest) {
-                coverage.rules.entry((name(manifest).to_owned(), rule)).or_default();
-            }
-        }
-        coverage
+    pub(super) fn new(given: Vec<Value>, base: Snapshot) -> Self {
+        let policies = given.into_iter().filter(is_policy).map(|it| (name(&it).to_owned(), it));
+        let given: BTreeMap<String, Value> = policies.collect();
+        let rules =
+            given.iter().flat_map(|(name, it)| rules(it).into_iter().map(|rule| (name.clone(), rule)));
+        let rules = rules.map(|rule| (rule, Counts::default())).collect();
+        Self { given, base, rules, cases: Vec::new() }
     }
 
-    pub(super) fn given(&self) -> &[Value] {
-        &self.given
+    pub(super) const fn base(&self) -> &Snapshot {
+        &self.base
     }
 
     /// Adds what came of a case.
     pub(super) fn add(&mut self, case: Case, decision: Option<&Decision>, passed: bool) {
-        for manifest in case.state.iter().filter(|it| is_policy(it)) {
+        let own: BTreeMap<&str, &Value> =
+            case.state.iter().filter(|it| is_policy(it)).map(|it| (name(it), it)).collect();
+        for (policy, manifest) in &own {
             for rule in rules(manifest) {
-                self.rules.entry((name(manifest).to_owned(), rule)).or_default();
+                self.rules.entry(((*policy).to_owned(), rule)).or_default();
             }
         }
         let Some(decision) = decision.filter(|decision| !decision.policies.is_empty()) else { return };
-        let judged: BTreeSet<&str> = decision.policies.iter().map(String::as_str).collect();
-        let of_policy = decision.findings.iter().filter_map(|finding| finding.policy.as_ref());
-        let fired: BTreeSet<(&str, &str)> = of_policy
-            .filter(|it| it.status != PolicyStatus::Unknown)
-            .map(|it| (it.rule.policy.as_str(), it.rule.id.as_str()))
-            .collect();
-        for policy in judged {
-            let Some(manifest) = manifest(&case, &self.given, policy) else { continue };
+        let fired: BTreeSet<(&str, &str)> =
+            decision.fired.iter().map(|rule| (rule.policy.as_str(), rule.id.as_str())).collect();
+        for policy in &decision.policies {
+            let given = || self.given.get(policy);
+            let Some(manifest) = own.get(policy.as_str()).copied().or_else(given) else { continue };
             for rule in rules(manifest) {
-                let has_fired = fired.contains(&(policy, rule.as_str()));
-                let counts = self.rules.entry((policy.to_owned(), rule)).or_default();
+                let has_fired = fired.contains(&(policy.as_str(), rule.as_str()));
+                let counts = self.rules.entry((policy.clone(), rule)).or_default();
                 counts.judged += 1;
                 counts.fired += usize::from(has_fired);
                 if passed {
@@ -96,6 +96,7 @@ impl Coverage {
                 }
             }
         }
+        drop(own);
         if passed {
             self.cases.push(case);
         }
@@ -117,9 +118,11 @@ impl Coverage {
 
     /// Whether a case fails with a rule that was changed.
     fn notices(&self, case: &Case, policy: &str, rule: &str, mutation: Mutation) -> bool {
-        let mutant = manifest(case, &self.given, policy).and_then(|it| mutant::policy(it, rule, mutation));
+        let own = case.state.iter().rfind(|it| is_policy(it) && name(it) == policy);
+        let manifest = own.or_else(|| self.given.get(policy));
+        let mutant = manifest.and_then(|manifest| mutant::policy(manifest, rule, mutation));
         let Some(mutant) = mutant else { return false };
-        match answer(case, &self.given, Some(mutant)) {
+        match answer(case, &self.base, Some(mutant)) {
             Ok(answer) => !failures(&case.expect, &answer.outcome).is_empty(),
             Err(_) => true,
         }
@@ -145,10 +148,4 @@ fn name(manifest: &Value) -> &str {
 fn rules(manifest: &Value) -> Vec<String> {
     let rules = manifest.pointer("/spec/rules").and_then(Value::as_array).into_iter().flatten();
     rules.filter_map(|rule| rule.get("id")?.as_str()).map(str::to_owned).collect()
-}
-
-/// The policy of this name that counts in a case: the last one, its own before those that are given.
-fn manifest<'v>(case: &'v Case, given: &'v [Value], policy: &str) -> Option<&'v Value> {
-    let mut all = given.iter().chain(&case.state);
-    all.rfind(|it| is_policy(it) && name(it) == policy)
 }

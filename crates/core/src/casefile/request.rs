@@ -20,16 +20,16 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a number in an object is beyond what a double can hold, or a definition cannot be used.
 pub fn state(case: &Case) -> Result<Snapshot, AddError> {
-    state_with(case, &[])
+    state_over(&state::empty(Settings::default()), case)
 }
 
-/// The same, with objects that are not the case's own; one of its own takes the place of the one of its name.
+/// The same over what is there already; an object of the case takes the place of the one of its name.
 ///
 /// # Errors
 /// Those of [`state`].
-pub fn state_with(case: &Case, others: &[Value]) -> Result<Snapshot, AddError> {
-    let mut snapshot = state::empty(Settings::default());
-    for object in others.iter().chain(&case.state) {
+pub fn state_over(base: &Snapshot, case: &Case) -> Result<Snapshot, AddError> {
+    let mut snapshot = base.clone();
+    for object in &case.state {
         state::add(&mut snapshot, object)?;
     }
     Ok(snapshot)

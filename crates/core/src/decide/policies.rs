@@ -82,20 +82,21 @@ pub(super) fn add_to_pod<'s>(
         all.untold = all.untold.and(judgement.untold);
         all.policies.extend(judgement.policies);
         all.exemptions.extend(judgement.exemptions);
+        all.fired.extend(judgement.fired);
     }
     if all == Judgement::default() { decision } else { join(decision, all) }
 }
 
 /// A decision about a pod with what policies say of it. Two families may know it, so each finding counts once.
 fn join(decision: Decision, judgement: Judgement) -> Decision {
-    let Judgement { findings, untold: of_policies, mut policies, exemptions, .. } = judgement;
+    let Judgement { findings, untold: of_policies, mut policies, exemptions, fired, .. } = judgement;
     policies.sort();
     policies.dedup();
     let mut told = Members::default();
     let new = |finding: &Finding| {
         told.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message.clone()))
     };
-    let mut joined = Decision { policies, exemptions, ..decision };
+    let mut joined = Decision { policies, exemptions, fired, ..decision };
     joined.findings.extend(findings.into_iter().filter(new));
     joined.findings.sort_by_cached_key(|finding| limits::position(&finding.pointer));
     let untold = limits::keep_first(&mut joined.findings);

@@ -69,6 +69,7 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
         unknown: pod.unknown,
         policies: pod.policies,
         exemptions: pod.exemptions,
+        fired: pod.fired,
         phase: Phase::Validate,
         ..Decision::pass(preview_reason(pod.reason))
     }

@@ -1,12 +1,14 @@
 //! Decisions: everything that was found and is to be changed, and what could not be known.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::model::edit::Edit;
 use crate::model::event::PodEvent;
 use crate::model::family::Family;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::object::Reference;
+use crate::model::policy_rule::PolicyRule;
 use crate::model::reason::Reason;
 
 /// What is decided about one request.
@@ -38,6 +40,8 @@ pub struct Decision {
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
+    /// The rules of policies that are broken, exempted or not, told or not.
+    pub fired: Vec<Arc<PolicyRule>>,
     /// The families that decided, in their order; empty when the object does not concern any.
     pub families: Vec<FamilyShare>,
 }
@@ -85,6 +89,7 @@ impl Decision {
             events: Vec::new(),
             policies: Vec::new(),
             exemptions: BTreeSet::new(),
+            fired: Vec::new(),
             families: Vec::new(),
         }
     }

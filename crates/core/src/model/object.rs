@@ -30,6 +30,8 @@ pub struct Object {
     pub name: Arc<str>,
     /// Whether its namespace was given; files often leave it to the command that applies them.
     pub namespace_given: bool,
+    /// Whether a snapshot says that a cluster has it: what its controllers make of it is there too.
+    pub stored: bool,
     /// The whole object, as far as it is read.
     pub tree: Tree,
     /// What [`Object::defect`] found when it was called first; it never changes.
@@ -57,6 +59,7 @@ impl Object {
             namespace,
             name,
             namespace_given,
+            stored: false,
             tree,
             defect: OnceLock::new(),
             data_keys: OnceLock::new(),

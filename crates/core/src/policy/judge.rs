@@ -7,6 +7,7 @@ mod place;
 mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::family::policy_codes::INVALID;
 use crate::model::decision::Untold;
@@ -15,6 +16,7 @@ use crate::model::members::Members;
 use crate::model::memory_view::{MemoryView, SourceView, Why};
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Policy, Question, Rule, When};
+use crate::model::policy_rule::PolicyRule;
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
@@ -48,6 +50,8 @@ pub struct Judgement {
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
+    /// The rules that are broken, exempted or not.
+    pub fired: Vec<Arc<PolicyRule>>,
     /// How many findings there are of each severity.
     found: BTreeMap<Severity, usize>,
 }
@@ -133,6 +137,9 @@ impl Judge<'_> {
         let Outcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
         if violations.is_empty() && unknown.is_none() {
             return;
+        }
+        if !violations.is_empty() {
+            judgement.fired.push(Arc::clone(&rule.about));
         }
         let exemption = verdict.exemption(&self.snapshot.policies, &self.selection.identity.labels);
         let stored =

@@ -20,9 +20,9 @@ use crate::model::kind::{Kind, NAMESPACE, POLICY_KINDS};
 use crate::model::object::{Coverage, KindState};
 use crate::model::snapshot::Snapshot;
 
-use super::{AddError, add};
+use super::{AddError, add_from};
 
-pub use kept::kept;
+pub use kept::{is_masked, kept};
 
 /// The version of the form.
 const API_VERSION: &str = "memgate.dev/v1alpha1";
@@ -68,6 +68,17 @@ pub struct KindEntry {
     /// Why it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+impl KindEntry {
+    /// The name with its group, as kubectl takes it.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        match self.api_version.split_once('/') {
+            Some((group, _)) => format!("{}.{group}", self.kind),
+            None => self.kind.clone(),
+        }
+    }
 }
 
 /// How much of a kind is known.
@@ -130,6 +141,14 @@ pub struct Assumed {
     pub unnamed: Vec<String>,
 }
 
+impl Assumed {
+    /// Why it is not known which policies there are; `None` where it is.
+    #[must_use]
+    pub fn policies_unknown(&self) -> Option<&str> {
+        self.unknown.iter().find(|kind| kind.starts_with("MemoryPolicy.")).map(String::as_str)
+    }
+}
+
 impl ClusterSnapshot {
     /// One without kinds and objects.
     #[must_use]
@@ -176,7 +195,8 @@ impl ClusterSnapshot {
     /// When it is no snapshot, or one of another version.
     pub fn parse(path: &str, text: &str) -> Result<Self, Error> {
         let form = |reason: String| Error::Form { path: path.to_owned(), reason };
-        let document: Self = serde_json::from_str(text).map_err(|error| form(error.to_string()))?;
+        let document: Self = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| form(error.to_string()))?;
         if document.kind != KIND {
             return Err(form(format!("its kind is {}, not {KIND}", document.kind)));
         }
@@ -210,7 +230,8 @@ impl ClusterSnapshot {
             unknown.push(format!("{}; those that come with memgate count", unknown_kind(entry)));
         }
         for item in &self.items {
-            add(snapshot, item).map_err(|reason| Error::Object { path: path.to_owned(), reason })?;
+            add_from(snapshot, item, true)
+                .map_err(|reason| Error::Object { path: path.to_owned(), reason })?;
         }
         Ok(Assumed {
             path: path.to_owned(),
@@ -252,7 +273,7 @@ pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
 /// The text of a file as a List of its objects, each in the line where it stands.
 #[must_use]
 pub fn as_list(text: &str) -> String {
-    text.replacen(&format!("\"kind\":\"{KIND}\""), "\"kind\":\"List\"", 1)
+    text.replacen(&format!("\"{KIND}\""), "\"List\"", 1)
 }
 
 /// The name of a kind with its group, as kubectl takes it.
@@ -262,8 +283,8 @@ fn full_name(kind: &Kind) -> String {
 
 fn unknown_kind(entry: &KindEntry) -> String {
     match &entry.why {
-        Some(why) => format!("{} ({why})", entry.kind),
-        None => entry.kind.clone(),
+        Some(why) => format!("{} ({why})", entry.full_name()),
+        None => entry.full_name(),
     }
 }
 

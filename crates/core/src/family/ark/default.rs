@@ -83,7 +83,7 @@ fn configured(config: Lookup<'_>) -> Option<&str> {
 
 /// Objects from files have no status, so there a Memory without one is usable.
 fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
-    let unseen = !state.in_cluster(&MEMORY) && status(&memory.tree).is_none();
+    let unseen = !state.in_cluster(&MEMORY) && !memory.stored && status(&memory.tree).is_none();
     !memory.deleting() && (unseen || resolved_address(&memory.tree).is_some())
 }
 

@@ -24,7 +24,8 @@ pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<
 }
 
 /// Where files stand for a cluster: the Ensemble among them whose controller makes the Agent of this name, and
-/// the config that it makes it from. A config that is left out makes none.
+/// the config that it makes it from. A config that is left out makes none, and of an Ensemble that is stored the Agent
+/// would be there.
 pub(super) fn maker<'s>(
     namespace: &str,
     agent: &str,
@@ -41,6 +42,9 @@ pub(super) fn maker<'s>(
         let config = rest.strip_prefix('-')?;
         let home = |kind| state.peek(kind, namespace, name);
         let object = home(&ENSEMBLE).or_else(|| home(&ENSEMBLE_OLD))?;
+        if object.stored {
+            return None;
+        }
         let found = find_config(&object.tree, config)?;
         (!is_excluded(&object.tree, config)).then_some((object, found))
     })

@@ -4,6 +4,7 @@
 //! `$(NAME)` is no literal.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
@@ -32,6 +33,10 @@ pub fn kept(kind: &Kind, object: &Value) -> Value {
     // Fields of a policy are named after what it is about, such as `secrets`.
     let mut kept = if POLICY_KINDS.contains(&kind) { read.clone() } else { shown_value(&read) };
     mask_texts(&read, &mut kept);
+    restore_labels(&read, &mut kept);
+    if kind.is("", "ConfigMap") {
+        keep_addresses(&read, &mut kept);
+    }
     if let Some(owner) = controller(object)
         && let Some(Value::Object(metadata)) = kept.get_mut("metadata")
     {
@@ -100,18 +105,75 @@ fn mask_texts(read: &Value, kept: &mut Value) {
     }
 }
 
-/// A masked text with the colon between a user and a password; a text that is one `$(NAME)` as it is.
+/// Whether a text shows that a credential in it was masked.
+#[must_use]
+pub fn is_masked(text: &str) -> bool {
+    let is_all = !text.is_empty() && text.chars().all(|c| c == '*');
+    is_all || text.contains("*@") || text.contains("**")
+}
+
+/// Puts labels back, whatever their names are: selectors and rules ask for their values, which everybody sees who may
+/// list the objects.
+fn restore_labels(read: &Value, kept: &mut Value) {
+    let labels = read.pointer("/metadata/labels");
+    if let (Some(labels), Some(kept)) = (labels, kept.pointer_mut("/metadata/labels")) {
+        kept.clone_from(labels);
+    }
+}
+
+/// Of a ConfigMap all keys, and the values that may be addresses: nothing else of them decides. An address is masked
+/// by what it says itself, whatever its key is called.
+fn keep_addresses(read: &Value, kept: &mut Value) {
+    let Some(Value::Object(entries)) = kept.get_mut("data") else { return };
+    for (key, value) in entries {
+        let text = read.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
+        let address = text.filter(|text| is_address(text));
+        *value = address.map(|text| with_form(text, &masked_value(text))).unwrap_or_default().into();
+    }
+}
+
+/// Whether a text may be an address: a URL in one line, or a host with a port.
+fn is_address(text: &str) -> bool {
+    /// Longer than any address that works.
+    const MAX_BYTES: usize = 2048;
+    let text = text.trim();
+    let is_plain = text.len() <= MAX_BYTES && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    let is_scheme =
+        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let port = text.split('/').next().and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+    let is_port = |it: &str| it.parse::<u16>().is_ok();
+    is_plain && (scheme.is_some_and(is_scheme) || (scheme.is_none() && port.is_some_and(is_port)))
+}
+
+/// A masked text with the colon between a user and a password, and with each `$(NAME)` as it is.
 fn with_form(read: &str, masked: &str) -> String {
-    let name = read.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
-    if read == masked || name.is_some_and(|name| !name.contains(['$', '(', ')'])) {
+    if read == masked {
         return read.to_owned();
     }
     let is_userinfo = |end: usize| read.get(end..).is_some_and(|rest| rest.starts_with('@'));
     let spans = value_spans(read).into_iter().filter(|span| is_userinfo(span.end));
     let colons: BTreeSet<usize> =
         spans.filter_map(|span| Some(span.start + read.get(span.clone())?.find(':')?)).collect();
-    let shown = |(at, mask)| if colons.contains(&at) { ':' } else { mask };
-    masked.char_indices().map(shown).collect()
+    let names = references(read);
+    let mut restored = String::with_capacity(masked.len());
+    for ((at, original), mask) in read.char_indices().zip(masked.chars()) {
+        let is_name = names.iter().any(|name| name.contains(&at));
+        restored.push(if is_name || colons.contains(&at) { original } else { mask });
+    }
+    restored
+}
+
+/// Where `$(NAME)` stands in a text; the first few, since no address has more.
+fn references(text: &str) -> Vec<Range<usize>> {
+    const MAX: usize = 16;
+    let found = text.match_indices("$(").take(MAX).filter_map(|(start, _)| {
+        let name = text.get(start + 2..)?;
+        let end = name.find(')')?;
+        let is_name = name.get(..end)?.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+        is_name.then_some(start..start + 2 + end + 1)
+    });
+    found.collect()
 }
 
 #[cfg(test)]
@@ -122,6 +184,9 @@ mod tests {
 
     /// Any kind of which the spec is read whole.
     static KIND: Kind = Kind { schema: Schema::Open(&[Field::new("spec", Schema::Whole(&[]))]), ..NAMESPACE };
+
+    static CONFIG_MAP: Kind =
+        Kind { kind: "ConfigMap", schema: Schema::Open(&[Field::new("data", Schema::Texts)]), ..NAMESPACE };
 
     #[test]
     fn masks_credentials_and_keeps_what_decides() {
@@ -136,6 +201,21 @@ mod tests {
             "env": [{"name": "API_KEY", "value": "***"}, {"name": "LOG", "value": "debug"}],
         });
         assert_eq!(kept(&KIND, &json!({"spec": spec}))["spec"], expected);
+    }
+
+    #[test]
+    fn keeps_labels_references_and_addresses() {
+        let labels = json!({"secret-access": "restricted", "token": "a"});
+        let namespace = kept(&NAMESPACE, &json!({"metadata": {"name": "a", "labels": labels}}));
+        assert_eq!(namespace["metadata"]["labels"], labels);
+        let spec = json!({"url": "https://q.example/?token=$(TOK)", "dsn": "pg://u:$(PASS)@h"});
+        let expected = json!({"url": "https://q.example/?token=$(TOK)", "dsn": "pg://*:$(PASS)@h"});
+        assert_eq!(kept(&KIND, &json!({"spec": spec}))["spec"], expected);
+        let data = json!({"api-token-url": "http://u:p@m2.example:81", "broker": "ark-broker:8080",
+            "key": "-----BEGIN OPENSSH PRIVATE KEY-----\nabc", "netrc": "machine a password b", "t": "sk-abc"});
+        let expected = json!({"api-token-url": "http://*:*@m2.example:81", "broker": "ark-broker:8080",
+            "key": "", "netrc": "", "t": ""});
+        assert_eq!(kept(&CONFIG_MAP, &json!({"data": data}))["data"], expected);
     }
 
     #[test]
