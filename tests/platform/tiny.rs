@@ -51,6 +51,7 @@ pub(crate) static FAMILY: Family = Family {
     viewed: &[],
     view: |_, _| None,
     view_pod: |_, _, _| None,
+    cel_views: &[],
 
     validate: validate::validate,
     default: default::default,

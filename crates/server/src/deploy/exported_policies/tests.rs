@@ -1,0 +1,1 @@
+//! Every typed rule over every family has an export or a reason.
