@@ -96,7 +96,7 @@ impl TypedRule for Tenancy {
     }
 
     fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let (mut said, tenant) = (InCel::default(), self.from.in_cel(side));
+        let (mut said, tenant) = (InCel::default(), format!("({})", self.from.in_cel(side)));
         if self.is_required {
             if let Some((field, words)) = self.from.missing() {
                 let list = format!("size({tenant}) == 0 ? [{}] : []", literal(&format!("{field} ")));
