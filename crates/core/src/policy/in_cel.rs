@@ -1,5 +1,7 @@
 //! How typed rules and matches write CEL: literals, lists, and patterns as regular expressions.
 
+use std::fmt::Write as _;
+
 use crate::model::cel_view::MessagePart;
 use crate::model::glob::Glob;
 
@@ -21,7 +23,9 @@ pub fn literal(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\'' | '\\' => literal.extend(['\\', c]),
-            c if c.is_control() => literal.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c if c.is_control() => {
+                let _infallible = write!(literal, "\\U{:08x}", u32::from(c));
+            }
             c => literal.push(c),
         }
     }

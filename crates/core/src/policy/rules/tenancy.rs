@@ -97,11 +97,11 @@ impl TypedRule for Tenancy {
 
     fn in_cel(&self, side: &CelSide<'_>) -> InCel {
         let (mut said, tenant) = (InCel::default(), format!("({})", self.from.in_cel(side)));
-        if self.is_required {
-            if let Some((field, words)) = self.from.missing() {
-                let list = format!("size({tenant}) == 0 ? [{}] : []", literal(&format!("{field} ")));
-                said.add(list, words);
-            }
+        if self.is_required
+            && let Some((field, words)) = self.from.missing()
+        {
+            let list = format!("size({tenant}) == 0 ? ['{field} ' + request.namespace] : []");
+            said.add(list, words);
         }
         for (path, what, pattern) in
             [("collection", "collection", &self.collection), ("secrets", "Secret", &self.secrets)]
@@ -167,8 +167,8 @@ impl TenantSource {
                 Some(("metadata.labels", vec![text(format!("label \"{key}\" is missing on the object"))]))
             }
             Self::NamespaceLabel(key) => {
-                let words = format!("label \"{key}\" is missing on its Namespace");
-                Some(("metadata.namespace", vec![text(words)]))
+                let words = format!("label \"{key}\" is missing on Namespace ");
+                Some(("metadata.namespace", vec![text(words), MessagePart::Quoted(1)]))
             }
         }
     }

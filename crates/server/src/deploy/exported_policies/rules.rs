@@ -1,6 +1,7 @@
 //! What of a rule can be said in CEL, and what cannot.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
@@ -258,7 +259,7 @@ impl Exporting<'_> {
                 Sayable::Unsaid(reason) => return Err(reason),
                 Sayable::Entries(entries) => {
                     let among = format!("it.split(' ', 2)[1].lowerAscii() in {}", list(wanted));
-                    conditions.push_str(&format!(" && {entries}.exists(it, {among})"));
+                    let _infallible = write!(conditions, " && {entries}.exists(it, {among})");
                 }
             }
         }
