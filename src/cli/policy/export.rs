@@ -31,8 +31,8 @@ Examples:
   memgate policy export --to vap policies/
   memgate policy export --to vap --partial policies/baseline.yaml | kubectl apply -f -
 
-Exit codes: 0 everything was exported, or --partial was given, 1 something was left out, 2 a policy is invalid or cannot
-be read, 3 no policy was found.")]
+Exit codes: 0 everything was exported, or --partial was given, 1 something was left out,
+2 a policy is invalid or cannot be read, 3 no policy was found.")]
 pub(super) struct Export {
     /// Files, directories, globs, or - for standard input
     #[arg(value_name = "PATH", required = true)]
@@ -109,9 +109,9 @@ fn summary(policies: usize, written: usize, lost: usize) -> String {
     let counted = |count: usize, of: &str| {
         if count == 1 { format!("1 {of}y") } else { format!("{count} {of}ies") }
     };
-    let lost = if lost == 0 { "nothing" } else { &format!("{lost} of what they say") };
+    let lost = if lost == 0 { "nothing".to_owned() } else { lost.to_string() };
     format!(
-        "{}: {}, {lost} not exported",
+        "{}: {}, {lost} left out",
         counted(policies, "polic"),
         counted(written, "ValidatingAdmissionPolic")
     )
