@@ -208,10 +208,10 @@ impl<'f> Scene<'f> {
     }
 
     fn clean_up(&self) -> Result<()> {
-        for (policy, _) in &self.exported.policies {
-            let name = policy.metadata.name.as_deref().context("a policy has a name")?;
+        let names = self.exported.policies.iter().filter_map(|(policy, _)| policy.metadata.name.clone());
+        for name in names.chain([format!("memgate-policy-{}-zz-ark-warn", self.namespace)]) {
             for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
-                self.cluster.kubectl(&["delete", kind, name, "--wait=false"])?.ok()?;
+                self.cluster.kubectl(&["delete", kind, &name, "--wait=false"])?.ok()?;
             }
         }
         Ok(())
