@@ -55,6 +55,11 @@ impl Allowed {
         !is_denied && self.allow.as_ref().is_none_or(|allow| allow.contains(value))
     }
 
+    /// Whether it accepts everything, since nothing is listed.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.allow.is_none() && self.deny.is_none()
+    }
+
     /// Whether it accepts the value of `it`, in CEL; `None` for letters whose small form CEL does not know.
     pub(super) fn in_cel(&self) -> Option<String> {
         let lists = [&self.allow, &self.deny].into_iter().flatten();
