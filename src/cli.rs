@@ -27,6 +27,7 @@ pub mod manifests;
 pub mod mutate;
 pub mod output;
 pub mod policies;
+pub mod policy;
 pub mod project;
 pub mod pull_request;
 pub mod review;
@@ -116,6 +117,7 @@ enum Command {
     Audit(Box<audit::Args>),
     WhatIf(Box<what_if::Args>),
     Exempt(exempt::Args),
+    Policy(policy::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Schema(schema::Args),
@@ -153,6 +155,7 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Audit(args) => audit::run(args, terminal),
         Command::WhatIf(args) => what_if::run(args, terminal),
         Command::Exempt(args) => exempt::run(args, terminal),
+        Command::Policy(args) => policy::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Schema(args) => schema::run(args, terminal),

@@ -59,6 +59,13 @@ impl Places {
         Some((Arc::clone(document.source()), caret))
     }
 
+    /// Where a place of an object stands: file, line and column.
+    #[must_use]
+    pub fn describe(&self, object: &Reference, pointer: &Pointer) -> Option<String> {
+        let (source, span) = self.span(object, pointer)?;
+        Some(format!("{}:{}:{}", source.name(), span.line, span.column))
+    }
+
     /// What findings say of other objects, by finding. Places of one document are looked up together, since its text
     /// may have to be read again for them.
     pub(super) fn elsewhere<'r>(

@@ -1,9 +1,11 @@
 //! What an apiserver makes of policies and exemptions by their definitions alone. Which it refuses, and in which
 //! words, stands in the files of `policies`; `in_force` has what they do once memgate judges by them,
 //! `typed_rules` each of their rules, `replicas` how soon a change counts, `got_in` what comes of those that nobody
-//! checked, `lookups` of what no watch has shown. `asked` is how they ask a replica itself.
+//! checked, `lookups` of what no watch has shown,
+//! `exported` what the apiserver makes of them by itself. `asked` is how they ask a replica itself.
 
 mod asked;
+mod exported;
 mod got_in;
 mod in_force;
 mod lookups;
@@ -42,6 +44,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(replicas::trials());
     trials.extend(got_in::trials());
     trials.extend(lookups::trials());
+    trials.extend(exported::trials());
     trials
 }
 
@@ -94,14 +97,19 @@ fn refusal_of(output: Output) -> Option<String> {
 
 /// The entries of a file: what is to be refused, and in which words.
 fn entries(file: &str) -> Result<Vec<(Value, Vec<String>)>> {
-    let list = values(&Arc::new(Source::new("entries", file)), &mut Vec::new());
-    let list = list.into_iter().next().context("the file cannot be read")?;
     let entry = |entry: &Value| {
         let words = entry["words"].as_array().context("an entry has no words")?;
         let words = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         Ok((entry["refused"].clone(), words))
     };
-    list.value().as_array().context("the file is no list")?.iter().map(entry).collect()
+    entries_of(file)?.iter().map(entry).collect()
+}
+
+/// The list in a file.
+fn entries_of(file: &str) -> Result<Vec<Value>> {
+    let list = values(&Arc::new(Source::new("entries", file)), &mut Vec::new());
+    let list = list.into_iter().next().context("the file cannot be read")?;
+    Ok(list.value().as_array().context("the file is no list")?.clone())
 }
 
 /// That each manifest is refused with all of its words; what is not is told at once.

@@ -53,6 +53,7 @@ pub(crate) static FAMILY: Family = Family {
     transient: &[],
     view: |_, _| None,
     view_pod: |_, _, _| None,
+    cel_views: &[],
 
     validate: validate::validate,
     default: default::default,

@@ -6,6 +6,7 @@
 
 pub mod ark;
 pub mod arkonis;
+pub mod cel_reasons;
 pub mod codes;
 pub mod common;
 pub mod container_view;

@@ -14,6 +14,7 @@
 
 pub mod causes;
 pub mod cel;
+pub mod cel_view;
 pub mod change;
 pub mod claim_volumes;
 mod content_hash;

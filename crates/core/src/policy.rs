@@ -7,6 +7,7 @@
 mod advice;
 pub mod defaults;
 mod exempt;
+pub mod in_cel;
 pub mod judge;
 pub mod leftover;
 mod matching;

@@ -11,6 +11,7 @@ pub mod cel_policies;
 pub mod component;
 mod components;
 mod entry;
+pub mod exported_policies;
 mod families;
 pub mod install_plan;
 pub mod metadata;

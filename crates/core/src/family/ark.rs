@@ -15,6 +15,7 @@ mod url_syntax;
 pub mod validate;
 pub mod value;
 pub mod view;
+pub mod view_in_cel;
 
 use crate::model::family::{Family, SchemaStandIn};
 
@@ -60,6 +61,7 @@ pub static FAMILY: Family = Family {
     transient: &[&api::QUERY],
     view: view::view,
     view_pod: view::view_pod,
+    cel_views: &view_in_cel::VIEWS,
 
     validate: validate::validate,
     default: default::default,

@@ -11,6 +11,7 @@ pub mod default;
 pub mod inject;
 pub mod validate;
 pub mod view;
+pub mod view_in_cel;
 
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;
@@ -66,6 +67,7 @@ pub static FAMILY: Family = Family {
     transient: &[],
     view: view::view,
     view_pod: view::view_pod,
+    cel_views: &view_in_cel::VIEWS,
 
     validate: validate::validate,
     default: default::default,

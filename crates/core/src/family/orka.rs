@@ -23,6 +23,7 @@ pub mod setting;
 mod task_variable;
 pub mod validate;
 pub mod view;
+pub mod view_in_cel;
 
 use crate::model::family::{Family, SchemaStandIn};
 use crate::model::violation::Violation;
@@ -72,6 +73,7 @@ pub static FAMILY: Family = Family {
     transient: &[&api::TASK],
     view: view::view,
     view_pod: view::view_pod,
+    cel_views: &view_in_cel::VIEWS,
 
     validate: validate::validate,
     default: default::default,

@@ -12,6 +12,7 @@ pub mod default;
 pub mod inject;
 pub mod validate;
 pub mod view;
+pub mod view_in_cel;
 
 mod endpoint;
 mod namespace;
@@ -63,6 +64,7 @@ pub static FAMILY: Family = Family {
     transient: &[],
     view: view::view,
     view_pod: view::view_pod,
+    cel_views: &view_in_cel::VIEWS,
 
     validate: validate::validate,
     default: default::default,

@@ -11,6 +11,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::model::cel::{CelDefault, CelTable, NotInCel};
+use crate::model::cel_view::CelView;
 use crate::model::edit::Edit;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
@@ -96,6 +97,8 @@ pub struct Family {
     /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
     /// does not know the pod. The containers that serve memory are added by who asks.
     pub view_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// What an apiserver can make of these views by itself, in CEL; each viewed kind is in one table.
+    pub cel_views: &'static [CelView],
 
     /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
     /// absence would break.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::label_selector::LabelValue;
 use crate::model::memory_view::{MemoryView, Why};
 use crate::model::pointer::Pointer;
@@ -11,6 +12,10 @@ use crate::model::pointer::Pointer;
 pub trait TypedRule: fmt::Debug + Send + Sync {
     /// What is wrong with the object, in the order of the rule's text.
     fn judge(&self, judged: &Judged<'_>) -> Outcome;
+
+    /// The same in CEL, about a view that an apiserver makes, and what of the rule it cannot say. It is asked twice, for
+    /// the object that is sent and for the stored one, and both times has the same faults in the same order.
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel;
 
     /// Whether it reads labels of Namespaces.
     fn reads_namespaces(&self) -> bool {

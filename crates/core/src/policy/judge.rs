@@ -24,6 +24,7 @@ use crate::model::work::MAX_WORDED;
 
 use self::place::Places;
 use self::verdict::Verdict;
+pub use self::verdict::{action, promotion};
 use super::matching::{self, Matches};
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;

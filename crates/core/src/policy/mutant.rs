@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policy;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
@@ -51,6 +52,10 @@ impl TypedRule for Silent {
     fn judge(&self, _: &Judged<'_>) -> Outcome {
         Outcome::default()
     }
+
+    fn in_cel(&self, _: &CelSide<'_>) -> InCel {
+        InCel::default()
+    }
 }
 
 /// A rule that fires where another one does not.
@@ -69,6 +74,12 @@ impl TypedRule for Inverted {
             outcome.violations.clear();
         }
         outcome
+    }
+
+    fn in_cel(&self, _: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        said.leave_out("", "it was inverted for a test");
+        said
     }
 
     fn reads_namespaces(&self) -> bool {

@@ -128,7 +128,7 @@ fn writer_binding(installation: &str, default: &CelDefault) -> MutatingAdmission
     }
 }
 
-fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResources {
+pub(super) fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResources {
     let rule = |kind: &&Kind| NamedRuleWithOperations {
         api_groups: Some(vec![kind.group.to_owned()]),
         api_versions: Some(vec![kind.version.to_owned()]),
@@ -140,11 +140,11 @@ fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResources {
     MatchResources { resource_rules: Some(kinds.iter().map(rule).collect()), ..MatchResources::default() }
 }
 
-fn condition((name, expression): (&str, &str)) -> MatchCondition {
+pub(super) fn condition((name, expression): (&str, &str)) -> MatchCondition {
     MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
 }
 
-fn variable(name: &str, expression: String) -> Variable {
+pub(super) fn variable(name: &str, expression: String) -> Variable {
     Variable { name: name.to_owned(), expression }
 }
 
@@ -163,12 +163,12 @@ fn before(name: &str) -> String {
     format!("{name}_before")
 }
 
-fn new(expression: &str) -> String {
+pub(super) fn new(expression: &str) -> String {
     about("object", "", expression)
 }
 
 /// Nothing of it is evaluated where no object is stored.
-fn old(expression: &str) -> String {
+pub(super) fn old(expression: &str) -> String {
     about("oldObject", "_before", expression)
 }
 

@@ -10,7 +10,7 @@ use crate::model::finding::Finding;
 use crate::model::kind::MEMORY_POLICY;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
-use crate::model::policy::{Action, Exemption, Policies, Policy, Rule};
+use crate::model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
 use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
 use crate::model::request::{Occasion, Operation, Point};
 use crate::model::typed_rule::{Unknown, Violation};
@@ -126,12 +126,10 @@ impl<'v> Verdict<'v> {
 
     /// From when on the rule denies, if it is to.
     fn promised(&self, status: PolicyStatus) -> Option<Timestamp> {
-        let promotion =
-            self.policy.promote.filter(|it| it.to == Action::Deny && self.occasion.now < it.at)?;
-        let stays_weaker = self.is_assumed
-            || self.rule.action.admission.is_some()
-            || status == PolicyStatus::Unknown && self.rule.on_unknown != Action::Deny;
-        (!stays_weaker).then_some(promotion.at)
+        let promotion = promotion(self.policy, self.rule, self.occasion.now)?;
+        let stays_weaker =
+            self.is_assumed || status == PolicyStatus::Unknown && self.rule.on_unknown != Action::Deny;
+        (promotion.to == Action::Deny && !stays_weaker).then_some(promotion.at)
     }
 
     /// Of an audit: what admission would make of it today.
@@ -166,8 +164,15 @@ impl<'v> Verdict<'v> {
     }
 }
 
+/// The promotion of a rule that is yet to come; one with an action of its own at admission has none.
+#[must_use]
+pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promotion> {
+    policy.promote.filter(|it| now < it.at && rule.action.admission.is_none())
+}
+
 /// What comes of a violation: what the rule says, else what the policy says, stricter once it is promoted.
-fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
+#[must_use]
+pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
     let of_policy = || {
         let promoted =
             policy.promote.filter(|it| occasion.point == Point::Admission && occasion.now >= it.at);

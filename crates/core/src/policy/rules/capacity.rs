@@ -1,9 +1,11 @@
 //! `capacity`: how much memory may hold.
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::{Cause, quoted};
 use crate::model::quantity::billionths;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, literal, text};
 use super::super::reader::{Fields, Reader};
 use super::super::text::number;
 use super::retention::ZERO;
@@ -75,6 +77,62 @@ impl TypedRule for Capacity {
             outcome.add(judged.view.pointer("storageBytes"), message, &storage.text);
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        if let Some(max) = &self.storage
+            && let Some(sizes) = said.entries(side, "storageBytes", "capacity.storage")
+        {
+            if max.billionths % BYTE == 0 {
+                let limit = literal(&max.text);
+                let message =
+                    vec![text("storage "), MessagePart::Plain(1), text(format!(" is above {}", max.text))];
+                let list = format!("{sizes}.filter(it, quantity({VALUE}).isGreaterThan(quantity({limit})))");
+                said.add(list, message);
+            } else {
+                said.leave_out(
+                    "capacity.storage",
+                    "sizes are rounded up to bytes here, and the limit is none",
+                );
+            }
+        }
+        if self.entries.asks()
+            && let Some(counts) = said.entries(side, "maxEntries", "capacity.maxEntries")
+        {
+            self.entries.in_cel(&counts, &mut said);
+        }
+        said
+    }
+}
+
+impl Entries {
+    const fn asks(&self) -> bool {
+        self.min.is_some() || self.max.is_some() || self.zero.is_some()
+    }
+
+    fn in_cel(&self, counts: &str, said: &mut InCel) {
+        let count = format!("int({VALUE})");
+        let mut add = |condition: String, message: Vec<MessagePart>| {
+            said.add(format!("{counts}.filter(it, {condition})"), message);
+        };
+        match (self.max, self.zero) {
+            (Some(max), None | Some(false)) => {
+                let message = format!("maxEntries 0 is unlimited; set at most {max}");
+                add(format!("{count} == 0"), vec![text(message)]);
+            }
+            (None, Some(false)) => {
+                add(format!("{count} == 0"), vec![text("maxEntries 0 is unlimited; set a limit")]);
+            }
+            _ => {}
+        }
+        let shown = |end: String| vec![text("maxEntries "), MessagePart::Plain(1), text(end)];
+        if let Some(max) = self.max {
+            add(format!("{count} > {max}"), shown(format!(" is above {max}")));
+        }
+        if let Some(min) = self.min {
+            add(format!("{count} > 0 && {count} < {min}"), shown(format!(" is below {min}")));
+        }
     }
 }
 

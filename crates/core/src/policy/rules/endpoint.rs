@@ -1,10 +1,12 @@
 //! `endpoint`: where memory may be reached.
 
+use crate::model::cel_view::{CelSide, InCel, Sayable};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{EndpointSource, EndpointView, HostView};
 use crate::model::pointer::Pointer;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, text};
 use super::super::reader::{Fields, Reader};
 use super::super::text::{number, use_a_or_b, value};
 use super::host_glob::HostGlob;
@@ -90,6 +92,20 @@ impl TypedRule for Endpoint {
             outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        if self.reads_address() {
+            let _no_table_has_it = said.entries(side, "endpoint", "endpoint");
+        }
+        if self.must_be_secret
+            && let Sayable::Entries(from) = side.at("endpoint.from")
+        {
+            let list = format!("{from}.filter(it, !({VALUE} in ['secret', 'derived']))");
+            said.add(list, vec![text("the endpoint must come from a Secret")]);
+        }
+        said
     }
 
     fn reads_other_objects(&self) -> bool {

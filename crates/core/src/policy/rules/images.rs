@@ -1,5 +1,6 @@
 //! `images`: which images the containers that serve memory may run.
 
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::glob::Glob;
 use crate::model::memory_view::ContainerView;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
@@ -41,6 +42,12 @@ impl TypedRule for Images {
             self.judge_container(container, judged, &mut outcome);
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let _no_table_has_them = said.entries(side, "containers", "images");
+        said
     }
 }
 

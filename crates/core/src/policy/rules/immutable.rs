@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{MemoryView, PATHS, Why};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, shown_in_cel, text};
 use super::super::reader::Reader;
 use super::super::text::value;
 use super::words::{MAX_CHARS, MAX_ENTRIES};
@@ -56,6 +58,42 @@ impl TypedRule for Immutable {
             }
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        /// What no update of an object changes.
+        const FIXED: [&str; 5] = ["family", "kind", "name", "namespace", "role"];
+        /// What is one value.
+        const SCALARS: [&str; 7] =
+            ["backend", "collection", "durable", "endpoint.from", "maxEntries", "provider", "ttlSeconds"];
+        let mut said = InCel::default();
+        for path in self.0.iter().copied().filter(|path| !FIXED.contains(path)) {
+            if path == "labels" || !SCALARS.contains(&path) && side.at(path) != Sayable::Absent {
+                let why = match side.at(path) {
+                    Sayable::Unsaid(reason) => reason,
+                    Sayable::Entries(_) | Sayable::Absent => "only single values are compared in CEL",
+                };
+                said.leave_out(format!("immutable {path}"), why);
+                continue;
+            }
+            let Some(is) = said.entries(side, path, &format!("immutable {path}")) else { continue };
+            let Sayable::Entries(was) = side.before().at(path) else { continue };
+            let values = |entries: &str| format!("{entries}.map(it, {VALUE})");
+            let shown = |entries: &str| {
+                let value = shown_in_cel(&format!("{entries}[0].split(' ', 2)[1]"));
+                format!("(size({entries}) == 0 ? 'unset' : '\"' + {value} + '\"')")
+            };
+            let changed = format!("oldObject != null && {} != {}", values(&is), values(&was));
+            let place = format!("({is} + {was})[0].split(' ', 2)[0]");
+            let fault = format!("{place} + ' (was ' + {} + ', is ' + {} + ')'", shown(&was), shown(&is));
+            said.faults.push(CelFault {
+                list: format!("{changed} ? [{fault}] : []"),
+                words: 2,
+                message: vec![text(format!("{path} cannot change ")), MessagePart::Plain(1)],
+                transition: true,
+            });
+        }
+        said
     }
 
     fn reads_other_objects(&self) -> bool {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::Cause;
 use crate::model::glob::Glob;
 use crate::model::pointer::Pointer;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{globs, list, literal, text};
 use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
 use super::super::reader::Reader;
 use super::super::text::{patterns, value};
@@ -60,5 +62,26 @@ impl TypedRule for Labels {
             outcome.add(place.key(key), message, found);
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let (mut said, labels) = (InCel::default(), side.labels());
+        if !self.required.is_empty() {
+            let keys = list(&self.required);
+            let message = vec![text("label "), MessagePart::Quoted(1), text(" is required")];
+            let missing =
+                format!("{keys}.filter(key, !(key in {labels})).map(key, 'metadata.labels ' + key)");
+            said.add(missing, message);
+        }
+        for (key, allowed) in &self.values {
+            let (found, fits) = (literal(key), globs(allowed));
+            let found = format!("[{found}].filter(key, key in {labels}).map(key, {labels}[key])");
+            let wrong = format!("{found}.filter(value, !value.matches({fits}))");
+            let start = format!("label \"{key}\" has value ");
+            let end = format!("; allowed are {}", patterns(allowed));
+            let message = vec![text(start), MessagePart::Quoted(1), text(end)];
+            said.add(format!("{wrong}.map(value, 'metadata.labels ' + value)"), message);
+        }
+        said
     }
 }

@@ -1,5 +1,6 @@
 //! `limits`: how much of a node the containers that serve memory may take.
 
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::finding::Cause;
 use crate::model::memory_view::ContainerView;
 use crate::model::quantity::billionths;
@@ -44,6 +45,12 @@ impl TypedRule for Limits {
             self.judge_container(container, judged, &mut outcome);
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let _no_table_has_them = said.entries(side, "containers", "limits");
+        said
     }
 }
 

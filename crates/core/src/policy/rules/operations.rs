@@ -1,7 +1,9 @@
 //! `operations`: which operations on memory an agent may have.
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{NOT_ASCII, text};
 use super::super::reader::Reader;
 use super::super::text::value;
 use super::words::{Allowed, fields};
@@ -24,5 +26,18 @@ impl TypedRule for Operations {
             }
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let Some(accepts) = self.0.in_cel() else {
+            said.leave_out("operations", NOT_ASCII);
+            return said;
+        };
+        if let Some(operations) = said.entries(side, "operations", "operations") {
+            let message = vec![text("operation "), MessagePart::Quoted(1), text(" is not allowed")];
+            said.add(format!("{operations}.filter(it, !({accepts}))"), message);
+        }
+        said
     }
 }

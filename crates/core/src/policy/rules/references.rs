@@ -2,6 +2,7 @@
 
 use crate::family;
 use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{MemoryView, ReferenceView, Why, qualified};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
@@ -70,6 +71,12 @@ impl TypedRule for References {
             }
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let _no_table_has_them = said.entries(side, "references", "references");
+        said
     }
 
     fn reads_other_objects(&self) -> bool {

@@ -1,8 +1,10 @@
 //! `retention`: how long entries must and may be kept.
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::Cause;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, text};
 use super::super::reader::{Fields, Reader};
 use super::super::text::number;
 use super::super::values::{SECOND, duration, not_a_duration};
@@ -74,5 +76,36 @@ impl TypedRule for Retention {
             add(format!("TTL of {shown}s is below {}", min.shown()));
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let Some(ttls) = said.entries(side, "ttlSeconds", "retention") else { return said };
+        let ttl = format!("int({VALUE})");
+        let mut add = |condition: String, message: Vec<MessagePart>| {
+            said.add(format!("{ttls}.filter(it, {condition})"), message);
+        };
+        match (&self.max, self.zero) {
+            (Some(max), None | Some(false)) => {
+                let message = format!("entries never expire; set a TTL of at most {}", max.text);
+                add(format!("{ttl} == 0"), vec![text(message)]);
+            }
+            (None, Some(false)) => {
+                add(format!("{ttl} == 0"), vec![text("entries never expire; set a TTL")]);
+            }
+            _ => {}
+        }
+        let shown = |side: &str, limit: &Limit| {
+            vec![text("TTL of "), MessagePart::Plain(1), text(format!("s is {side} {}", limit.shown()))]
+        };
+        // Whole seconds are above a limit if they are above its whole seconds.
+        if let Some(max) = &self.max {
+            add(format!("{ttl} > {}", max.nanoseconds / SECOND), shown("above", max));
+        }
+        if let Some(min) = &self.min {
+            let least = (min.nanoseconds + SECOND - 1) / SECOND;
+            add(format!("{ttl} > 0 && {ttl} < {least}"), shown("below", min));
+        }
+        said
     }
 }

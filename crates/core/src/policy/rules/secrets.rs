@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart, Sayable};
 use crate::model::glob::Glob;
 use crate::model::memory_view::SecretView;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, globs, text};
 use super::super::names::{names, namespaces};
 use super::super::reader::Reader;
 use super::super::text::{name, patterns, plain_name};
@@ -53,6 +55,39 @@ impl TypedRule for Secrets {
             self.judge_secret(secret, judged, &mut outcome);
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        if self.forbids_inline
+            && let Some(inline) = said.entries(side, "inline", "secrets.inline")
+        {
+            said.add(inline, vec![text("a credential stands in clear text; use a Secret reference")]);
+        }
+        if self.is_required
+            && let Some(secrets) = said.entries(side, "secrets", "secrets.required")
+            && let Some(place) = said.entries(side, "secrets.place", "secrets.required")
+        {
+            let lasts = match side.at("durable") {
+                Sayable::Entries(durable) => format!("!{durable}.exists(it, it.endsWith(' false'))"),
+                Sayable::Unsaid(_) | Sayable::Absent => "true".to_owned(),
+            };
+            let list = format!("size({secrets}) == 0 && {lasts} ? {place} : []");
+            said.add(list, vec![text("a Secret reference is required")]);
+        }
+        if let Some(allowed) = &self.names
+            && let Some(secrets) = said.entries(side, "secrets", "secrets.names")
+        {
+            let fits = globs(allowed);
+            let end = format!(" does not match the allowed names {}", patterns(allowed));
+            let message = vec![text("Secret "), MessagePart::Quoted(1), text(end)];
+            said.add(format!("{secrets}.filter(it, !{VALUE}.matches({fits}))"), message);
+        }
+        // What can be said of Secrets is about those of the object's own namespace.
+        if self.namespaces.is_some() {
+            let _its_own = said.entries(side, "secrets", "secrets.namespaces");
+        }
+        said
     }
 }
 

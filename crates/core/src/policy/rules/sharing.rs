@@ -1,8 +1,10 @@
 //! `sharing`: who may see and write shared memory.
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::memory_view::SharingConfigView;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, text};
 use super::super::reader::Reader;
 use super::super::text::{use_one_of, value};
 use super::words::{Words, fields};
@@ -41,5 +43,22 @@ impl TypedRule for Sharing {
             outcome.add(sharing.field.clone(), message, writers.to_string());
         }
         outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        if self.visibility.is_some() {
+            let _no_table_has_it = said.entries(side, "sharing.visibility", "sharing.visibility");
+        }
+        if let Some(max) = self.max_writers
+            && let Some(writers) = said.entries(side, "sharing.writers", "sharing.maxWriters")
+        {
+            let end = format!(" configs may write; the limit is {max}");
+            said.add(
+                format!("{writers}.filter(it, int({VALUE}) > {max})"),
+                vec![MessagePart::Plain(1), text(end)],
+            );
+        }
+        said
     }
 }

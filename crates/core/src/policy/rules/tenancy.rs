@@ -1,11 +1,13 @@
 //! `tenancy`: names of collections, Secrets and hosts that belong to the tenant of a namespace.
 
+use crate::model::cel_view::{CelFault, CelSide, InCel, MessagePart};
 use crate::model::finding::Cause;
 use crate::model::label_selector::LabelValue;
 use crate::model::memory_view::Why;
 use crate::model::pointer::Pointer;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
+use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use super::super::names::label_key;
 use super::super::reader::{Fields, Reader, one_of};
 use super::super::text::{name, value};
@@ -93,12 +95,82 @@ impl TypedRule for Tenancy {
         outcome
     }
 
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let (mut said, tenant) = (InCel::default(), format!("({})", self.from.in_cel(side)));
+        if self.is_required
+            && let Some((field, words)) = self.from.missing()
+        {
+            let list = format!("size({tenant}) == 0 ? ['{field} ' + request.namespace] : []");
+            said.add(list, words);
+        }
+        for (path, what, pattern) in
+            [("collection", "collection", &self.collection), ("secrets", "Secret", &self.secrets)]
+        {
+            if let Some(pattern) = pattern
+                && let Some(entries) = said.entries(side, path, &format!("tenancy.{path}"))
+            {
+                let fits = pattern_of_tenant(pattern, "tenant");
+                let fault = "it.split(' ', 2)[0] + ' ' + tenant + ' ' + it.split(' ', 2)[1]";
+                let of_one = format!("{entries}.filter(it, !{VALUE}.matches({fits})).map(it, {fault})");
+                let middle = format!(" must match \"{pattern}\" for tenant ");
+                said.faults.push(CelFault {
+                    // There is one tenant, or none.
+                    list: format!("size({tenant}) == 0 ? [] : {tenant}.map(tenant, {of_one})[0]"),
+                    words: 3,
+                    message: vec![
+                        text(format!("{what} ")),
+                        MessagePart::Quoted(2),
+                        text(middle),
+                        MessagePart::Quoted(1),
+                    ],
+                    transition: false,
+                });
+            }
+        }
+        if self.endpoint_hosts.is_some() {
+            let _no_table_has_it = said.entries(side, "endpoint", "tenancy.endpointHosts");
+        }
+        said
+    }
+
     fn reads_namespaces(&self) -> bool {
         matches!(self.from, TenantSource::NamespaceLabel(_))
     }
 
     fn reads_other_objects(&self) -> bool {
         true
+    }
+}
+
+impl TenantSource {
+    /// A list of the tenant in CEL; empty where there is none.
+    fn in_cel(&self, side: &CelSide<'_>) -> String {
+        let labelled = |labels: &str, key: &str| {
+            let key = literal(key);
+            format!("[{key}].filter(key, key in {labels} && {labels}[key] != '').map(key, {labels}[key])")
+        };
+        match self {
+            Self::Namespace => "[request.namespace]".to_owned(),
+            Self::ObjectLabel(key) => labelled(&side.labels(), key),
+            Self::NamespaceLabel(key) => {
+                let labels = "namespaceObject.metadata.labels";
+                format!("namespaceObject == null || !has({labels}) ? [] : {}", labelled(labels, key))
+            }
+        }
+    }
+
+    /// Where nothing says the tenant, and the words for it.
+    fn missing(&self) -> Option<(&'static str, Vec<MessagePart>)> {
+        match self {
+            Self::Namespace => None,
+            Self::ObjectLabel(key) => {
+                Some(("metadata.labels", vec![text(format!("label \"{key}\" is missing on the object"))]))
+            }
+            Self::NamespaceLabel(key) => {
+                let words = format!("label \"{key}\" is missing on Namespace ");
+                Some(("metadata.namespace", vec![text(words), MessagePart::Quoted(1)]))
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::finding::Cause;
 
+use super::super::in_cel::{VALUE, list};
 use super::super::reader::{Fields, Reader};
 
 /// The most entries of a list.
@@ -52,6 +53,27 @@ impl Allowed {
     pub(super) fn accepts(&self, value: &str) -> bool {
         let is_denied = self.deny.as_ref().is_some_and(|deny| deny.contains(value));
         !is_denied && self.allow.as_ref().is_none_or(|allow| allow.contains(value))
+    }
+
+    /// Whether it accepts everything, since nothing is listed.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.allow.is_none() && self.deny.is_none()
+    }
+
+    /// Whether it accepts the value of `it`, in CEL; `None` for letters whose small form CEL does not know.
+    pub(super) fn in_cel(&self) -> Option<String> {
+        let lists = [&self.allow, &self.deny].into_iter().flatten();
+        if !lists.clone().flat_map(|words| &words.texts).all(|text| text.is_ascii()) {
+            return None;
+        }
+        let among = |words: &Words, not: &str| {
+            let words: Vec<String> = words.folded.iter().cloned().collect();
+            format!("{not}({VALUE}.lowerAscii() in {})", list(&words))
+        };
+        let allow = self.allow.as_ref().map(|words| among(words, ""));
+        let deny = self.deny.as_ref().map(|words| among(words, "!"));
+        let parts: Vec<String> = allow.into_iter().chain(deny).collect();
+        Some(if parts.is_empty() { "true".to_owned() } else { parts.join(" && ") })
     }
 
     /// What may be used instead, as it is written.

@@ -1,0 +1,83 @@
+//! Which requests an exported policy sees.
+
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MatchResources};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use crate::deploy::cel_policies::{condition, constraints};
+use crate::deploy::entry::NOT_DELETING;
+use crate::model::glob::Glob;
+use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
+use crate::model::label_selector::{self, SelectorOperator};
+use crate::model::policy::Match;
+use crate::model::request::Operation;
+use crate::policy::in_cel::{globs, list};
+
+/// The namespace of a request; of a Namespace its name.
+const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.name : request.namespace)";
+
+/// What the apiserver matches by itself.
+pub(super) fn resources(matching: &Match, kinds: &[&Kind]) -> MatchResources {
+    let operations: Vec<&str> = match &matching.operations {
+        None => vec!["CREATE", "UPDATE"],
+        Some(operations) => [(Operation::Create, "CREATE"), (Operation::Update, "UPDATE")]
+            .into_iter()
+            .filter(|(operation, _)| operations.contains(operation))
+            .map(|(_, name)| name)
+            .collect(),
+    };
+    MatchResources {
+        namespace_selector: matching.namespace_selector.as_ref().map(selector),
+        object_selector: matching.object_selector.as_ref().map(selector),
+        ..constraints(kinds, &operations)
+    }
+}
+
+fn selector(selector: &label_selector::LabelSelector) -> LabelSelector {
+    let requirement = |it: &label_selector::Requirement| LabelSelectorRequirement {
+        key: it.key.clone(),
+        operator: match it.operator {
+            SelectorOperator::In => "In",
+            SelectorOperator::NotIn => "NotIn",
+            SelectorOperator::Exists => "Exists",
+            SelectorOperator::DoesNotExist => "DoesNotExist",
+        }
+        .to_owned(),
+        values: Some(it.values.clone()).filter(|values| !values.is_empty()),
+    };
+    LabelSelector {
+        match_expressions: Some(selector.requirements.iter().map(requirement).collect()),
+        match_labels: None,
+    }
+}
+
+/// What it asks besides.
+pub(super) fn conditions(matching: &Match, excluded: &[String]) -> Vec<MatchCondition> {
+    let namespaces: Vec<String> =
+        SYSTEM_NAMESPACES.iter().map(|name| (*name).to_owned()).chain(excluded.iter().cloned()).collect();
+    let fits = |subject: &str, patterns: &[Glob]| format!("{subject}.matches({})", globs(patterns));
+    let mut all = vec![
+        condition(NOT_DELETING),
+        condition(("not-excluded", &format!("!({NAMESPACE} in {})", list(&namespaces)))),
+    ];
+    let mut add = |name: &str, expression: String| all.push(condition((name, &expression)));
+    if let Some(patterns) = &matching.namespaces {
+        add("namespaces", fits(NAMESPACE, patterns));
+    }
+    if !matching.exclude_namespaces.is_empty() {
+        add("exclude-namespaces", format!("!{}", fits(NAMESPACE, &matching.exclude_namespaces)));
+    }
+    if let Some(patterns) = &matching.names {
+        add("names", fits("object.metadata.name", patterns));
+    }
+    if !matching.exclude_users.is_empty() {
+        add("exclude-users", format!("!(request.userInfo.username in {})", list(&matching.exclude_users)));
+    }
+    if !matching.exclude_groups.is_empty() {
+        let groups = list(&matching.exclude_groups);
+        let expression = format!(
+            "!has(request.userInfo.groups) || !request.userInfo.groups.exists(group, group in {groups})"
+        );
+        add("exclude-groups", expression);
+    }
+    all
+}

@@ -1,0 +1,268 @@
+//! What of a rule can be said in CEL, and what cannot.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use crate::model::cel_view::{CelFault, CelSide, CelView, InCel, Sayable};
+use crate::model::family::Family;
+use crate::model::kind::Kind;
+use crate::model::memory_view::Role;
+use crate::model::policy::{Action, Policy, Rule, When};
+use crate::model::request::{Occasion, Point};
+use crate::policy::in_cel::list;
+use crate::policy::judge::{action, promotion};
+
+use super::LeftOut;
+use super::message;
+
+/// Pods are judged after injection.
+const PODS: &str = "which pods are agents', and what memgate adds to them, depends on objects that a ValidatingAdmissionPolicy does \
+     not see";
+
+/// Memory that something else uses.
+const SOURCES: &str =
+    "it is judged by the memory that it uses, and a ValidatingAdmissionPolicy sees no other object";
+
+/// One way to break a rule, about the objects of one table.
+#[derive(Debug, Clone)]
+pub(super) struct Check {
+    /// What comes of it.
+    pub(super) action: Action,
+    /// The table of the objects.
+    pub(super) view: &'static CelView,
+    /// The kinds of the table that the policy matches.
+    pub(super) kinds: Vec<&'static Kind>,
+    /// The name of the variable that holds the faults.
+    pub(super) name: String,
+    /// The faults of the object, in CEL.
+    pub(super) faults: String,
+    /// Those of the stored object, where they matter.
+    pub(super) stored: Option<String>,
+    /// Which faults count.
+    pub(super) counting: Counting,
+    /// What is wrong.
+    pub(super) fault: CelFault,
+    /// The policy's own words for it.
+    pub(super) instead: Option<String>,
+    /// The end of the message.
+    pub(super) end: String,
+    /// The policy and the rule, for people.
+    pub(super) rule: String,
+}
+
+/// Which faults of an object count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// All of them.
+    All,
+    /// Those that the stored object does not have.
+    New,
+    /// Those that it has.
+    Kept,
+}
+
+impl Check {
+    /// The variable with the faults that count, and its value where that is another one than all faults.
+    pub(super) fn counted(&self) -> (String, Option<String>) {
+        let name = &self.name;
+        let among =
+            |not: &str| format!("variables.{name}.filter(fault, {not}(fault in variables.{name}_before))");
+        match self.counting {
+            Counting::All => (name.clone(), None),
+            Counting::New => (format!("{name}_new"), Some(among("!"))),
+            Counting::Kept => (format!("{name}_kept"), Some(among(""))),
+        }
+    }
+
+    /// The message of what counts.
+    pub(super) fn message(&self) -> String {
+        let (counted, _) = self.counted();
+        message::expression(&self.fault, &format!("variables.{counted}"), self.instead.as_deref(), &self.end)
+    }
+
+    /// The check that warns of what an update leaves as it was, beside the one that denies what is new.
+    pub(super) fn kept(&self) -> Option<Self> {
+        let kept = || Self { action: Action::Warn, counting: Counting::Kept, ..self.clone() };
+        (self.counting == Counting::New).then(kept)
+    }
+}
+
+/// A rule of a policy.
+struct Exporting<'r> {
+    policy: &'r Policy,
+    rule: &'r Rule,
+    action: Action,
+    end: String,
+    left_out: BTreeMap<(String, String), Vec<String>>,
+    notes: Vec<LeftOut>,
+}
+
+/// What can be said of a rule, by family, and what cannot.
+pub(super) fn export(
+    policy: &Policy,
+    rule: &Rule,
+    families: &[&'static Family],
+    now: Timestamp,
+) -> (Vec<(&'static Family, Check)>, Vec<LeftOut>) {
+    let promotion = promotion(policy, rule, now);
+    let action = action(policy, rule, Occasion::new(Point::Admission, now));
+    let about = &rule.about;
+    let promised = promotion.filter(|it| it.to == Action::Deny && action == Action::Warn);
+    let promised =
+        promised.map(|it| format!(", denied from {}", it.at.strftime("%Y-%m-%d"))).unwrap_or_default();
+    let end = format!(" (policy {}/{}{promised})", about.policy, about.id);
+    let mut exporting = Exporting { policy, rule, action, end, left_out: BTreeMap::new(), notes: Vec::new() };
+    if let Some(promotion) = promotion {
+        let reason = format!(
+            "a ValidatingAdmissionPolicy knows no date; export it again when it is to {}",
+            promotion.to.name()
+        );
+        exporting.note("its promotion: ", &reason, true);
+    }
+    if action == Action::None {
+        exporting.note("", "its action at admission is none", false);
+        return (Vec::new(), exporting.notes);
+    }
+    let checks = exporting.checks(families);
+    if policy.exemptions.is_some() && rule.exemptable && !checks.is_empty() {
+        exporting.note("exemptions from it: ", "a ValidatingAdmissionPolicy knows none that ends", true);
+    }
+    (checks, exporting.finish())
+}
+
+impl Exporting<'_> {
+    fn note(&mut self, what: &str, reason: &str, is_loss: bool) {
+        let left_out = self.left_out(what.to_owned(), reason.to_owned(), is_loss);
+        self.notes.push(left_out);
+    }
+
+    fn left_out(&self, what: String, reason: String, is_loss: bool) -> LeftOut {
+        let about = &self.rule.about;
+        LeftOut {
+            policy: about.policy.clone(),
+            rule: Some(about.id.clone()),
+            pointer: about.pointer.clone(),
+            what,
+            reason,
+            is_loss,
+        }
+    }
+
+    /// Notes what cannot be said of objects.
+    fn leave_out(&mut self, field: &str, reason: &str, of: &str) {
+        self.left_out.entry((field.to_owned(), reason.to_owned())).or_default().push(of.to_owned());
+    }
+
+    fn finish(mut self) -> Vec<LeftOut> {
+        let mut all = std::mem::take(&mut self.notes);
+        for ((field, reason), mut of) in std::mem::take(&mut self.left_out) {
+            of.dedup();
+            let field = if field.is_empty() { field } else { format!("{field} ") };
+            all.push(self.left_out(format!("{field}of {}: ", of.join(", ")), reason, true));
+        }
+        all
+    }
+
+    fn checks(&mut self, families: &[&'static Family]) -> Vec<(&'static Family, Check)> {
+        let (policy, rule) = (self.policy, self.rule);
+        let is_matched = |kind: &str| {
+            policy.matching.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|known| known == kind))
+        };
+        let mut checks = Vec::new();
+        for family in families.iter().copied() {
+            for view in family.cel_views.iter().filter(|view| rule.roles.contains(&view.role)) {
+                let kinds: Vec<_> = view.kinds.iter().copied().filter(|kind| is_matched(kind.kind)).collect();
+                if !kinds.is_empty() {
+                    let said = self.view(family, view, &kinds);
+                    checks.extend(said.into_iter().map(|check| (family, check)));
+                }
+            }
+            if rule.roles.contains(&Role::Pod) && is_matched("Pod") {
+                self.leave_out("", PODS, &format!("{} Pod", family.name));
+            }
+        }
+        if checks.is_empty() && self.left_out.is_empty() {
+            self.note("", "nothing that it matches has what it is about", false);
+        }
+        checks
+    }
+
+    fn view(&mut self, family: &Family, view: &'static CelView, kinds: &[&'static Kind]) -> Vec<Check> {
+        let names: Vec<_> = kinds.iter().map(|kind| format!("{} {}", family.name, kind.kind)).collect();
+        let of = names.join(", ");
+        if self.rule.by_sources.contains(&view.role) {
+            self.leave_out("", SOURCES, &of);
+            return Vec::new();
+        }
+        let (new, old) = (CelSide::new(view), CelSide::new(view).before());
+        let conditions = match (&self.rule.when, self.when(&new), self.when(&old)) {
+            (None, ..) => (String::new(), String::new()),
+            (Some(_), Ok(Some(now)), Ok(Some(before))) => (now, before),
+            (Some(_), Err(reason), _) | (Some(_), _, Err(reason)) => {
+                self.leave_out("when", reason, &of);
+                return Vec::new();
+            }
+            // It applies to no such object.
+            (Some(_), ..) => return Vec::new(),
+        };
+        let InCel { faults, unsaid } = self.rule.check.in_cel(&new);
+        for (field, reason) in unsaid {
+            self.leave_out(&field, &reason, &of);
+        }
+        let before = self.rule.check.in_cel(&old).faults;
+        let numbered = faults.into_iter().zip(before).enumerate();
+        numbered.map(|(index, faults)| self.check(view, kinds, &conditions, index, faults)).collect()
+    }
+
+    fn check(
+        &self,
+        view: &'static CelView,
+        kinds: &[&'static Kind],
+        (now, before): &(String, String),
+        index: usize,
+        (fault, stored): (CelFault, CelFault),
+    ) -> Check {
+        let id = self.rule.about.id.replace('-', "_");
+        let ratchets = self.action == Action::Deny && !self.policy.enforces_existing && !fault.transition;
+        let guarded = |list: &str, end: &str, condition: &str| {
+            format!("variables.{}_viewed{end}{condition} ? ({list}) : []", view.name)
+        };
+        Check {
+            action: self.action,
+            view,
+            kinds: kinds.to_vec(),
+            name: format!("rule_{id}_{}_{}", view.name, index + 1),
+            faults: if fault.transition {
+                guarded(&fault.list, &format!(" && variables.{}_viewed_before", view.name), now)
+            } else {
+                guarded(&fault.list, "", now)
+            },
+            stored: ratchets.then(|| guarded(&stored.list, "_before", before)),
+            counting: if ratchets { Counting::New } else { Counting::All },
+            fault,
+            instead: self.rule.message.clone(),
+            end: self.end.clone(),
+            rule: format!("{}/{}", self.rule.about.policy, self.rule.about.id),
+        }
+    }
+
+    /// Whether the rule applies to the memory, in CEL; `None` if it never does.
+    fn when(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
+        let Some(When { backends, providers }) = &self.rule.when else { return Ok(None) };
+        let mut conditions = String::new();
+        for (path, wanted) in [("backend", backends), ("provider", providers)] {
+            let Some(wanted) = wanted else { continue };
+            match side.at(path) {
+                Sayable::Absent => return Ok(None),
+                Sayable::Unsaid(reason) => return Err(reason),
+                Sayable::Entries(entries) => {
+                    let among = format!("it.split(' ', 2)[1].lowerAscii() in {}", list(wanted));
+                    let _infallible = write!(conditions, " && {entries}.exists(it, {among})");
+                }
+            }
+        }
+        Ok(Some(conditions))
+    }
+}

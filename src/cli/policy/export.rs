@@ -1,0 +1,127 @@
+//! `memgate policy export`: policies as ValidatingAdmissionPolicies.
+
+use std::io;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+
+use crate::cli::ExitStatus;
+use crate::cli::families::FamilyArgs;
+use crate::cli::policies::parse_time;
+use crate::cli::terminal::Terminal;
+use crate::deploy::exported_policies::{ExportOptions, LeftOut, export};
+use crate::deploy::metadata::DEFAULT_NAMESPACE;
+use crate::model::kind::MEMORY_POLICY;
+use crate::model::object::Reference;
+use crate::model::settings::Settings;
+use crate::offline::collect::Reading;
+use crate::offline::errors::input_error;
+use crate::offline::load::{Inputs, Paths, load_as};
+use crate::report::plain;
+
+/// Write MemoryPolicies as ValidatingAdmissionPolicies
+///
+/// The apiserver evaluates them by itself, also while no memgate runs: one policy with its binding for each platform
+/// and action; deny becomes Deny, warn becomes Warn, report becomes Audit. What cannot be said there is listed on
+/// standard error with its rule and the reason: rules about other objects and about pods, addresses, exemptions,
+/// promotions, defaults. The rest is written all the same.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memgate policy export --to vap policies/
+  memgate policy export --to vap --partial policies/baseline.yaml | kubectl apply -f -
+
+Exit codes: 0 everything was exported, or --partial was given, 1 something was left out,
+2 a policy is invalid or cannot be read, 3 no policy was found.")]
+pub(super) struct Export {
+    /// Files, directories, globs, or - for standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
+
+    /// The form: vap, ValidatingAdmissionPolicies of admissionregistration.k8s.io/v1
+    #[arg(long, value_name = "FORM", value_enum)]
+    to: Form,
+
+    /// End with 0 although something was left out; it is listed all the same
+    #[arg(long)]
+    partial: bool,
+
+    /// The time for promotions, such as 2027-02-01T00:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    at: Option<Timestamp>,
+
+    /// The namespace of memgate, in which no policy judges
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
+    memgate_namespace: String,
+
+    /// A namespace in which no policy judges, besides kube-system and memgate's own; can be repeated
+    #[arg(long, value_name = "NAME")]
+    policy_exclude_namespace: Vec<String>,
+
+    #[command(flatten)]
+    families: FamilyArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    #[value(help = None)]
+    Vap,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is nothing to read, or the objects cannot be written.
+pub(super) fn run(args: &Export, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let Form::Vap = args.to;
+    let paths = Paths { policies: &args.paths, ..Paths::default() };
+    let inputs = load_as(paths, &Reading::default(), Settings::default(), &mut io::stdin().lock())?;
+    for error in &inputs.errors {
+        terminal.input_error(&input_error(error));
+    }
+    if !inputs.errors.is_empty() {
+        return Ok(ExitStatus::Failed);
+    }
+    let policies = &inputs.snapshot.policies;
+    if policies.is_empty() {
+        terminal.note("error: no policy was found");
+        return Ok(ExitStatus::Nothing);
+    }
+    let mut excluded = vec![args.memgate_namespace.clone()];
+    excluded.extend(args.policy_exclude_namespace.iter().cloned());
+    let options = ExportOptions {
+        families: &args.families.chosen(),
+        excluded_namespaces: &excluded,
+        now: args.at.unwrap_or_else(Timestamp::now),
+    };
+    let exported = export(policies, &options);
+    let text = exported.render().context("failed to write the policies")?;
+    terminal.raw(text.as_bytes())?;
+    for left_out in &exported.left_out {
+        terminal.note(&plain(&line(left_out, &inputs)));
+    }
+    let lost = exported.left_out.iter().filter(|it| it.is_loss).count();
+    terminal.note(&summary(policies.iter().count(), exported.policies.len(), lost));
+    Ok(if lost > 0 && !args.partial { ExitStatus::Denied } else { ExitStatus::Clean })
+}
+
+fn summary(policies: usize, written: usize, lost: usize) -> String {
+    let counted = |count: usize, of: &str| {
+        if count == 1 { format!("1 {of}y") } else { format!("{count} {of}ies") }
+    };
+    let lost = if lost == 0 { "nothing".to_owned() } else { lost.to_string() };
+    format!(
+        "{}: {}, {lost} left out",
+        counted(policies, "polic"),
+        counted(written, "ValidatingAdmissionPolic")
+    )
+}
+
+/// What was left out, with the place of its rule in front.
+fn line(left_out: &LeftOut, inputs: &Inputs) -> String {
+    let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: left_out.policy.clone() };
+    match inputs.places.describe(&object, &left_out.pointer) {
+        Some(place) => format!("{place}: {left_out}"),
+        None => left_out.to_string(),
+    }
+}

@@ -1,0 +1,359 @@
+//! Policies that were exported, at a real apiserver and against memgate: the same rules are broken by the same objects,
+//! with the same words. What differs has to stand among what was not exported.
+//!
+//! No webhook of memgate is asked about these namespaces, so what the apiserver says is what the exported policies say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Method;
+use jiff::Timestamp;
+use memgate::{
+    admission,
+    casefile::{
+        Case as Asked,
+        request::{review, state},
+    },
+    deploy::exported_policies::{ExportOptions, Exported, export},
+    family,
+    model::{
+        finding::Severity,
+        request::{Occasion, Operation, Point},
+    },
+};
+use serde_json::{Value, json};
+
+use super::{entries_of, object};
+use crate::{
+    fixture::{Fixture, Trial},
+    request::{Answer, path, send},
+    support::{cases, control_plane::ControlPlane, wait},
+};
+
+const RULES: &str = include_str!("exported.yaml");
+
+/// How many pairs of a rule and an object have to be compared.
+const ENOUGH_PAIRS: usize = 2_000;
+
+/// How many objects are taken from the cases.
+const MOST_OBJECTS: usize = 250;
+
+/// How many of them have to be broken rules.
+const ENOUGH_BROKEN: usize = 200;
+
+/// How many updates have to be compared.
+const ENOUGH_UPDATES: usize = 30;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::new("policies::exported_ones_warn_as_memgate_does", warns),
+        Trial::new("policies::exported_ones_deny_as_memgate_does", denies),
+    ]
+}
+
+/// What is said of an object: whether it is refused, and which rules are named, each with its words.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    denied: bool,
+    rules: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Said {
+    /// Adds the words of a finding, if it is one of a policy: `FIELD: WORDS (policy NAME/RULE)`.
+    fn add(&mut self, text: &str) {
+        let Some((words, rule)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (policy "))
+        else {
+            return;
+        };
+        self.rules.entry(rule.to_owned()).or_default().insert(words.to_owned());
+    }
+}
+
+/// A namespace, its policies, and what became of them.
+struct Scene<'f> {
+    cluster: &'f ControlPlane,
+    namespace: String,
+    policies: Vec<Value>,
+    exported: Exported,
+    /// A case about nothing.
+    blank: Asked,
+}
+
+impl<'f> Scene<'f> {
+    /// Exports each rule as a policy of its own with this action, and applies it.
+    fn new(fixture: &'f Fixture, action: &str) -> Result<Self> {
+        fixture.memgate()?;
+        let cluster = fixture.cluster()?;
+        let namespace = cluster.labelled_namespace("exported", &[("team", "team-a")])?;
+        let mut policies = Vec::new();
+        for rule in entries_of(RULES)? {
+            let id = rule["id"].as_str().context("a rule has no id")?.to_owned();
+            let spec = json!({
+                "match": {"namespaces": [namespace], "excludeUsers": ["unseen"]},
+                "actions": {"admission": action}, "rules": [rule],
+            });
+            policies.push(object("MemoryPolicy", &json!({"name": format!("{namespace}-{id}")}), &spec));
+        }
+        let blank = nothing()?;
+        let asked = Asked { state: policies.clone(), ..blank.clone() };
+        let snapshot = state(&asked)?;
+        let options =
+            ExportOptions { families: &family::ALL, excluded_namespaces: &[], now: Timestamp::now() };
+        let exported = export(&snapshot.policies, &options);
+        Ok(Self { cluster, namespace, policies, exported, blank })
+    }
+
+    fn install(&self) -> Result<()> {
+        // What comes last is in force last.
+        let canary = json!({
+            "match": {"namespaces": [self.namespace]}, "actions": {"admission": "warn"},
+            "rules": [{"id": "canary", "labels": {"required": ["canary"]}}],
+        });
+        let canary = object("MemoryPolicy", &json!({"name": format!("{}-zz", self.namespace)}), &canary);
+        let snapshot = state(&Asked { state: vec![canary], ..self.blank.clone() })?;
+        let options = ExportOptions {
+            families: &[&family::ark::FAMILY],
+            excluded_namespaces: &[],
+            now: Timestamp::now(),
+        };
+        let last = export(&snapshot.policies, &options);
+        self.cluster.admin().apply(&self.exported.render()?)?;
+        self.cluster.admin().apply(&last.render()?)?;
+        let memory = json!({
+            "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory", "metadata": {"name": "canary"},
+            "spec": {"address": {"value": "http://a"}},
+        });
+        wait::until("the exported policies to be in force", || {
+            let answer = self.create(&memory, "?dryRun=All")?;
+            Ok(said_by_apiserver(&answer)?.rules.keys().any(|rule| rule.ends_with("/canary")).then_some(()))
+        })
+    }
+
+    fn create(&self, object: &Value, query: &str) -> Result<Answer> {
+        let path = format!("{}{query}", path(object, &self.namespace, None)?);
+        self.cluster.block_on(send(&self.cluster.client(), Method::POST, &path, Some(object)))
+    }
+
+    fn rehearse_update(&self, stored: &Value, object: &Value) -> Result<Answer> {
+        let name = stored["metadata"]["name"].as_str().context("a stored object has a name")?;
+        let path = format!("{}?dryRun=All", path(object, &self.namespace, Some(name))?);
+        self.cluster.block_on(send(&self.cluster.client(), Method::PUT, &path, Some(object)))
+    }
+
+    /// What memgate says, with the objects as the apiserver has completed them. It refuses by what is exported.
+    fn said_by_memgate(&self, object: &Value, old: Option<&Value>) -> Result<Said> {
+        let mut all = self.policies.clone();
+        all.push(json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": self.namespace, "labels": {"team": "team-a"}},
+        }));
+        let asked = Asked {
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            state: all,
+            object: Some(object.clone()),
+            old_object: old.cloned(),
+            ..self.blank.clone()
+        };
+        let body = review(&asked).to_string();
+        let mut parsed = admission::parse(&body)?;
+        parsed.request.occasion = Occasion::new(Point::Admission, Timestamp::now());
+        let decision = admission::admit(&parsed.request, &state(&asked)?)?.decision;
+        let mut said = Said::default();
+        for finding in decision.findings.iter().filter(|finding| finding.policy.is_some()) {
+            if finding.severity == Severity::Note {
+                continue;
+            }
+            let code = finding.policy.as_ref().map(|it| format!("/{}", it.rule.id)).unwrap_or_default();
+            let kind = object["kind"].as_str().unwrap_or_default();
+            said.denied |= finding.severity == Severity::Deny && !self.is_left_out(&code, kind);
+            said.add(&finding.message);
+        }
+        Ok(said)
+    }
+
+    /// Whether it was said that a rule is not exported for objects of this kind.
+    fn is_left_out(&self, rule: &str, kind: &str) -> bool {
+        let id = rule.split('/').nth(1).unwrap_or_default();
+        let of_kind = |what: &str| what.split([' ', ',', ':']).any(|word| word == kind);
+        self.exported.left_out.iter().any(|it| it.rule.as_deref() == Some(id) && of_kind(&it.what))
+    }
+
+    /// Compares what both say, rule by rule.
+    fn compare(&self, object: &Value, here: &Said, there: &Said, wrong: &mut Vec<String>) {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        for (rule, words) in &here.rules {
+            match there.rules.get(rule) {
+                None if self.is_left_out(rule, kind) || here.denied && there.denied => {}
+                None => wrong
+                    .push(format!("{kind} {name}: only memgate says {rule}: {words:?}: {}", object["spec"])),
+                Some(said) => {
+                    let same = |text: &String| {
+                        text.contains('…') || words.iter().any(|words| text.ends_with(without_field(words)))
+                    };
+                    if !said.iter().all(same) {
+                        wrong.push(format!("{kind} {name}: {rule}: {said:?} instead of {words:?}"));
+                    }
+                }
+            }
+        }
+        for (rule, words) in there.rules.iter().filter(|(rule, _)| !here.rules.contains_key(*rule)) {
+            if !rule.ends_with("/canary") {
+                wrong.push(format!(
+                    "{kind} {name}: only the apiserver says {rule}: {words:?}: {}",
+                    object["spec"]
+                ));
+            }
+        }
+    }
+
+    fn clean_up(&self) -> Result<()> {
+        let names = self.exported.policies.iter().filter_map(|(policy, _)| policy.metadata.name.clone());
+        for name in names.chain([format!("memgate-policy-{}-zz-ark-warn", self.namespace)]) {
+            for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
+                self.cluster.kubectl(&["delete", kind, &name, "--wait=false"])?.ok()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words behind the field: of what is missing, memgate names the nearest field that is there.
+fn without_field(words: &str) -> &str {
+    words.split_once(": ").map_or(words, |(_, words)| words)
+}
+
+/// A case about nothing.
+fn nothing() -> Result<Asked> {
+    let (_, mut case) = cases::cases()?.into_iter().next().context("there are no cases")?;
+    case.namespace = None;
+    case.user = None;
+    case.subresource = String::new();
+    Ok(case)
+}
+
+/// What the apiserver says: in a refusal, of which it names the first, and in warnings.
+fn said_by_apiserver(answer: &Answer) -> Result<Said> {
+    let mut said = Said { denied: !answer.granted(), ..Said::default() };
+    for text in answer.warnings.iter().map(String::as_str).chain([answer.message()]) {
+        let is_whole = !text.contains("resulted in error") && !text.contains("breaks the rule");
+        ensure!(is_whole, "{text}");
+        said.add(text);
+    }
+    Ok(said)
+}
+
+/// The objects of all cases, once each, that are of a kind which rules see.
+fn objects(namespace: &str) -> Result<Vec<Value>> {
+    let viewed: BTreeSet<(&str, &str)> = family::ALL
+        .into_iter()
+        .flat_map(|family| family.viewed)
+        .map(|(kind, _)| (kind.group, kind.kind))
+        .collect();
+    let (mut seen, mut objects) = (BTreeSet::new(), Vec::new());
+    for (_, case) in cases::cases()? {
+        for mut object in case.state.into_iter().chain(case.object).chain(case.old_object) {
+            let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).unwrap_or_default().0;
+            let kind = object["kind"].as_str().unwrap_or_default();
+            if kind == "Namespace" || !viewed.contains(&(group, kind)) || !object["metadata"].is_object() {
+                continue;
+            }
+            let metadata = json!({
+                "name": object["metadata"]["name"], "namespace": namespace, "labels": object["metadata"]["labels"],
+                "annotations": object["metadata"]["annotations"],
+            });
+            object["metadata"] = metadata;
+            if seen.insert(object.to_string()) {
+                objects.push(object);
+            }
+        }
+    }
+    // Of each kind the same share.
+    let step = objects.len().div_ceil(MOST_OBJECTS);
+    objects.sort_by_cached_key(|object| object["kind"].as_str().unwrap_or_default().to_owned());
+    Ok(objects.into_iter().step_by(step.max(1)).collect())
+}
+
+fn warns(fixture: &Fixture) -> Result<()> {
+    let scene = Scene::new(fixture, "warn")?;
+    scene.install()?;
+    let (mut pairs, mut broken, mut wrong) = (0, 0, Vec::new());
+    let mut fired = BTreeSet::new();
+    for object in objects(&scene.namespace)? {
+        let answer = scene.create(&object, "?dryRun=All")?;
+        if !answer.granted() {
+            continue;
+        }
+        let (here, there) = (scene.said_by_memgate(&answer.body, None)?, said_by_apiserver(&answer)?);
+        pairs += scene.policies.len();
+        broken += there.rules.len();
+        fired.extend(there.rules.keys().cloned());
+        scene.compare(&answer.body, &here, &there, &mut wrong);
+    }
+    scene.clean_up()?;
+    println!("exported: {pairs} pairs, {broken} broken rules");
+    ensure!(wrong.is_empty(), "{} of {pairs} differ:\n{}", wrong.len(), wrong.join("\n"));
+    ensure!(pairs >= ENOUGH_PAIRS && broken >= ENOUGH_BROKEN, "{pairs} pairs, {broken} broken rules");
+    let silent: Vec<&str> = scene
+        .policies
+        .iter()
+        .filter_map(|policy| policy["spec"]["rules"][0]["id"].as_str())
+        .filter(|id| *id != "fixed" && !fired.iter().any(|rule| rule.ends_with(&format!("/{id}"))))
+        .collect();
+    ensure!(silent.is_empty(), "no object breaks {silent:?}");
+    Ok(())
+}
+
+/// The objects that are updated are stored before the policies are there.
+fn denies(fixture: &Fixture) -> Result<()> {
+    let scene = Scene::new(fixture, "deny")?;
+    let (mut stored, mut wrong) = (Vec::new(), Vec::new());
+    let objects = objects(&scene.namespace)?;
+    for object in &objects {
+        let answer = scene.create(object, "")?;
+        if answer.granted() {
+            stored.push(answer.body);
+        }
+    }
+    scene.install()?;
+    let (mut creates, mut updates, mut kept) = (0, 0, 0);
+    for object in objects.iter().step_by(3) {
+        let mut object = object.clone();
+        object["metadata"]["name"] =
+            json!(format!("{}-2", object["metadata"]["name"].as_str().unwrap_or_default()));
+        let answer = scene.create(&object, "?dryRun=All")?;
+        let there = said_by_apiserver(&answer)?;
+        if there.denied && there.rules.is_empty() {
+            continue;
+        }
+        creates += 1;
+        scene.compare(&object, &scene.said_by_memgate(&object, None)?, &there, &mut wrong);
+    }
+    for old in &stored {
+        let kind = |object: &Value| (object["apiVersion"].clone(), object["kind"].clone());
+        let others = objects.iter().filter(|other| kind(other) == kind(old)).map(|other| &other["spec"]);
+        for spec in std::iter::once(&old["spec"]).chain(others.step_by(5).take(3)) {
+            let mut object = old.clone();
+            object["spec"] = spec.clone();
+            object["metadata"]["annotations"]["touched"] = json!("yes");
+            let answer = scene.rehearse_update(old, &object)?;
+            let there = said_by_apiserver(&answer)?;
+            if there.denied && there.rules.is_empty() {
+                continue;
+            }
+            updates += 1;
+            kept += usize::from(!there.denied && !there.rules.is_empty());
+            let object = if there.denied { &object } else { &answer.body };
+            let here = scene.said_by_memgate(object, Some(old))?;
+            if here.denied != there.denied {
+                wrong.push(format!("update of {old}\nto {object}\nmemgate {here:?}\napiserver {there:?}"));
+            }
+            scene.compare(object, &here, &there, &mut wrong);
+        }
+    }
+    scene.clean_up()?;
+    println!("exported: {creates} creates, {updates} updates, {kept} of them left as they were");
+    ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    ensure!(creates > 50 && updates >= ENOUGH_UPDATES && kept > 10, "{creates}, {updates}, {kept}");
+    Ok(())
+}
