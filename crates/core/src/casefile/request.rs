@@ -26,7 +26,7 @@ pub fn state(case: &Case) -> Result<Snapshot, AddError> {
 /// The same over what is there already; an object of the case takes the place of the one of its name.
 ///
 /// # Errors
-/// Those of [`state`].
+/// Those of [`state()`].
 pub fn state_over(base: &Snapshot, case: &Case) -> Result<Snapshot, AddError> {
     let mut snapshot = base.clone();
     for object in &case.state {
