@@ -170,7 +170,7 @@ impl InputArgs {
     /// Where and when decisions about the files are made.
     #[must_use]
     pub fn occasion(&self) -> Occasion<'static> {
-        self.occasion.occasion(Point::Ci)
+        self.occasion_at(Point::Ci)
     }
 
     /// The same at another point, where no flag says which.
@@ -258,14 +258,6 @@ impl InputArgs {
         self.state.namespace.as_deref()
     }
 
-    /// The settings, with what the repository says.
-    ///
-    /// # Errors
-    /// When the settings file is no good.
-    pub fn all_settings(&self, project: &Project) -> anyhow::Result<Settings> {
-        self.settings(project)
-    }
-
     /// Policies and exemptions alone, from files.
     ///
     /// # Errors
@@ -304,7 +296,11 @@ impl InputArgs {
         Ok(paths)
     }
 
-    fn settings(&self, project: &Project) -> anyhow::Result<Settings> {
+    /// The settings, with what the repository says.
+    ///
+    /// # Errors
+    /// When the settings file is no good.
+    pub fn settings(&self, project: &Project) -> anyhow::Result<Settings> {
         let namespace = self.state.namespace.clone().or_else(|| project.namespace.clone());
         let settings = self.state.settings.settings_or(Some(&project.settings))?;
         Ok(Settings { namespace, ..settings })

@@ -1,4 +1,4 @@
-//! The objects of a live cluster as inputs, in the form of `memgate snapshot`.
+//! What a live cluster holds, in the form of `memgate snapshot`, and as inputs.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::{add_agent_pods, read_state};
 use crate::cluster::reader::ClusterReader;
+use crate::model::family::Family;
 use crate::report::plain;
 use crate::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 
@@ -38,15 +39,11 @@ pub fn state(
         !input.has_snapshot(),
         "a snapshot and a cluster were given; leave out --snapshot, or --kubeconfig and --context"
     );
-    let families = input.all_settings(project)?.families;
+    let families = input.settings(project)?.families;
     let runtime = Runtime::new().context("failed to start the runtime")?;
     let snapshot = runtime.block_on(async {
-        let reader = ClusterReader { client: cluster.client().await?, max_objects: usize::MAX };
         let namespaces = input.namespace().map(|name| BTreeSet::from([name.to_owned()]));
-        let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
-        let mut snapshot = ClusterSnapshot::new(taken.to_string(), namespaces);
-        let read = read_state(&reader, &kinds(&families), &families, false, &mut snapshot).await;
-        read.map_err(anyhow::Error::msg)?;
+        let (reader, mut snapshot) = read(cluster.client().await?, &families, namespaces, false).await?;
         if pods {
             add_agent_pods(&reader, &families, &mut snapshot).await;
         }
@@ -60,4 +57,23 @@ pub fn state(
     let mut bytes = Vec::new();
     snapshot.write(&mut bytes).context("failed to keep what was read")?;
     String::from_utf8(bytes).context("failed to keep what was read").map(Some)
+}
+
+/// Reads the state now, in these namespaces or in all, and what reads it.
+///
+/// # Errors
+/// When the cluster does not answer, or one of the namespaces is not there.
+pub async fn read(
+    client: kube::Client,
+    families: &[&'static Family],
+    namespaces: Option<BTreeSet<String>>,
+    with_secrets: bool,
+) -> anyhow::Result<(ClusterReader, ClusterSnapshot)> {
+    let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
+    let mut snapshot = ClusterSnapshot::new(taken.to_string(), namespaces);
+    // Everything that there is, for what is left out would be taken as absent.
+    let reader = ClusterReader { client, max_objects: usize::MAX };
+    let read = read_state(&reader, &kinds(families), with_secrets, &mut snapshot).await;
+    read.map_err(anyhow::Error::msg)?;
+    Ok((reader, snapshot))
 }

@@ -4,20 +4,19 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use jiff::{Timestamp, Unit};
 use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::families::FamilyArgs;
 use crate::cli::file::write_private;
+use crate::cli::live;
 use crate::cli::terminal::Terminal;
-use crate::cluster::listed_state::read_state;
-use crate::cluster::reader::ClusterReader;
+use crate::cluster::listed_state::add_definitions;
 use crate::cluster::wait::probe_namespace;
 use crate::model::family::Family;
 use crate::report::{counted, plain};
-use crate::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
+use crate::state::cluster_snapshot::{ClusterSnapshot, Known};
 
 /// Write what decisions read of a cluster into a file, for --snapshot
 ///
@@ -97,12 +96,8 @@ async fn read(args: &Args, families: &[&'static Family]) -> anyhow::Result<Clust
     } else {
         args.namespace.iter().cloned().collect()
     };
-    let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
-    let mut snapshot = ClusterSnapshot::new(taken.to_string(), (!args.all).then_some(asked));
-    // Everything that there is, for what is left out would be taken as absent.
-    let reader = ClusterReader { client, max_objects: usize::MAX };
-    read_state(&reader, &kinds(families), families, args.secrets, &mut snapshot)
-        .await
-        .map_err(anyhow::Error::msg)?;
+    let namespaces = (!args.all).then_some(asked);
+    let (reader, mut snapshot) = live::read(client, families, namespaces, args.secrets).await?;
+    add_definitions(&reader, families, &mut snapshot).await;
     Ok(snapshot)
 }

@@ -51,7 +51,7 @@ pub async fn explained_pod(
     };
     let families = settings.families.clone();
     let mut file = ClusterSnapshot::new(String::new(), Some([namespace.to_owned()].into()));
-    read_state(reader, &kinds(&families), &families, false, &mut file).await?;
+    read_state(reader, &kinds(&families), false, &mut file).await?;
     let mut snapshot = empty(settings);
     file.put("the cluster", &mut snapshot).map_err(|error| error.to_string())?;
     let mut incomplete = BTreeSet::new();

@@ -40,7 +40,6 @@ static DEFINITIONS: Kind = Kind {
 pub async fn read_state(
     reader: &ClusterReader,
     kinds: &BTreeSet<&'static Kind>,
-    families: &[&'static Family],
     with_secrets: bool,
     file: &mut ClusterSnapshot,
 ) -> Result<(), String> {
@@ -70,7 +69,6 @@ pub async fn read_state(
             file.items.extend(objects);
         }
     }
-    definitions(reader, families, file).await;
     Ok(())
 }
 
@@ -169,8 +167,13 @@ fn resource(kind: &Kind) -> String {
     if kind.group.is_empty() { kind.plural.to_owned() } else { format!("{}.{}", kind.plural, kind.group) }
 }
 
-/// The definitions of the families' kinds, as the cluster has them.
-async fn definitions(reader: &ClusterReader, families: &[&'static Family], file: &mut ClusterSnapshot) {
+/// Adds the definitions of the families' kinds, as the cluster has them, for those who judge objects that no apiserver
+/// has seen.
+pub async fn add_definitions(
+    reader: &ClusterReader,
+    families: &[&'static Family],
+    file: &mut ClusterSnapshot,
+) {
     let kinds: BTreeSet<&'static Kind> =
         families.iter().flat_map(|family| family.validated).copied().collect();
     let (mut state, mut why, mut found) = (Known::Known, None, Vec::new());

@@ -165,7 +165,7 @@ fn run_document(document: &Document, filter: Option<&str>, coverage: &mut Covera
         }
         let failures = failures(&case.expect, &outcome);
         let name = case.name.clone();
-        coverage.add(case, decision.as_ref(), failures.is_empty());
+        coverage.add(case, &decision, failures.is_empty());
         run.results.push(CaseResult { name, file, line, failures });
     }
 }
@@ -187,8 +187,8 @@ fn unjudged_kind(case: &Case) -> Option<String> {
 /// What came of asking.
 struct CaseAnswer {
     outcome: CaseOutcome,
-    /// The decision, where policies are in the state.
-    decision: Option<Decision>,
+    /// The decision behind it.
+    decision: Decision,
 }
 
 /// Asks about a case. `base` has policies besides its own, and `mutant` takes the place of the policy of its name.
@@ -201,9 +201,8 @@ fn answer(case: &Case, base: &Snapshot, mutant: Option<Policy>) -> Result<CaseAn
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
     review.request.occasion = Occasion { user, ..case.occasion };
-    let answer: Value = serde_json::from_slice(&admission::review(&review, &snapshot)?)?;
+    let admitted = admission::admit(&review.request, &snapshot)?;
+    let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
     let outcome = CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(CaseError::Answer)?;
-    let has_policies = !snapshot.policies.is_empty();
-    let admitted = has_policies.then(|| admission::admit(&review.request, &snapshot)).transpose()?;
-    Ok(CaseAnswer { outcome, decision: admitted.map(|admitted| admitted.decision) })
+    Ok(CaseAnswer { outcome, decision: admitted.decision })
 }

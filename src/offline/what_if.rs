@@ -105,10 +105,8 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         let key = key(&after.object);
         let base = before.remove(&key);
         let (from, to) = (base.as_ref().map_or(Verdict::Allowed, verdict), verdict(&after));
-        let base = base.map(told).unwrap_or_default();
-        let findings = std::mem::take(&mut after.admitted.decision.findings);
-        after.of_form.clear();
-        after.admitted.decision.untold = Untold::default();
+        let base = base.map(|mut base| take_findings(&mut base)).unwrap_or_default();
+        let findings = take_findings(&mut after);
         if from != to {
             let stays = to > from || to == Verdict::Warned;
             after.admitted.decision.findings =
@@ -120,9 +118,7 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
     // No new policy judges these.
     for (key, mut gone) in before {
         let from = verdict(&gone);
-        let findings = std::mem::take(&mut gone.admitted.decision.findings);
-        gone.of_form.clear();
-        gone.admitted.decision.untold = Untold::default();
+        let findings = take_findings(&mut gone);
         if from != Verdict::Allowed {
             gone.admitted.decision.findings = lifted(findings, &[]);
             changes.push(Changed {
@@ -137,8 +133,11 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
     WhatIf { checked: Checked { decided: all, ..checked }, changes }
 }
 
-fn told(decided: Decided) -> Vec<Finding> {
-    decided.admitted.decision.findings
+/// Takes everything that was found out of a decision; what the apiserver says of its form is the same on both sides.
+fn take_findings(decided: &mut Decided) -> Vec<Finding> {
+    decided.of_form.clear();
+    decided.admitted.decision.untold = Untold::default();
+    std::mem::take(&mut decided.admitted.decision.findings)
 }
 
 fn verdict(decided: &Decided) -> Verdict {
@@ -153,18 +152,15 @@ fn verdict(decided: &Decided) -> Verdict {
 }
 
 /// What makes two findings the same: rule, place and severity.
-fn identities(findings: &[Finding]) -> BTreeSet<(String, String, Severity)> {
-    let identity = |it: &Finding| (it.code_name().to_owned(), it.pointer.as_str().to_owned(), it.severity);
-    findings.iter().map(identity).collect()
+fn identity(finding: &Finding) -> (String, String, Severity) {
+    (finding.code_name().to_owned(), finding.pointer.as_str().to_owned(), finding.severity)
 }
 
 /// The findings of policies that are not among others.
 fn only_in(findings: Vec<Finding>, others: &[Finding]) -> Vec<Finding> {
-    let known = identities(others);
-    let is_new = |it: &Finding| {
-        let identity = (it.code_name().to_owned(), it.pointer.as_str().to_owned(), it.severity);
-        it.policy.is_some() && it.severity != Severity::Note && !known.contains(&identity)
-    };
+    let known: BTreeSet<_> = others.iter().map(identity).collect();
+    let is_new =
+        |it: &Finding| it.policy.is_some() && it.severity != Severity::Note && !known.contains(&identity(it));
     findings.into_iter().filter(is_new).collect()
 }
 

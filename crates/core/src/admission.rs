@@ -228,10 +228,15 @@ pub fn postpone(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<
 /// # Errors
 /// Those of [`respond`].
 pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error> {
-    let admitted = admit(&review.request, snapshot)?;
+    Ok(review_of(review, &admit(&review.request, snapshot)?))
+}
+
+/// The same of what both calls came to.
+#[must_use]
+pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
     let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
-    Ok(ReviewResponse {
+    ReviewResponse {
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
@@ -241,7 +246,7 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
         judged_by: Some(&admitted.decision),
         waits: None,
     }
-    .to_bytes())
+    .to_bytes()
 }
 
 /// What becomes of a request after both calls.

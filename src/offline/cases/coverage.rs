@@ -72,7 +72,7 @@ impl Coverage {
     }
 
     /// Adds what came of a case.
-    pub(super) fn add(&mut self, case: Case, decision: Option<&Decision>, passed: bool) {
+    pub(super) fn add(&mut self, case: Case, decision: &Decision, passed: bool) {
         let own: BTreeMap<&str, &Value> =
             case.state.iter().filter(|it| is_policy(it)).map(|it| (name(it), it)).collect();
         for (policy, manifest) in &own {
@@ -80,7 +80,9 @@ impl Coverage {
                 self.rules.entry(((*policy).to_owned(), rule)).or_default();
             }
         }
-        let Some(decision) = decision.filter(|decision| !decision.policies.is_empty()) else { return };
+        if decision.policies.is_empty() {
+            return;
+        }
         let fired: BTreeSet<(&str, &str)> =
             decision.fired.iter().map(|rule| (rule.policy.as_str(), rule.id.as_str())).collect();
         for policy in &decision.policies {
