@@ -93,6 +93,7 @@ mod connection;
 mod listener;
 
 mod aggregation;
+pub mod audit;
 mod events;
 mod lookup;
 mod store;
@@ -129,6 +130,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::ListenerContext;
@@ -335,6 +337,7 @@ impl Server {
             let families = self.health.app.handler.store.snapshot().settings.families.clone();
             tokio::spawn(aggregation::report(client, families));
         }
+        spawn_auditor(&mut tasks, &self.health, self.client.clone(), &self.options);
         spawn_watches(&mut tasks, &self.health, self.client, &timers);
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
@@ -470,6 +473,21 @@ fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<C
     let paths = Arc::clone(&health.app.paths);
     let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate, paths);
     tasks.spawn(Box::pin(manager.run()));
+}
+
+/// Starts the audits of stored objects, if policies are watched.
+fn spawn_auditor(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
+    let audit = options.audit.clone().filter(|_| options.policies);
+    let (Some(client), Some(audit)) = (client, audit) else { return };
+    let auditor = Auditor {
+        client,
+        store: Arc::clone(&health.app.handler.store),
+        metrics: Arc::clone(&health.metrics),
+        clock: options.clock.clone(),
+        drain: health.drain.clone(),
+        options: audit,
+    };
+    tasks.spawn(Box::pin(auditor.run()));
 }
 
 fn spawn_watches(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {

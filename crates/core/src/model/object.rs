@@ -236,7 +236,9 @@ impl KindState {
         self.objects.is_empty()
     }
 
-    pub(super) fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
+    /// The object of this name.
+    #[must_use]
+    pub fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
         self.objects.get(namespace, name)
     }
 

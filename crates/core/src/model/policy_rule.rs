@@ -38,6 +38,25 @@ pub struct PolicyFinding {
     pub status: PolicyStatus,
     /// Of an audit: what admission would make of it, if the object were made anew.
     pub at_admission: Option<AtAdmission>,
+    /// What it is exempt by.
+    pub exemption: Option<ExemptBy>,
+}
+
+impl PolicyFinding {
+    /// Whether the rule is broken, and no exemption counts.
+    #[must_use]
+    pub fn is_violation(&self) -> bool {
+        self.status == PolicyStatus::Violated
+    }
+}
+
+/// The exemption that counts for a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExemptBy {
+    /// Its namespace and name.
+    pub name: String,
+    /// When it ends.
+    pub until: Timestamp,
 }
 
 /// What admission makes of a violation.

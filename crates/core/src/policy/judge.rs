@@ -68,9 +68,9 @@ pub struct Counts {
     pub exempted: usize,
     /// What cannot be judged.
     pub unknown: usize,
-    /// In an audit: what of it admission refuses today.
+    /// In an audit: the violations that admission refuses today.
     pub denied: usize,
-    /// In an audit: what of it admission is going to refuse.
+    /// In an audit: the violations that admission is going to refuse.
     pub denied_later: usize,
 }
 
@@ -86,15 +86,14 @@ impl Counts {
     }
 
     fn count(&mut self, finding: &PolicyFinding) {
-        match finding.status {
-            PolicyStatus::Violated => self.violations += 1,
-            PolicyStatus::Exempt => self.exempted += 1,
-            PolicyStatus::Unknown => self.unknown += 1,
-        }
-        match finding.at_admission {
-            Some(AtAdmission::Denies) => self.denied += 1,
-            Some(AtAdmission::DeniesFrom(_)) => self.denied_later += 1,
-            Some(AtAdmission::Warns | AtAdmission::Allows) | None => {}
+        match (finding.status, finding.at_admission) {
+            (PolicyStatus::Exempt, _) => self.exempted += 1,
+            (PolicyStatus::Unknown, _) => self.unknown += 1,
+            (PolicyStatus::Violated, at_admission) => {
+                self.violations += 1;
+                self.denied += usize::from(at_admission == Some(AtAdmission::Denies));
+                self.denied_later += usize::from(matches!(at_admission, Some(AtAdmission::DeniesFrom(_))));
+            }
         }
     }
 }
@@ -207,7 +206,7 @@ impl Judge<'_> {
         let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message.clone()));
         let mut findings = violated.chain(unknown).filter(new).peekable();
         if let Some(exemption) = exemption.filter(|_| findings.peek().is_some()) {
-            judgement.exemptions.insert(format!("{}/{}", exemption.namespace, exemption.name));
+            judgement.exemptions.insert(exemption.key());
         }
         findings.for_each(|finding| judgement.add(finding));
     }
