@@ -28,6 +28,7 @@ impl AuditArgs {
     pub(super) fn options(&self, namespace: String) -> Option<AuditOptions> {
         let (interval, max_reports) = (self.audit_interval, self.max_reports);
         let rate = NonZeroU32::new(self.audit_rate);
-        (!interval.is_zero()).then_some(AuditOptions { interval, max_reports, rate, namespace })
+        let installation = namespace.clone();
+        (!interval.is_zero()).then_some(AuditOptions { interval, max_reports, rate, namespace, installation })
     }
 }

@@ -96,18 +96,25 @@ impl Auditor {
         }
         let namespace = &self.options.namespace;
         loop {
-            let mut lease = lease::hold(&self.client, namespace).await;
-            while lease.wait_for(|holds| *holds).await.is_ok() {
-                tracing::info!(namespace, "this replica audits stored objects");
-                tokio::select! {
-                    () = self.passes() => {}
-                    _ = lease.wait_for(|holds| !holds) => {}
-                }
-                self.metrics.audit.stop();
-                tracing::info!(namespace, "another replica audits stored objects");
+            let lease = lease::hold(&self.client, namespace).await;
+            tokio::select! {
+                () = self.turns(lease) => sleep(jitter(RETRY)).await,
+                () = lease::until_gone(&self.client, namespace) => {}
             }
-            // Its task has ended: a new one tries again.
-            sleep(jitter(RETRY)).await;
+            self.metrics.audit.stop();
+        }
+    }
+
+    /// Audits whenever this replica holds the Lease; ends when nobody watches that any more.
+    async fn turns(&self, mut lease: Receiver<bool>) {
+        while lease.wait_for(|holds| *holds).await.is_ok() {
+            tracing::info!("this replica audits stored objects");
+            tokio::select! {
+                () = self.passes() => {}
+                _ = lease.wait_for(|holds| !holds) => {}
+            }
+            self.metrics.audit.stop();
+            tracing::info!("another replica audits stored objects");
         }
     }
 
@@ -115,7 +122,7 @@ impl Auditor {
     async fn passes(&self) {
         let Self { client, store, metrics, options, .. } = self;
         let lookups = Lookups::new(client.clone(), LOOKUPS, Arc::clone(metrics));
-        let mut reports = Reports::new(client.clone(), &options.namespace, options.max_reports);
+        let mut reports = Reports::new(client.clone(), &options.installation, options.max_reports);
         let mut changes = store.changes();
         let (mut last_listed, mut retry): (Option<Instant>, _) = (None, RETRY);
         loop {
@@ -130,7 +137,7 @@ impl Auditor {
                 client,
                 lookups: &lookups,
                 rate: options.rate,
-                installation: &options.namespace,
+                installation: &options.installation,
                 now: self.clock.timestamp(),
             };
             let is_done = self.pass(&context, &mut reports, anew).await;
@@ -175,10 +182,19 @@ impl Auditor {
         let left_out = tally.left_out;
         if left_out > 0 {
             let most = self.options.max_reports;
-            tracing::warn!(left_out, most, "more objects violate policies than may have reports; --max-reports raises that");
+            tracing::warn!(
+                left_out,
+                most,
+                "more objects violate policies than may have reports; --max-reports raises that"
+            );
         }
         if tally.written + tally.deleted > 0 {
-            tracing::info!(subjects, written = tally.written, deleted = tally.deleted, "reports were written");
+            tracing::info!(
+                subjects,
+                written = tally.written,
+                deleted = tally.deleted,
+                "reports were written"
+            );
         }
         let is_done = is_listed && tally.failed + failed == 0;
         if !is_done {

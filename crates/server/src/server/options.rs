@@ -90,8 +90,10 @@ pub struct AuditOptions {
     pub max_reports: usize,
     /// The most objects a second; any number when absent.
     pub rate: Option<NonZeroU32>,
-    /// The namespace of the Lease by which one replica at a time audits.
+    /// The namespace of the Lease by which one replica at a time audits: memgate's own.
     pub namespace: String,
+    /// What tells the reports of this installation from those of others: that namespace, too.
+    pub installation: String,
 }
 
 /// As many threads as the process may use cores, at most four: what takes long is rare, and each of them may

@@ -5,13 +5,17 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-use kube::Client;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
 use crate::model::causes::with_causes;
+use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
+
+use super::API_TIMEOUT;
 
 /// The name of the Lease, in memgate's own namespace.
 pub const AUDIT_LEASE: &str = "memgate-audit";
@@ -20,6 +24,9 @@ pub const AUDIT_LEASE: &str = "memgate-audit";
 /// gives one.
 const SECONDS: u64 = 15;
 const RENEWED_BEFORE: u64 = 7;
+
+/// How often to look whether it is there.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// How long to wait after the Lease could not be asked for.
 const RETRY: Duration = Duration::from_secs(30);
@@ -46,6 +53,17 @@ pub(super) async fn hold(client: &Client, namespace: &str) -> Receiver<bool> {
             }
         }
         sleep(jitter(RETRY)).await;
+    }
+}
+
+/// Waits until the Lease is gone: somebody has deleted it, and only who begins anew makes another one.
+pub(super) async fn until_gone(client: &Client, namespace: &str) {
+    let leases = Api::<Lease>::namespaced(client.clone(), namespace);
+    loop {
+        sleep(jitter(LOOK)).await;
+        if let Ok(None) = with_timeout(API_TIMEOUT, leases.get_opt(AUDIT_LEASE)).await {
+            return;
+        }
     }
 }
 

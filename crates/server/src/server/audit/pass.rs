@@ -141,7 +141,9 @@ async fn judge_all(
         left = Vec::new();
         let mut wanted = Vec::new();
         for (Audit { judgement, mut unknown }, stored) in audits {
-            unknown.retain(|reference| context.store.can_look_up(reference.kind) && Lookups::is_supported(reference));
+            unknown.retain(|reference| {
+                context.store.can_look_up(reference.kind) && Lookups::is_supported(reference)
+            });
             if unknown.is_empty() || round + 1 == MAX_ROUNDS {
                 judged.push((stored, judgement));
             } else {
@@ -214,7 +216,12 @@ impl AllFound {
             let Some(policy) = &finding.policy else { continue };
             let Some(found) = self.policies.get_mut(&policy.rule.policy) else { continue };
             if policy.is_violation() && found.first.len() < MAX_VIOLATIONS {
-                found.first.push(violation(stored, &policy.rule.id, finding.pointer.as_str(), &finding.message));
+                found.first.push(violation(
+                    stored,
+                    &policy.rule.id,
+                    finding.pointer.as_str(),
+                    &finding.message,
+                ));
             }
         }
         for key in &judgement.exemptions {
@@ -239,7 +246,12 @@ fn violation(stored: &Stored, rule: &str, field: &str, message: &str) -> Value {
 }
 
 /// Writes the statuses that are to change; how many could not be written.
-async fn write_statuses(context: &Context<'_>, heads: &[Head], policies: &Policies, found: &AllFound) -> usize {
+async fn write_statuses(
+    context: &Context<'_>,
+    heads: &[Head],
+    policies: &Policies,
+    found: &AllFound,
+) -> usize {
     let mut failed = 0;
     for head in heads {
         let Some(status) = status(head, policies, found, context.now) else { continue };

@@ -78,7 +78,8 @@ impl Listed {
             metadata["namespace"] = namespace.as_str().into();
         }
         let spec = object.data.get("spec").cloned().unwrap_or_default();
-        let manifest = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
+        let manifest =
+            json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
         let faults = put(&mut self.policies, kind, &manifest);
         let status = object.data.get_mut("status").map(Value::take).unwrap_or_default();
         let fault = faults.into_iter().next().map(|fault| fault.message);

@@ -47,8 +47,7 @@ impl Report {
         let Stored { kind, namespace, name, uid, .. } = stored;
         let api_version = kind.api_version();
         let owner = json!([{"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid}]);
-        let mut scope =
-            json!({"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid});
+        let mut scope = json!({"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid});
         if kind.namespaced {
             scope["namespace"] = namespace.as_str().into();
         }

@@ -121,7 +121,8 @@ impl Reports {
             };
             for report in page.items {
                 let digest = content_digest(&content(&report));
-                let key = (report.metadata.namespace.unwrap_or_default(), report.metadata.name.unwrap_or_default());
+                let key =
+                    (report.metadata.namespace.unwrap_or_default(), report.metadata.name.unwrap_or_default());
                 self.known.insert(key, Known { digest, is_current: false });
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -230,7 +231,8 @@ fn resource(kind: &str) -> ApiResource {
 fn content(report: &DynamicObject) -> Value {
     let labels = report.metadata.labels.iter().flatten();
     let ours = labels.filter(|(key, _)| [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()));
-    let labels: serde_json::Map<_, _> = ours.map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+    let labels: serde_json::Map<_, _> =
+        ours.map(|(key, value)| (key.clone(), value.as_str().into())).collect();
     let mut content = json!({"labels": labels, "ownerReferences": report.metadata.owner_references});
     for field in ["source", "scope", "summary", "results"] {
         content[field] = report.data.get(field).cloned().unwrap_or_default();

@@ -46,14 +46,16 @@ pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Ti
     let (wanted, time) = if *head.kind == MEMORY_POLICY {
         (of_policy(head, policies, found.policies.get(&head.name), now), "lastAudit")
     } else {
-        let exemption = policies.exemptions().find(|it| it.namespace == head.namespace && it.name == head.name);
+        let exemption =
+            policies.exemptions().find(|it| it.namespace == head.namespace && it.name == head.name);
         (of_exemption(head, exemption.map(AsRef::as_ref), policies, found, now), "lastMatched")
     };
     if wanted == without_times(&head.status, time) {
         return None;
     }
     let mut status = with_transitions(wanted, &head.status, now);
-    let is_moved = time == "lastAudit" || status["matches"] != head.status["matches"] && status["matches"] != 0;
+    let is_moved =
+        time == "lastAudit" || status["matches"] != head.status["matches"] && status["matches"] != 0;
     status[time] = if is_moved { second(now) } else { head.status[time].clone() };
     if status[time].is_null() {
         status.as_object_mut()?.remove(time);
@@ -125,7 +127,9 @@ fn of_exemption(
     let ended = exemption.map(|it| format!("it ended on {}", it.expires_at.strftime("%Y-%m-%d")));
     let active = match (&rejection, exemption) {
         (Some((reason, message)), _) => condition("Active", false, reason, message),
-        (None, Some(_)) if has_ended => condition("Active", false, "Expired", &ended.clone().unwrap_or_default()),
+        (None, Some(_)) if has_ended => {
+            condition("Active", false, "Expired", &ended.clone().unwrap_or_default())
+        }
         (None, Some(it)) if now < it.from => {
             condition("Active", false, "NotYet", &format!("it begins on {}", it.from.strftime("%Y-%m-%d")))
         }

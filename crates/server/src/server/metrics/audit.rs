@@ -95,7 +95,8 @@ impl AuditMetrics {
         self.violations.clear();
         for (name, counts) in found {
             let allowed = counts.violations.saturating_sub(counts.denied + counts.denied_later);
-            let all = [("denied", counts.denied), ("denied_later", counts.denied_later), ("admitted", allowed)];
+            let all =
+                [("denied", counts.denied), ("denied_later", counts.denied_later), ("admitted", allowed)];
             for (admission, count) in all {
                 let labels = ByPolicyAndAdmission { policy: names.label(name), admission };
                 self.violations.get_or_create_owned(&labels).inc_by(number(count));
