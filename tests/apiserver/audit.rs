@@ -14,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("audit::says_in_the_status_what_it_found", reports::statuses),
         Trial::new("audit::reads_kinds_that_the_state_holds_in_part", reports::kinds),
         Trial::new("audit::keeps_to_the_most_reports_and_counts_all", reports::caps),
+        Trial::new("audit::is_as_it_is_documented", reports::documented),
         Trial::new("audit::another_replica_takes_its_turn", turns::taken),
         Trial::new("audit::two_that_hold_a_lease_write_the_same", turns::both_hold),
         Trial::new("audit::two_that_take_their_turn_write_the_same", turns::both),

@@ -14,7 +14,7 @@
 //! Nothing here knows a single family; what to decide is the work of [`crate::decide`]. The server reads no
 //! Secret but the one of its own CA. It sends requests to the apiserver only, and spans to a collector of
 //! traces if one is configured. It writes the Secret of its CA, `caBundle` in its own webhook configurations,
-//! and Events.
+//! Events, and what audits find.
 //!
 //! # Modules
 //!
@@ -50,6 +50,7 @@
 //! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
+//! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `review_paths` | under which paths reviews are taken | `rejection` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
@@ -93,7 +94,7 @@ mod connection;
 mod listener;
 
 mod aggregation;
-pub mod audit;
+mod audit;
 mod events;
 mod lookup;
 mod store;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long a pass may take until what it writes is there, on a machine on which other trials run.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How many requests are sent at once to fill a cluster.
 const AT_ONCE: usize = 32;
@@ -62,7 +62,7 @@ impl House {
     pub(super) fn replica(&self, args: &[&str]) -> Result<Webhook> {
         let serve = Serve::new(MEMGATE).kubeconfig(&self.kubeconfig);
         let own = ["--namespace", self.home.as_str(), "--audit-interval", "4s", "--audit-rate", "0"];
-        own.iter().chain(args).fold(serve, |serve, arg| serve.arg(arg)).ready()
+        own.iter().chain(args).fold(serve, Serve::arg).ready()
     }
 
     pub(super) fn apply(&self, object: &Value) -> Result<()> {

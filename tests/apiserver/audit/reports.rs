@@ -1,6 +1,6 @@
 //! What is reported of what is stored.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 
@@ -197,4 +197,44 @@ pub(super) fn caps(_: &Fixture) -> Result<()> {
     wait::until_within(PATIENCE, "the number of those left out", || {
         Ok((metric(&replica, "memgate_audit_reports_left_out")? > 12.5).then_some(()))
     })
+}
+
+/// docs/policy.md: what it says of the cluster, command by command.
+pub(super) fn documented(_: &Fixture) -> Result<()> {
+    let house = House::with_reports()?;
+    let kubectl = house.cluster.admin();
+    for file in ["00-namespace", "memory-in-context", "memory-redis", "memory-vector-store", "agent"] {
+        kubectl.run(&["apply", "-f", &format!("{ROOT}/examples/arkonis/{file}.yaml")])?.ok()?;
+    }
+    let _replica = house.replica(&[])?;
+    let text = include_str!("../../../docs/policy.md");
+    let mut commands = 0;
+    for block in text.split("```console\n$ kubectl ").skip(1) {
+        let block = block.split("\n```").next().unwrap_or_default();
+        let (command, shown) = block.split_once('\n').context("a command without output")?;
+        let command = command.replace(" examples/", &format!(" {ROOT}/examples/"));
+        let args: Vec<_> = command.split(' ').collect();
+        let shown: Vec<_> = shown.lines().collect();
+        let mut printed = String::new();
+        let fits = wait::until_within(PATIENCE, &command, || {
+            printed = kubectl.run(&args)?.stdout;
+            Ok(is_shown(&shown, &printed).then_some(()))
+        });
+        fits.with_context(|| format!("it prints\n{printed}"))?;
+        commands += 1;
+    }
+    ensure!(commands >= 4, "{commands} commands");
+    Ok(())
+}
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Whether lines are those that a document shows; `…` ends a line of which the rest does not matter.
+fn is_shown(shown: &[&str], printed: &str) -> bool {
+    let printed: Vec<_> = printed.lines().collect();
+    let is_same = |(shown, printed): (&&str, &&str)| match shown.split_once('…') {
+        Some((start, _)) => printed.starts_with(start),
+        None => printed.trim_end() == *shown,
+    };
+    shown.len() == printed.len() && shown.iter().zip(&printed).all(is_same)
 }

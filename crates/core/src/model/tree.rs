@@ -710,11 +710,11 @@ mod tests {
     fn keeps_the_text_of_what_is_copied_whole() {
         const LIST: Schema = Schema::List(&Schema::Whole(&[Field::new("name", Schema::Text)]));
         let text = r#"[{"name":"a","more":{"b":[1,null]}},null,"c"]"#;
-        let json: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let json: Value = serde_json::from_str(text).expect("JSON");
         for tree in [Tree::parse(text, &LIST), Tree::read(&json, &LIST)] {
             let elements = tree.expect("valid JSON").elements().to_vec();
             assert_eq!(elements[0].get("name").and_then(Tree::text), Some("a"));
-            assert_eq!(elements[0].whole().map(serde_json::Value::Object).as_ref(), json.get(0));
+            assert_eq!(elements[0].whole().map(Value::Object).as_ref(), json.get(0));
             assert_eq!(elements[1], Tree::Null);
             assert_eq!((elements[2].text(), elements[2].whole()), (Some("c"), None));
         }

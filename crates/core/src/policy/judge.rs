@@ -92,7 +92,8 @@ impl Counts {
             (PolicyStatus::Violated, at_admission) => {
                 self.violations += 1;
                 self.denied += usize::from(at_admission == Some(AtAdmission::Denies));
-                self.denied_later += usize::from(matches!(at_admission, Some(AtAdmission::DeniesFrom(_))));
+                self.denied_later +=
+                    usize::from(matches!(at_admission, Some(AtAdmission::DeniesFrom { .. })));
             }
         }
     }

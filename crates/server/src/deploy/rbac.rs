@@ -13,10 +13,9 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
+use crate::deploy::metadata::{AUDIT_LEASE, CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
 use crate::model::family::Family;
 use crate::model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
-use crate::server::audit::AUDIT_LEASE;
 
 /// The service account; its token is mounted where it is needed, for an hour at a time.
 pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {

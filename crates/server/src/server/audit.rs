@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -39,8 +40,6 @@ use crate::server::store::Store;
 
 use self::pass::{Context, Outcome};
 use self::reports::Reports;
-
-pub use self::lease::AUDIT_LEASE;
 
 /// Who writes, for the apiserver's record of fields.
 const FIELD_MANAGER: &str = "memgate";
@@ -177,8 +176,8 @@ impl Auditor {
             reports: tally.wanted - tally.left_out,
             left_out: tally.left_out,
         };
-        let counts = found.policies.iter().map(|(name, found)| (name.as_str(), found.counts));
-        self.metrics.audit.complete(&last, &policies, counts, &self.metrics.policies);
+        let counts = found.policies.into_iter().map(|(name, found)| (name, found.counts));
+        self.metrics.audit.complete(&last, &policies, counts);
         let left_out = tally.left_out;
         if left_out > 0 {
             let most = self.options.max_reports;
@@ -202,6 +201,19 @@ impl Auditor {
         }
         is_done
     }
+}
+
+/// An object without its fields that are null: an apiserver takes those for something.
+fn without_nulls(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+/// A namespace, where there is one.
+fn given(namespace: &str) -> Option<&str> {
+    Some(namespace).filter(|namespace| !namespace.is_empty())
 }
 
 /// Waits for a change, and a moment for those that come with it, but not beyond `until`.

@@ -52,7 +52,7 @@ pub(super) struct Store {
     /// Counts changes of what lasts, for those who look at all of it.
     changes: watch_channel::Sender<u64>,
     /// The digests of policies and exemptions, of which only what is compiled is kept.
-    specs: Mutex<BTreeMap<(&'static Kind, String, String), Option<u64>>>,
+    specs: Mutex<policies::Specs>,
 }
 
 /// How one watch is doing.

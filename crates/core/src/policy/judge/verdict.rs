@@ -140,10 +140,13 @@ impl<'v> Verdict<'v> {
         let action = action(self.policy, self.rule, occasion);
         let action = if self.is_assumed { action.min(Action::Warn) } else { action };
         let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
-        (self.occasion.point == Point::Audit).then(|| match (status, action) {
-            (PolicyStatus::Exempt, _) | (_, Action::None | Action::Report) => AtAdmission::Allows,
-            (_, Action::Deny) => AtAdmission::Denies,
-            (_, Action::Warn) => self.promised(status).map_or(AtAdmission::Warns, AtAdmission::DeniesFrom),
+        let warns = action == Action::Warn;
+        (self.occasion.point == Point::Audit).then(|| match (status, action, self.promised(status)) {
+            (PolicyStatus::Exempt, ..) => AtAdmission::Allows,
+            (_, Action::Deny, _) => AtAdmission::Denies,
+            (_, _, Some(at)) => AtAdmission::DeniesFrom { at, warns },
+            (_, _, None) if warns => AtAdmission::Warns,
+            (_, _, None) => AtAdmission::Allows,
         })
     }
 

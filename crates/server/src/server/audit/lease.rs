@@ -11,14 +11,12 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
+use crate::deploy::metadata::AUDIT_LEASE;
 use crate::model::causes::with_causes;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 
 use super::API_TIMEOUT;
-
-/// The name of the Lease, in memgate's own namespace.
-pub const AUDIT_LEASE: &str = "memgate-audit";
 
 /// After so many seconds without a sign of its holder another replica takes it, and so many before that the holder
 /// gives one.

@@ -28,7 +28,7 @@ use super::report::{Report, cut};
 use super::reports::Reports;
 use super::status::{AllFound, MAX_VIOLATIONS, status};
 use super::subjects::{Stored, Subjects};
-use super::{API_TIMEOUT, FIELD_MANAGER};
+use super::{API_TIMEOUT, FIELD_MANAGER, given, without_nulls};
 
 /// How many objects are judged at a time, where their rate is limited: ten such steps a second.
 const STEPS_PER_SECOND: u32 = 10;
@@ -232,17 +232,14 @@ impl AllFound {
 
 /// A violation, as a status has it.
 fn violation(stored: &Stored, rule: &str, field: &str, message: &str) -> Value {
-    let mut violation = json!({
+    without_nulls(json!({
         "rule": rule,
         "kind": stored.kind.kind,
+        "namespace": given(&stored.namespace),
         "name": stored.name,
         "field": cut(field, MAX_FIELD_BYTES),
         "message": cut(message, MAX_MESSAGE_BYTES),
-    });
-    if !stored.namespace.is_empty() {
-        violation["namespace"] = stored.namespace.as_str().into();
-    }
-    violation
+    }))
 }
 
 /// Writes the statuses that are to change; how many could not be written.
@@ -273,10 +270,7 @@ async fn write_statuses(
 
 async fn write_status(context: &Context<'_>, head: &Head, status: Value) -> kube::Result<()> {
     let kind = head.kind;
-    let mut metadata = json!({"name": head.name});
-    if kind.namespaced {
-        metadata["namespace"] = head.namespace.as_str().into();
-    }
+    let metadata = without_nulls(json!({"name": head.name, "namespace": given(&head.namespace)}));
     let object =
         json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "status": status});
     let api = policies::api(context.client, head);

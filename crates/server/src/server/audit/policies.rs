@@ -9,7 +9,7 @@ use crate::model::policy::Policies;
 use crate::policy::put;
 use crate::server::certs::kube_api::with_timeout;
 
-use super::API_TIMEOUT;
+use super::{API_TIMEOUT, given, without_nulls};
 
 /// How many are read at a time.
 const PAGE: u32 = 100;
@@ -73,10 +73,7 @@ impl Listed {
     fn add(&mut self, kind: &'static Kind, mut object: DynamicObject) {
         let namespace = object.metadata.namespace.unwrap_or_default();
         let name = object.metadata.name.unwrap_or_default();
-        let mut metadata = json!({"name": name});
-        if kind.namespaced {
-            metadata["namespace"] = namespace.as_str().into();
-        }
+        let metadata = without_nulls(json!({"name": name, "namespace": given(&namespace)}));
         let spec = object.data.get("spec").cloned().unwrap_or_default();
         let manifest =
             json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});

@@ -1,7 +1,7 @@
 //! The report of one stored object, in the words of OpenReports. No I/O here.
 //! Source: openreports.io/v1alpha1, the fields of Report and ClusterReport.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::model::digest;
 use crate::model::finding::Finding;
@@ -10,6 +10,7 @@ use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
 use crate::policy::judge::{Counts, Judgement};
 
 use super::subjects::Stored;
+use super::{given, without_nulls};
 
 /// The group and version of reports.
 pub(super) const REPORT_API: &str = "openreports.io/v1alpha1";
@@ -47,10 +48,9 @@ impl Report {
         let Stored { kind, namespace, name, uid, .. } = stored;
         let api_version = kind.api_version();
         let owner = json!([{"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid}]);
-        let mut scope = json!({"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid});
-        if kind.namespaced {
-            scope["namespace"] = namespace.as_str().into();
-        }
+        let scope = without_nulls(json!({
+            "apiVersion": api_version, "kind": kind.kind, "namespace": given(namespace), "name": name, "uid": uid,
+        }));
         let content = json!({
             "labels": {MANAGED_BY.0: MANAGED_BY.1, AUDITED_BY: installation},
             "ownerReferences": owner,
@@ -70,20 +70,21 @@ impl Report {
     /// The whole object.
     pub(super) fn object(mut self) -> Value {
         let mut take = |field| self.content.get_mut(field).map(Value::take).unwrap_or_default();
-        let (labels, owner) = (take("labels"), take("ownerReferences"));
-        let mut metadata = json!({"name": self.name, "labels": labels, "ownerReferences": owner});
-        let kind = if self.namespace.is_empty() { "ClusterReport" } else { "Report" };
-        if !self.namespace.is_empty() {
-            metadata["namespace"] = self.namespace.into();
-        }
-        let mut object = Map::new();
-        object.insert("apiVersion".to_owned(), REPORT_API.into());
-        object.insert("kind".to_owned(), kind.into());
-        object.insert("metadata".to_owned(), metadata);
-        for field in ["source", "scope", "summary", "results"] {
-            object.insert(field.to_owned(), self.content.get_mut(field).map(Value::take).unwrap_or_default());
-        }
-        Value::Object(object)
+        let metadata = without_nulls(json!({
+            "name": self.name,
+            "namespace": given(&self.namespace),
+            "labels": take("labels"),
+            "ownerReferences": take("ownerReferences"),
+        }));
+        json!({
+            "apiVersion": REPORT_API,
+            "kind": if self.namespace.is_empty() { "ClusterReport" } else { "Report" },
+            "metadata": metadata,
+            "source": take("source"),
+            "scope": take("scope"),
+            "summary": take("summary"),
+            "results": take("results"),
+        })
     }
 }
 
@@ -109,15 +110,16 @@ fn summary(judgement: &Judgement) -> Value {
 fn result(finding: &Finding, policy: &PolicyFinding) -> Value {
     let outcome = match (policy.status, policy.at_admission) {
         (PolicyStatus::Exempt | PolicyStatus::Unknown, _) => "skip",
-        (PolicyStatus::Violated, Some(AtAdmission::Denies | AtAdmission::DeniesFrom(_))) => "fail",
+        (PolicyStatus::Violated, Some(AtAdmission::Denies | AtAdmission::DeniesFrom { .. })) => "fail",
         (PolicyStatus::Violated, _) => "warn",
     };
     let pointer = cut(finding.pointer.as_str(), MAX_POINTER_BYTES);
-    let mut properties = json!({"code": finding.code_name(), "pointer": pointer});
-    if let Some(exemption) = &policy.exemption {
-        properties["exemption"] = exemption.name.as_str().into();
-        properties["expiresAt"] = exemption.until.to_string().into();
-    }
+    let properties = without_nulls(json!({
+        "code": finding.code_name(),
+        "pointer": pointer,
+        "exemption": policy.exemption.as_ref().map(|exemption| &exemption.name),
+        "expiresAt": policy.exemption.as_ref().map(|exemption| exemption.until.to_string()),
+    }));
     json!({
         "policy": policy.rule.policy,
         "rule": policy.rule.id,

@@ -34,13 +34,20 @@ pub(super) struct Reports {
     known: BTreeMap<(String, String), Known>,
     /// Whether they were listed.
     pub(super) is_listed: bool,
-    /// Whether the definitions are installed, of Report and ClusterReport; and whether their absence was told.
-    served: [bool; 2],
+    served: Served,
+    /// Whether it was told that one of them is not served.
     is_told: bool,
     is_forbidden: bool,
     failures: u32,
     /// What this pass has seen and done.
     pub(super) pass: Tally,
+}
+
+/// Which of both kinds there are, and may be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Served {
+    reports: bool,
+    cluster_reports: bool,
 }
 
 /// A report as it stands in the cluster.
@@ -72,7 +79,7 @@ impl Reports {
             most,
             known: BTreeMap::new(),
             is_listed: false,
-            served: [false; 2],
+            served: Served::default(),
             is_told: false,
             is_forbidden: false,
             failures: 0,
@@ -92,15 +99,17 @@ impl Reports {
         if self.is_listed && !anew {
             return Ok(());
         }
-        (self.is_listed, self.is_forbidden, self.served) = (false, false, [false; 2]);
+        (self.is_listed, self.is_forbidden, self.served) = (false, false, Served::default());
         self.known.clear();
-        self.served = [self.list("Report").await?, self.list("ClusterReport").await?];
+        let (reports, cluster_reports) = (self.list("Report").await?, self.list("ClusterReport").await?);
+        self.served = Served { reports, cluster_reports };
         self.is_listed = true;
-        if self.served != [true; 2] && !self.is_told {
+        let is_whole = reports && cluster_reports;
+        if !is_whole && !self.is_told {
             let why = if self.is_forbidden { "may not be listed" } else { "are not installed" };
             tracing::info!("audits write no reports: Report and ClusterReport of {REPORT_API} {why}");
         }
-        self.is_told = self.served != [true; 2];
+        self.is_told = !is_whole;
         Ok(())
     }
 
@@ -195,7 +204,9 @@ impl Reports {
     }
 
     fn may_write(&self, is_cluster_wide: bool) -> bool {
-        self.is_listed && self.served[usize::from(is_cluster_wide)] && self.failures < MAX_FAILURES
+        let Served { reports, cluster_reports } = self.served;
+        let is_served = if is_cluster_wide { cluster_reports } else { reports };
+        self.is_listed && is_served && self.failures < MAX_FAILURES
     }
 
     /// The first failure of a pass is logged; the others are counted.
@@ -233,9 +244,12 @@ fn content(report: &DynamicObject) -> Value {
     let ours = labels.filter(|(key, _)| [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()));
     let labels: serde_json::Map<_, _> =
         ours.map(|(key, value)| (key.clone(), value.as_str().into())).collect();
-    let mut content = json!({"labels": labels, "ownerReferences": report.metadata.owner_references});
-    for field in ["source", "scope", "summary", "results"] {
-        content[field] = report.data.get(field).cloned().unwrap_or_default();
-    }
-    content
+    json!({
+        "labels": labels,
+        "ownerReferences": report.metadata.owner_references,
+        "source": report.data.get("source"),
+        "scope": report.data.get("scope"),
+        "summary": report.data.get("summary"),
+        "results": report.data.get("results"),
+    })
 }

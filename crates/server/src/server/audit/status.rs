@@ -53,12 +53,13 @@ pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Ti
     if wanted == without_times(&head.status, time) {
         return None;
     }
-    let mut status = with_transitions(wanted, &head.status, now);
+    let matches = wanted.get("matches").and_then(Value::as_u64);
     let is_moved =
-        time == "lastAudit" || status["matches"] != head.status["matches"] && status["matches"] != 0;
-    status[time] = if is_moved { second(now) } else { head.status[time].clone() };
-    if status[time].is_null() {
-        status.as_object_mut()?.remove(time);
+        matches.is_none_or(|count| count > 0 && head.status.get("matches") != wanted.get("matches"));
+    let moved = if is_moved { Some(second(now)) } else { head.status.get(time).cloned() };
+    let mut status = with_transitions(wanted, &head.status, now);
+    if let (Some(fields), Some(moved)) = (status.as_object_mut(), moved) {
+        fields.insert(time.to_owned(), moved);
     }
     Some(status)
 }
@@ -178,11 +179,12 @@ fn conditions(status: &mut Value) -> impl Iterator<Item = &mut Value> {
 
 /// Gives each condition the time since when it is so.
 fn with_transitions(mut status: Value, stored: &Value, now: Timestamp) -> Value {
-    let before = stored["conditions"].as_array().cloned().unwrap_or_default();
-    for condition in conditions(&mut status) {
-        let is_same = |it: &&Value| it["type"] == condition["type"] && it["status"] == condition["status"];
-        let since = before.iter().find(is_same).map(|it| it["lastTransitionTime"].clone());
-        condition["lastTransitionTime"] = since.filter(Value::is_string).unwrap_or_else(|| second(now));
+    let before = stored.get("conditions").and_then(Value::as_array);
+    for condition in conditions(&mut status).filter_map(Value::as_object_mut) {
+        let is_same = |it: &&Value| ["type", "status"].iter().all(|key| it.get(key) == condition.get(*key));
+        let since = before.into_iter().flatten().find(is_same).and_then(|it| it.get("lastTransitionTime"));
+        let since = since.filter(|since| since.is_string()).cloned().unwrap_or_else(|| second(now));
+        condition.insert("lastTransitionTime".to_owned(), since);
     }
     status
 }

@@ -9,12 +9,15 @@ use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::model::policy::Policies;
+use crate::model::policy::{Policies, Policy};
 use crate::policy::judge::Counts;
 use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAdmission, ByResult};
-use crate::server::metrics::policies::PolicyMetrics;
 
+use super::policies::OTHER;
 use super::result;
+
+/// How many policies have series of their own about what is stored. Fewer than elsewhere: each has several.
+pub(super) const MAX_POLICIES: usize = 40;
 
 /// All series about audits.
 #[derive(Debug, Default)]
@@ -77,14 +80,12 @@ impl AuditMetrics {
     }
 
     /// Counts a pass that is done, and sets what it found.
-    pub(in crate::server) fn complete<'f>(
+    pub(in crate::server) fn complete(
         &self,
         pass: &LastPass,
         policies: &Policies,
-        found: impl IntoIterator<Item = (&'f str, Counts)>,
-        names: &PolicyMetrics,
+        found: impl IntoIterator<Item = (String, Counts)>,
     ) {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.passes.get_or_create(&ByResult { result: result(true) }).inc();
         self.leading.set(1);
         self.last.set(pass.at);
@@ -92,22 +93,35 @@ impl AuditMetrics {
         self.subjects.set(number(pass.subjects));
         self.reports.set(number(pass.reports));
         self.left_out.set(number(pass.left_out));
+        self.set_violations(found);
+        self.set_promotions(policies, pass.at);
+    }
+
+    /// Those of the policies with the most; all others are one.
+    fn set_violations(&self, found: impl IntoIterator<Item = (String, Counts)>) {
         self.violations.clear();
-        for (name, counts) in found {
-            let allowed = counts.violations.saturating_sub(counts.denied + counts.denied_later);
+        let mut found: Vec<_> = found.into_iter().filter(|(_, counts)| counts.violations > 0).collect();
+        found.sort_by(|(one, few), (other, more)| more.violations.cmp(&few.violations).then(one.cmp(other)));
+        for (index, (name, counts)) in found.into_iter().enumerate() {
+            let policy = if index < MAX_POLICIES { name } else { OTHER.to_owned() };
+            let admitted = counts.violations.saturating_sub(counts.denied + counts.denied_later);
             let all =
-                [("denied", counts.denied), ("denied_later", counts.denied_later), ("admitted", allowed)];
+                [("denied", counts.denied), ("denied_later", counts.denied_later), ("admitted", admitted)];
             for (admission, count) in all {
-                let labels = ByPolicyAndAdmission { policy: names.label(name), admission };
+                let labels = ByPolicyAndAdmission { policy: policy.clone(), admission };
                 self.violations.get_or_create_owned(&labels).inc_by(number(count));
             }
         }
+    }
+
+    /// Those that come next, and then those that came last.
+    fn set_promotions(&self, policies: &Policies, now: i64) {
         self.promotions.clear();
-        for (policy, promotion) in policies.iter().filter_map(|policy| Some((policy, policy.promote?))) {
-            let seconds = promotion.at.as_second();
-            let gauge = self.promotions.get_or_create_owned(&ByPolicy { policy: names.label(&policy.name) });
-            // Several policies may share one.
-            gauge.set(if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) });
+        let day = |policy: &Policy| Some((policy.promote?.at.as_second(), policy.name.clone()));
+        let mut days: Vec<_> = policies.iter().filter_map(|policy| day(policy)).collect();
+        days.sort_by_key(|(at, name)| (*at < now, (*at - now).abs(), name.clone()));
+        for (at, policy) in days.into_iter().take(MAX_POLICIES) {
+            self.promotions.get_or_create_owned(&ByPolicy { policy }).set(at);
         }
     }
 
@@ -124,4 +138,8 @@ impl AuditMetrics {
             gauge.set(0);
         }
     }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

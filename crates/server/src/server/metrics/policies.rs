@@ -91,7 +91,7 @@ impl PolicyMetrics {
     }
 
     /// The name of a policy, as a label.
-    pub(super) fn label(&self, policy: &str) -> String {
+    fn label(&self, policy: &str) -> String {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() < MAX_POLICIES && !names.contains(policy) {
             names.insert(policy.to_owned());

@@ -42,7 +42,7 @@ pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) 
 }
 
 /// The digests of what policies and exemptions say.
-type Specs = BTreeMap<(&'static Kind, String, String), Option<u64>>;
+pub(super) type Specs = BTreeMap<(&'static Kind, String, String), Option<u64>>;
 
 /// Whether a change is one of what a policy or an exemption says, and not of its status alone.
 pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChange) -> bool {
