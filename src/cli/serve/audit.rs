@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cli::limits::{parse_count, parse_grace};
+use crate::deploy::metadata::AUDIT_LEASE;
 use crate::server::options::AuditOptions;
 
 /// How stored objects are audited.
@@ -28,7 +29,8 @@ impl AuditArgs {
     pub(super) fn options(&self, namespace: String) -> Option<AuditOptions> {
         let (interval, max_reports) = (self.audit_interval, self.max_reports);
         let rate = NonZeroU32::new(self.audit_rate);
-        let installation = namespace.clone();
-        (!interval.is_zero()).then_some(AuditOptions { interval, max_reports, rate, namespace, installation })
+        let (lease, installation) = (AUDIT_LEASE.to_owned(), namespace.clone());
+        let options = AuditOptions { interval, max_reports, rate, lease, namespace, installation };
+        (!interval.is_zero()).then_some(options)
     }
 }

@@ -78,6 +78,7 @@ pub(super) fn both_hold(_: &Fixture) -> Result<()> {
             interval: Duration::from_secs(2),
             max_reports: 100,
             rate: None,
+            lease: "memgate-audit".to_owned(),
             namespace: lease,
             installation: house.home.clone(),
         });

@@ -93,12 +93,11 @@ impl Auditor {
         while !self.store.not_synced().is_empty() {
             sleep(POLL).await;
         }
-        let namespace = &self.options.namespace;
         loop {
-            let lease = lease::hold(&self.client, namespace).await;
+            let lease = lease::hold(&self.client, &self.options).await;
             tokio::select! {
                 () = self.turns(lease) => sleep(jitter(RETRY)).await,
-                () = lease::until_gone(&self.client, namespace) => {}
+                () = lease::until_gone(&self.client, &self.options) => {}
             }
             self.metrics.audit.stop();
         }

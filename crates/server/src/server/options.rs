@@ -90,7 +90,9 @@ pub struct AuditOptions {
     pub max_reports: usize,
     /// The most objects a second; any number when absent.
     pub rate: Option<NonZeroU32>,
-    /// The namespace of the Lease by which one replica at a time audits: memgate's own.
+    /// The Lease by which one replica at a time audits.
+    pub lease: String,
+    /// The namespace of that Lease: memgate's own.
     pub namespace: String,
     /// What tells the reports of this installation from those of others: that namespace, too.
     pub installation: String,

@@ -11,10 +11,10 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
-use crate::deploy::metadata::AUDIT_LEASE;
 use crate::model::causes::with_causes;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
+use crate::server::options::AuditOptions;
 
 use super::API_TIMEOUT;
 
@@ -30,20 +30,21 @@ const LOOK: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(30);
 
 /// Whether this replica holds the Lease, from now on. Dropping it gives the Lease up.
-pub(super) async fn hold(client: &Client, namespace: &str) -> Receiver<bool> {
+pub(super) async fn hold(client: &Client, options: &AuditOptions) -> Receiver<bool> {
+    let AuditOptions { namespace, lease, .. } = options;
     let mut is_told = false;
     loop {
-        match manager(client, namespace).await {
+        match manager(client, options).await {
             Ok(manager) => return manager.watch().await.0,
             Err(error) => {
                 let error = with_causes(&error);
                 if is_told {
-                    tracing::debug!(namespace, error, "the Lease {AUDIT_LEASE} is not to be had");
+                    tracing::debug!(namespace, error, "the Lease {lease} is not to be had");
                 } else {
                     tracing::warn!(
                         namespace,
                         error,
-                        "the Lease {AUDIT_LEASE} is not to be had, so stored objects are not audited; \
+                        "the Lease {lease} is not to be had, so stored objects are not audited; \
                          allow to create, get and patch it, or give --audit-interval 0"
                     );
                 }
@@ -55,19 +56,19 @@ pub(super) async fn hold(client: &Client, namespace: &str) -> Receiver<bool> {
 }
 
 /// Waits until the Lease is gone: somebody has deleted it, and only who begins anew makes another one.
-pub(super) async fn until_gone(client: &Client, namespace: &str) {
-    let leases = Api::<Lease>::namespaced(client.clone(), namespace);
+pub(super) async fn until_gone(client: &Client, options: &AuditOptions) {
+    let leases = Api::<Lease>::namespaced(client.clone(), &options.namespace);
     loop {
         sleep(jitter(LOOK)).await;
-        if let Ok(None) = with_timeout(API_TIMEOUT, leases.get_opt(AUDIT_LEASE)).await {
+        if let Ok(None) = with_timeout(API_TIMEOUT, leases.get_opt(&options.lease)).await {
             return;
         }
     }
 }
 
-async fn manager(client: &Client, namespace: &str) -> Result<LeaseManager, LeaseManagerError> {
-    LeaseManagerBuilder::new(client.clone(), AUDIT_LEASE)
-        .with_namespace(namespace)
+async fn manager(client: &Client, options: &AuditOptions) -> Result<LeaseManager, LeaseManagerError> {
+    LeaseManagerBuilder::new(client.clone(), &options.lease)
+        .with_namespace(&options.namespace)
         .with_identity(identity())
         .with_field_manager(format!("memgate-{:08x}", random()))
         .with_duration(SECONDS)
