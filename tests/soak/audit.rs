@@ -113,7 +113,7 @@ fn policy(index: u32) -> Value {
             {"id": "durable", "backends": {"durable": true}},
             {"id": "secret", "secrets": {"inline": "forbid", "required": true}, "when": {"backends": ["redis"]}},
             {"id": "expiry", "retention": {"min": "1m", "max": "30d"}},
-            {"id": "bounded", "capacity": {"maxEntries": {"max": 1000}}},
+            {"id": "bounded", "capacity": {"maxEntries": {"max": 1000, "zero": "allow"}}},
             {"id": "found", "references": {"mustExist": ["ArkMemory"], "crossNamespace": "forbid"}},
             {"id": "names", "tenancy": {"from": {"namespace": true}, "collection": "{tenant}-*"}},
         ]},
